@@ -275,7 +275,7 @@ pub enum RuntimeError {
         reason: String,
     },
     /// The task that drove a session panicked. The session can be resumed.
-    #[error("the task that drove the session panicked; the session can be resumed")]
+    #[error("the task that drove the session panicked; what was stored can be resumed")]
     DriverPanicked,
     /// The same error, for several readers.
     #[error(transparent)]

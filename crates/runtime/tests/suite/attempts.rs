@@ -278,5 +278,5 @@ fn errors_have_stable_kinds() {
     });
     assert_eq!(RuntimeError::Shared(Arc::new(error)).kind(), "auth");
     assert_eq!(RuntimeError::ShuttingDown.kind(), "shutdown");
-    assert_eq!(RuntimeError::EmptyMission.kind(), "error");
+    assert_eq!(RuntimeError::EmptyMission.kind(), "empty_mission");
 }

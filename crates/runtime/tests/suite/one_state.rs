@@ -90,7 +90,7 @@ fn tools() -> Vec<Tool> {
     let succeeding = |name: &str, effect| {
         builder(name, effect).handler(|context: ToolContext, given: Change| async move {
             change(&context, &given)?;
-            Ok(ToolResult::ok("x".repeat(if given.number % 5 == 0 { 70_000 } else { 10 })))
+            Ok(ToolResult::ok("x".repeat(if given.number.is_multiple_of(5) { 70_000 } else { 10 })))
         })
     };
     let failing =
