@@ -205,8 +205,9 @@ impl Runtime {
         let (runtime, evaluator) = (self.clone(), Evaluator::of(agent.clone()).stopped_by(stop.clone()));
         registry.tasks.clone().spawn(async move {
             let mut begun = Some(begun);
-            let opened = runtime.target(&agent, &evaluator, target).await;
-            let (session, from) = match opened {
+            let opening = AssertUnwindSafe(runtime.target(&agent, &evaluator, target));
+            let opened = opening.catch_unwind().await;
+            let (session, from) = match opened.unwrap_or(Err(RuntimeError::DriverPanicked)) {
                 Ok(opened) => opened,
                 Err(error) => {
                     if let Some(begun) = begun.take() {

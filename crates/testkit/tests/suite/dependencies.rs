@@ -88,7 +88,8 @@ fn one(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
         *at += 1;
         return holds;
     }
-    let mut licence = (*word).to_owned();
+    // `MPL-2.0+` stands for that version or a later one.
+    let mut licence = word.trim_end_matches('+').to_owned();
     if let (Some(&"WITH"), Some(exception)) = (words.get(*at), words.get(*at + 1)) {
         licence = format!("{licence} WITH {exception}");
         *at += 2;
@@ -108,6 +109,7 @@ fn expressions_are_understood() {
         ("(GPL-3.0 OR MIT) AND MIT", true),
         ("Apache-2.0 WITH LLVM-exception OR GPL-3.0", true),
         ("Apache-2.0", false),
+        ("MIT+", true),
     ] {
         assert_eq!(is_allowed(expression, &allowed), holds, "{expression}");
     }
