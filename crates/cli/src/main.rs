@@ -33,7 +33,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs programs of the agent language.
+    /// Run programs of the agent language.
     #[command(subcommand)]
     Lisp(lisp::Command),
     #[command(flatten)]

@@ -30,43 +30,43 @@ use crate::common::{Common, quoted};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Shows in a minute what this is: an agent works, is killed, and goes on.
+    /// Run a demonstration: an agent works, is killed, and resumes.
     Quickstart(quickstart::Quickstart),
-    /// Starts a session and drives it to its answer.
+    /// Start a session and run it until it answers.
     Run(Box<drive::Run>),
-    /// Goes on with a session, wherever it was interrupted.
+    /// Resume a session where it was interrupted or paused.
     Resume(drive::Resume),
-    /// Asks a session that has answered something more.
+    /// Ask a follow-up question in a session.
     Ask(drive::Ask),
-    /// Lists the sessions.
+    /// List the sessions.
     Ls(list::List),
-    /// Shows what happened in a session.
+    /// Show the events of a session.
     Log(log::Log),
-    /// Shows a session: what was said, its calls, its state.
+    /// Show a session: conversation, calls and state.
     Show(show::Show),
-    /// Shows what was sent to a model, rendered again from the journal.
+    /// Show a request to the model, rendered again from the journal.
     Request(request::Request),
-    /// Shows what differs between two points of a session.
+    /// Compare two points of a session.
     Diff(diff::Diff),
-    /// Goes back to a point: state, files and conversation together.
+    /// Return to a point: state, files and conversation together.
     Rewind(travel::Rewind),
-    /// Takes back the latest rewind.
+    /// Undo the latest rewind.
     Undo(travel::Undo),
-    /// Goes on from a point of a session in a session of its own.
+    /// Start a new session from a point of an existing one.
     Fork(travel::Fork),
-    /// Says what became of a call, or whether it may run.
+    /// Decide about a call that waits.
     Resolve(decide::Resolve),
-    /// Says something to a session, also while another process drives it.
+    /// Send a message to a session, also while another process runs it.
     Send(say::Send),
-    /// Ends what a session is doing, also while another process drives it.
+    /// End the current evaluation, also while another process runs it.
     Cancel(say::Cancel),
-    /// Pauses a session, also while another process drives it.
+    /// Pause a session, also while another process runs it.
     Pause(say::Pause),
-    /// Checks a store for damage.
+    /// Check a store for damage.
     Verify(maintain::Verify),
-    /// Writes what is sound of a damaged store to a new one.
+    /// Copy the sound part of a damaged store to a new one.
     Salvage(maintain::Salvage),
-    /// Frees the space of what nothing refers to.
+    /// Delete unreferenced data.
     Gc(maintain::Gc),
 }
 
