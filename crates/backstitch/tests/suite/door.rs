@@ -149,8 +149,10 @@ async fn what_is_wrong_with_an_agent_is_said_before_anything_is_stored() {
         let error = runtime.start(&agent, "Sew").await.unwrap_err();
         assert!(error.to_string().contains(words), "{error} ({words})");
     }
-    let error = runtime.start(&tailor(&place), Mission::new(Vec::new())).await.unwrap_err();
-    assert!(matches!(error, RuntimeError::EmptyMission), "{error}");
+    for blank in [Mission::new(Vec::new()), "".into(), " \n\t".into()] {
+        let error = runtime.start(&tailor(&place), blank).await.unwrap_err();
+        assert!(matches!(error, RuntimeError::EmptyMission), "{error}");
+    }
     assert!(runtime.sessions().await.unwrap().is_empty());
 }
 

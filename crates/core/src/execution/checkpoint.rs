@@ -1,7 +1,7 @@
 //! Snapshots at tool boundaries.
 //!
 //! A [`CheckpointStore`] holds the latest calls with the state before and after each, so that going back to one is immediate.
-//! Where there is no journal, whoever runs calls records them here. Where there is one, it is filled from the journal when it is
+//! Without a journal, the caller records calls here. Where there is one, it is filled from the journal when it is
 //! asked for, and says what the journal says (see [`crate::view::Checkpoint`]).
 
 use std::collections::VecDeque;

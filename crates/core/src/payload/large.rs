@@ -1,6 +1,6 @@
 //! Records with one field that may be too large for them.
 //!
-//! Which field of a record that is, is said here once. Whoever stores, fetches or lists objects does so through [`LargeRecord`].
+//! Which field of a record that is, is said here once. Storing, fetching and listing objects use [`LargeRecord`].
 
 use std::sync::Arc;
 

@@ -36,6 +36,14 @@ impl Mission {
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
+
+    /// True if nothing is asked: there is no part, or every part is blank text.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.parts.iter().all(|part| match part {
+            Part::Text(part) => part.text.inline().is_some_and(|text| text.trim().is_empty()),
+            Part::Media(_) => false,
+        })
+    }
 }
 
 impl From<&str> for Mission {

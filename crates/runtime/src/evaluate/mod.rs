@@ -179,7 +179,7 @@ impl Evaluator {
         let answers_waiting = matches!(&begin, Begin::Resume(options) if options.evaluation.is_none());
         let mut ended = match begin {
             Begin::Mission(mission) => {
-                if mission.parts().is_empty() {
+                if mission.is_blank() {
                     return Err(RuntimeError::EmptyMission);
                 }
                 let driver = self.driver(prompt, session, None).await?;
