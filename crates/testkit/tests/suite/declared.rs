@@ -1,8 +1,9 @@
-//! A file that nobody declares would never be compiled, and its tests never run: there is none in any crate.
+//! Every file of every crate is declared as a module. Otherwise it would not be compiled, and its tests would
+//! not run.
 
 use std::path::{Path, PathBuf};
 
-/// What stands in a folder, in order.
+/// The entries of a folder, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder of the workspace can be read");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry can be read").path()).collect();
@@ -10,12 +11,12 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a path is that of Rust code.
+/// Whether a path is a Rust file.
 fn is_code(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Whether the text of a file declares another file: by the name of its module, or by its path from there.
+/// Whether the text of a file declares another file, by the name of its module or by its relative path.
 fn declares(text: &str, module: &str, path: &str) -> bool {
     let (plain, by_path) = (format!("mod {module};"), format!("#[path = \"{path}\"]"));
     text.lines().map(str::trim).any(|line| {
@@ -25,7 +26,7 @@ fn declares(text: &str, module: &str, path: &str) -> bool {
     })
 }
 
-/// Collects the files below a folder that are not declared by the file that speaks for the folder.
+/// Collects the files below a folder that `speaker`, the root of its modules, does not declare.
 fn collect_undeclared(folder: &Path, speaker: &Path, found: &mut Vec<PathBuf>) {
     let text = std::fs::read_to_string(speaker).expect("a file of the workspace can be read");
     for path in entries(folder).into_iter().filter(|path| path != speaker) {
@@ -43,7 +44,7 @@ fn collect_undeclared(folder: &Path, speaker: &Path, found: &mut Vec<PathBuf>) {
         } else if path.is_dir() && beside.is_file() {
             collect_undeclared(&path, &beside, found);
         } else if path.is_dir() {
-            // Data, among which no code belongs.
+            // A folder of data, which must not contain code.
             found.extend(entries(&path).into_iter().filter(|path| is_code(path)));
         }
     }
@@ -59,10 +60,10 @@ fn every_file_of_every_crate_is_declared() {
             let root = member.join(root);
             if root.is_file() {
                 roots += 1;
-                collect_undeclared(root.parent().expect("a file stands in a folder"), &root, &mut found);
+                collect_undeclared(root.parent().expect("a file is in a folder"), &root, &mut found);
             }
         }
     }
     assert!(roots > 20, "there are more crates than that: {roots}");
-    assert!(found.is_empty(), "nobody declares {found:?}");
+    assert!(found.is_empty(), "these files are not declared: {found:?}");
 }

@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every package of the lock file, with what its manifest says.
+/// Every package of the lock file, with the data of its manifest.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--all-features", "--locked", "--offline"])
@@ -36,7 +36,7 @@ fn every_package_has_a_licence_that_is_allowed() {
     for package in packages() {
         let (name, licence) = (&package["name"], package["license"].as_str());
         let is_allowed = licence.is_some_and(|licence| is_allowed(licence, &allowed));
-        // A package without an expression brings a file that has to be read.
+        // A package without an expression has a licence file instead.
         assert!(is_allowed || package["license_file"].is_string(), "{name}: {licence:?} is not in deny.toml");
     }
 }
@@ -53,7 +53,8 @@ fn packages_come_from_one_registry_and_none_is_refused() {
     }
 }
 
-/// Whether an SPDX expression allows a licence of the list: one side of every `OR`, both sides of every `AND`.
+/// Whether an SPDX expression allows a licence of the list: one side of every `OR`, both sides of every
+/// `AND`.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<_> = spaced.split_whitespace().collect();

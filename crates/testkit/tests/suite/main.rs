@@ -1,8 +1,9 @@
-//! The samples are what they say they are, no test of any crate is forgotten, and modules are in layers.
+//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, modules, words.
 
 mod declared;
 mod dependencies;
 mod modules;
 mod sample;
 mod source;
+mod type_names;
 mod words;

@@ -29,12 +29,12 @@ fn every_kind_of_record_occurs() {
     let kinds: BTreeSet<&str> = RecordBody::KINDS.iter().map(|(kind, _)| *kind).collect();
     let of = |records: &[Record]| records.iter().map(|record| record.body.kind()).collect::<BTreeSet<_>>();
     assert_eq!(of(&sample::every_kind().records()), kinds);
-    let by_chance: Vec<Record> = (0..20).flat_map(|seed| sample::journal(seed, 40).records()).collect();
-    assert_eq!(of(&by_chance), kinds);
+    let random: Vec<Record> = (0..20).flat_map(|seed| sample::journal(seed, 40).records()).collect();
+    assert_eq!(of(&random), kinds);
 }
 
 #[test]
-fn what_may_happen_does() {
+fn every_possible_event_occurs() {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for record in journals().flat_map(|journal| journal.records()) {
         let happened = match &record.body {
@@ -89,7 +89,7 @@ fn every_prefix_folds_as_it_grew() {
     for (index, journal) in journals().enumerate() {
         let records = journal.records();
         let grown = fold::every_cut(&records).unwrap_or_else(|error| panic!("journal {index}: {error:?}"));
-        // Folding every prefix is quadratic, so of each journal a thirteenth of the cuts is tried, and its end.
+        // Folding every prefix is quadratic, so every thirteenth cut of each journal is tried, and its end.
         for cut in (index % 13..records.len()).step_by(13).chain([records.len() - 1]) {
             let folded = JournalView::fold(&records[..=cut]);
             let folded = folded.unwrap_or_else(|error| panic!("journal {index}, cut {cut}: {error:?}"));
@@ -107,7 +107,7 @@ fn records_survive_their_text() {
 }
 
 #[test]
-fn batches_bring_the_objects_that_they_refer_to() {
+fn batches_contain_the_objects_that_they_refer_to() {
     for journal in journals() {
         let mut stored = BTreeSet::new();
         for batch in &journal.batches {

@@ -1,4 +1,4 @@
-//! Circles between modules are found, and nothing else is taken for one.
+//! Cycles between modules are found, and nothing else is reported as one.
 
 use backstitch_testkit::source::{SourceFile, cycles, module_uses, production_code};
 
@@ -12,7 +12,7 @@ fn circle(names: &[&str]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn modules_that_use_each_other_are_a_circle_however_it_is_written() {
+fn modules_that_use_each_other_are_a_cycle_however_it_is_written() {
     let ways = [
         "use crate::b::Thing;",
         "use crate::{c, b::{self, Thing}};",
@@ -39,7 +39,7 @@ fn modules_that_use_each_other_are_a_circle_however_it_is_written() {
 }
 
 #[test]
-fn a_longer_circle_is_one_and_modules_beside_it_are_not_in_it() {
+fn a_longer_cycle_is_found_without_the_modules_beside_it() {
     let files = [
         ("a.rs", "use crate::b;"),
         ("b/mod.rs", "mod inner;"),
@@ -70,7 +70,7 @@ fn comments_texts_tests_and_visibilities_are_no_uses() {
         let found = cycles_of(&[("a.rs", text), ("b.rs", "use crate::a;")]);
         assert!(found.is_empty(), "{text}: {found:?}");
     }
-    // What stands behind them still counts.
+    // Code after them still counts.
     for text in harmless {
         let more = format!("{text}\nfn g<'a>(x: &'a str) {{ crate::b::x() }}");
         let found = cycles_of(&[("a.rs", &more), ("b.rs", "use crate::a;")]);
