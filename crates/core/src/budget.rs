@@ -1,21 +1,20 @@
-//! Budgets: what an agent may spend, and what it has spent.
+//! Budgets: limits on what an agent may spend, and amounts that it has spent.
 //!
-//! An amount is reserved before each request and each call and settled after it. Reservations and charges are records in
-//! the journal; they are never rolled back, not by a failed call and not by a rewind: spent is spent.
+//! An amount is reserved before each request and each call, and settled after it. Reservations and charges
+//! are records of the journal. Neither a failed call nor a rewind rolls them back.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::ReservationId;
 
-/// How much of each kind.
+/// Amounts of each kind of cost.
 ///
-/// `input_tokens` are all tokens that were sent and `output_tokens` all that came back, with every provider. The three amounts
-/// that break them down are parts of those two and not beside them, so that a limit on tokens means the same with and without
-/// a cache.
+/// `input_tokens` are all tokens sent and `output_tokens` all tokens received, with every provider. The other
+/// three token counts are parts of these two, so a limit on tokens means the same with and without a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amounts {
-    /// Tokens sent to a model, those included that its provider read from or wrote to a cache.
+    /// Tokens sent to a model, including those that its provider read from or wrote to a cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub input_tokens: u64,
     /// The part of `input_tokens` that was read from a cache.
@@ -24,13 +23,13 @@ pub struct Amounts {
     /// The part of `input_tokens` that was written to a cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// Tokens that a model answered with, those included that it thought with.
+    /// Tokens received from a model, including reasoning.
     #[serde(skip_serializing_if = "is_zero")]
     pub output_tokens: u64,
-    /// The part of `output_tokens` that a model thought with, where its provider tells.
+    /// The part of `output_tokens` spent on reasoning, if the provider reports it.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
-    /// Money, in millionths of the unit that prices are given in.
+    /// Money, in millionths of the unit of the prices.
     #[serde(skip_serializing_if = "is_zero")]
     pub money_micros: u64,
     /// Answers of policies.
@@ -49,7 +48,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Amounts {
-    /// Nothing of any kind.
+    /// Zero of every kind.
     pub const ZERO: Self = Self {
         input_tokens: 0,
         cache_read_tokens: 0,
@@ -65,13 +64,13 @@ impl Amounts {
     /// One answer of a policy.
     pub const ONE_TURN: Self = Self { turns: 1, ..Self::ZERO };
 
-    /// The sum, which stops at the largest number.
+    /// Returns the sum; it saturates at the largest number.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.with_each(other, u64::saturating_add)
     }
 
-    /// The difference, which stops at nothing.
+    /// Returns the difference; it saturates at zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.with_each(other, u64::saturating_sub)
@@ -96,22 +95,22 @@ impl Amounts {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The part of `input_tokens` that no cache was used for.
+    /// The part of `input_tokens` that was neither read from nor written to a cache.
     pub fn uncached_tokens(self) -> u64 {
         self.input_tokens.saturating_sub(self.cache_read_tokens).saturating_sub(self.cache_write_tokens)
     }
 }
 
-/// An amount that is held back for something that has started.
+/// An amount that is held back for work that has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Names the reservation.
+    /// Id by which the reservation is settled.
     pub id: ReservationId,
-    /// What is held back.
+    /// Amounts held back.
     pub amounts: Amounts,
 }
 
-/// The most that may be spent; what is absent is not limited.
+/// Upper limits on spending. An absent limit allows any amount.
 ///
 /// ```
 /// use backstitch_core::budget::{Amounts, Limits};
@@ -127,7 +126,7 @@ pub struct Limits {
     /// Tokens sent to a model, cached or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens that a model answered with, thoughts included.
+    /// Tokens received from a model, including reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// Tokens of both directions.
@@ -147,20 +146,20 @@ pub struct Limits {
     pub millis: Option<u64>,
 }
 
-/// Something would cost more than is left.
+/// Spending would exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the budget of {limit} {dimension} would be exceeded: {wanted} in all")]
 pub struct BudgetExceeded {
-    /// What there would be too much of.
+    /// Unit of the exceeded limit.
     pub dimension: &'static str,
-    /// How much is allowed.
+    /// Largest amount allowed.
     pub limit: u64,
-    /// How much it would be.
+    /// Total amount that spending would reach.
     pub wanted: u64,
 }
 
 impl Limits {
-    /// What is left of each limit once this much is spent.
+    /// Returns what remains of each limit after these amounts.
     #[must_use]
     pub fn left_after(&self, spent: Amounts) -> Self {
         let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
@@ -175,7 +174,7 @@ impl Limits {
         }
     }
 
-    /// The narrower of each two limits.
+    /// Returns the smaller of each pair of limits.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
         let narrower = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -193,7 +192,7 @@ impl Limits {
         }
     }
 
-    /// One of so many equal shares.
+    /// Divides every limit by the number of shares.
     #[must_use]
     pub fn share(&self, of: u64) -> Self {
         let share = |limit: Option<u64>| limit.map(|limit| limit / of.max(1));
@@ -208,8 +207,8 @@ impl Limits {
         }
     }
 
-    /// The most that can be spent within the limits, of each kind that is limited. Tokens of which only the sum is limited count as
-    /// sent.
+    /// Returns the largest amounts within the limits, of each kind that is limited. If only the sum of tokens
+    /// is limited, all of them count as input.
     pub fn most(&self) -> Amounts {
         let (mut input, mut output) =
             (self.input_tokens.unwrap_or_default(), self.output_tokens.unwrap_or_default());

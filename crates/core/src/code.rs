@@ -1,4 +1,4 @@
-//! The codes of errors: one stable word for each thing that can go wrong for a user.
+//! Error codes: one stable word for each kind of failure that a user can see.
 //!
 //! A code appears in the journal (as the `kind` of a stop or a failure), in the output of programs and in documentation. It is never
 //! renamed and never gets another meaning. Each error type has a method `code` with an exhaustive match, so that a new variant
@@ -30,7 +30,7 @@ macro_rules! codes {
                 }
             }
 
-            /// What happened, in one sentence.
+            /// Describes the failure in one sentence.
             pub const fn summary(self) -> &'static str {
                 match self {
                     $(Self::$code => $summary,)*
@@ -156,8 +156,8 @@ codes! {
 }
 
 impl ErrorCode {
-    /// The code of a failure that is known by its recorded kind. Kinds are an open set, because policies bring their own; the code
-    /// of an unknown kind is `otherwise`.
+    /// Returns the code of a failure by its recorded kind. Kinds are an open set, because policies bring
+    /// their own; the code of an unknown kind is `otherwise`.
     pub fn of_kind(kind: &str, otherwise: Self) -> Self {
         kind.parse().unwrap_or(otherwise)
     }
@@ -175,7 +175,7 @@ impl From<ErrorCode> for String {
     }
 }
 
-/// A word is no code.
+/// The word is not an error code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no error code {word:?}")]
 pub struct UnknownCode {

@@ -1,10 +1,10 @@
-//! Crash points: places where a process may die, by name.
+//! Crash points: named places where a process may die.
 //!
-//! Tests kill a real process at each of them and see that nothing is lost. A point costs nothing unless the feature
-//! `crash-points` is on, which only tests turn on; and then it does what the process was told to do there.
+//! Tests kill a real process at each of them and check that nothing is lost. A point costs nothing unless the
+//! feature `crash-points` is on, which only tests enable; it then calls the hook that the process installed.
 
-/// Every place at which a crash is tried, in the order in which a session reaches them. `call.in_handler` is reached by the
-/// handlers of tests alone.
+/// All crash points, in the order in which a session reaches them. Only the handlers of tests reach
+/// `call.in_handler`.
 pub const POINTS: &[&str] = &[
     "store.create.prepared",
     "store.create.named",
@@ -54,7 +54,7 @@ pub const POINTS: &[&str] = &[
     "gc.swept",
 ];
 
-/// Whether there is a point of this name. It is asked while compiling.
+/// Returns whether a point has this name. Evaluated at compile time.
 #[doc(hidden)]
 pub const fn is_point(name: &str) -> bool {
     let mut index = 0;
@@ -84,13 +84,13 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 #[cfg(feature = "crash-points")]
 static HOOK: std::sync::OnceLock<fn(&'static str)> = std::sync::OnceLock::new();
 
-/// Says what is done at every point from now on. Only the first to say so is heard.
+/// Installs the hook that every later point calls. Only the first hook is kept.
 #[cfg(feature = "crash-points")]
 pub fn at_every_point(hook: fn(&'static str)) {
     let _ = HOOK.set(hook);
 }
 
-/// The process is at this point.
+/// Calls the hook, if one is installed.
 #[doc(hidden)]
 #[inline]
 pub fn reach(name: &'static str) {
@@ -102,11 +102,11 @@ pub fn reach(name: &'static str) {
     let _ = name;
 }
 
-/// Marks a place where a crash is tried. The name has to stand in [`POINTS`](crate::crash::POINTS).
+/// Marks a crash point. Its name must be listed in [`POINTS`](crate::crash::POINTS).
 #[macro_export]
 macro_rules! crash_point {
     ($name:literal) => {{
-        const { assert!($crate::crash::is_point($name), "a crash point has to stand in the table") };
+        const { assert!($crate::crash::is_point($name), "a crash point must be listed in the table") };
         $crate::crash::reach($name);
     }};
 }

@@ -1,8 +1,8 @@
 //! Digests of content.
 //!
-//! A [`Digest`] answers "is this the same content": of a rendered request, of a prompt's contract, of a snapshot, of a
-//! record chained to the one before. It is BLAKE3, written `blake3:<64 hex digits>` so that the text says what it is.
-//! The names of stored objects are not digests but git's object ids; see [`crate::object`].
+//! A [`Digest`] identifies content: a rendered request, a prompt's contract, a snapshot, a record chained to
+//! the one before. It is BLAKE3, written `blake3:<64 hex digits>` so that the text names the algorithm.
+//! Stored objects are not named by digests but by git's object ids; see [`crate::object`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,17 +19,18 @@ pub struct Digest([u8; 32]);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a digest (blake3: and 64 hex digits): {text:?}")]
 pub struct InvalidDigest {
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Computes the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest of a value's JSON with sorted keys, so that key order and spaces do not matter.
+    /// Computes the digest of a value's JSON with sorted keys, so that key order and whitespace do not
+    /// matter.
     ///
     /// RFC 8785 is not used, because it reads every number as a double: two different large integers would be one.
     pub fn of_json<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
@@ -38,7 +39,7 @@ impl Digest {
         serde_json::to_vec(&value).map(|bytes| Self::of(&bytes))
     }
 
-    /// The digest of `bytes` chained to the digest before it.
+    /// Computes the digest of `bytes` chained to this one.
     #[must_use]
     pub fn chain(self, bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -52,7 +53,7 @@ impl Digest {
         &self.0
     }
 
-    /// A digest that was kept as bytes.
+    /// Restores a digest from its bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -1,12 +1,12 @@
 //! Fields that this version does not know.
 //!
-//! What is read from a journal may have been written by a newer version. An [`Extra`] is flattened into each structure that
-//! is stored, catches the fields which that structure has no name for, and writes them back as they were: reading and
-//! writing again loses nothing. Nothing here is ever interpreted. An `Extra` that is empty is not written at all.
+//! A journal may have been written by a newer version. An [`Extra`] is flattened into each stored structure,
+//! collects the fields that the structure has no name for, and writes them back unchanged: decoding and
+//! encoding again loses nothing. The values are never interpreted. An empty `Extra` is not written at all.
 //!
-//! Reading never puts a name into an `Extra` that its structure knows. One that is filled by hand must not hold such a
-//! name either, since the JSON would then hold it twice. Values that would not come back as they are, are refused; see
-//! [`crate::storable`].
+//! Decoding never puts a known name of the structure into its `Extra`. An `Extra` that is filled by hand must
+//! not hold such a name either, since the JSON would then hold it twice. Values that would change in storage
+//! are refused; see [`crate::storable`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,27 +19,27 @@ use crate::storable::{self, NotStorable};
 pub struct Extra(Map<String, Value>);
 
 impl Extra {
-    /// No unknown fields.
+    /// Creates an empty set of fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether there are no unknown fields.
+    /// Returns whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many unknown fields there are.
+    /// Returns the number of unknown fields.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The value of an unknown field.
+    /// Returns the value of an unknown field.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// The unknown fields with their values.
+    /// Iterates over the unknown fields and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

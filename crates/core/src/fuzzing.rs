@@ -1,7 +1,8 @@
-//! Functions for fuzzers: bytes in, nothing out, and a panic where a promise is broken.
+//! Functions for fuzzers. Each takes bytes and panics if a guarantee is broken.
 //!
-//! Each is run by the tests of this crate on mutations of real encodings, and by the targets in `fuzz/` for as long as
-//! somebody lets them. They are no interface: they change without notice.
+//! The tests of this crate run each function on mutations of real encodings, and so do the targets in
+//! `fuzz/`, for as long as they are left running. The functions are not a public interface and change without
+//! notice.
 
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use crate::slices::{
 use crate::time::{FixedClock, Timestamp};
 use crate::view::{ConversationState, DriverPresence, JournalView};
 
-/// Inputs are small, so that many of them run.
+/// Limits that keep inputs small, so that many of them run.
 const LIMITS: JsonLimits = JsonLimits { bytes: 64 * 1024, depth: 80 };
 
-/// Decodes a snapshot. What decodes must be stable as JSON, and restoring it must work or be refused in so many words, in
-/// which case the session is as before. Gives whether the bytes were a snapshot.
+/// Decodes a snapshot. A decoded snapshot must be stable as JSON. Restoring it must succeed or fail with an
+/// error that leaves the session unchanged. Returns whether the bytes were a snapshot.
 pub fn snapshot_decoder(bytes: &[u8]) -> bool {
     let Ok(snapshot) = Snapshot::from_json_within(bytes, LIMITS) else { return false };
 
@@ -74,8 +75,8 @@ fn restore_into_a_session_that_knows_types(snapshot: &Snapshot) {
     }
 }
 
-/// Decodes a record. What decodes must come back from its own text, and a journal must take it in or refuse it; when it
-/// refuses it, the view of the journal is as before. Gives whether the bytes were a record.
+/// Decodes a record. A decoded record must survive encoding and decoding. A journal must accept it, or refuse
+/// it and leave its view unchanged. Returns whether the bytes were a record.
 pub fn record_decoder(bytes: &[u8]) -> bool {
     let Ok(record) = Record::decode_within(Position::new(2), bytes, LIMITS) else { return false };
 
@@ -97,8 +98,8 @@ pub fn record_decoder(bytes: &[u8]) -> bool {
     true
 }
 
-/// Decodes a conversation. What decodes must be stable as JSON, and its messages must be a journal that a session can start from, or
-/// be refused. Returns whether the bytes were a conversation.
+/// Decodes a conversation. A decoded conversation must be stable as JSON, and a session must be able to start
+/// from its messages or refuse them. Returns whether the bytes were a conversation.
 pub fn conversation_decoder(bytes: &[u8]) -> bool {
     if LIMITS.check(bytes).is_err() {
         return false;
@@ -121,7 +122,7 @@ pub fn conversation_decoder(bytes: &[u8]) -> bool {
     true
 }
 
-/// The evaluation that stands in the journal which mutated records are added to.
+/// Evaluation of the journal to which mutated records are added.
 const EVALUATION: Uuid = Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_0000_0000_0002);
 
 fn created() -> SessionCreated {
@@ -138,7 +139,7 @@ fn take_in(record: Record) {
     records.push(record);
     match JournalView::fold(&records) {
         Ok(view) => read_everything(&view),
-        Err(_) => assert!(applied.is_err(), "growing takes in no more than folding"),
+        Err(_) => assert!(applied.is_err(), "growing accepts no more than folding"),
     }
     if applied.is_err() {
         let seen =

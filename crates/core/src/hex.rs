@@ -1,4 +1,4 @@
-//! Lower-case hexadecimal of fixed length, as digests and object ids are written.
+//! Lower-case hexadecimal of fixed length, the format of digests and object ids.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ pub(crate) fn write(formatter: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Re
     bytes.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
 }
 
-/// The bytes that `text` stands for, when it is exactly `N` pairs of lower-case digits.
+/// Decodes `text` if it consists of exactly `N` pairs of lower-case digits.
 pub(crate) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

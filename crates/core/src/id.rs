@@ -1,8 +1,8 @@
 //! Identities.
 //!
-//! Each kind of thing has its own id type, so that a call's id cannot be handed in where a session's is wanted. Ids are
-//! UUIDv7: their time comes from the injected clock, their chance from an [`IdStream`] of the session, so that a repeated
-//! session gives the same ids. An id says nothing about order; only a position in a journal does.
+//! Each kind of entity has its own id type, so that a call's id cannot be passed for a session's. Ids are
+//! UUIDv7: the time comes from the injected clock and the random bits from an [`IdStream`] of the session, so
+//! a repeated session creates the same ids. Ids define no order; only positions in a journal do.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,9 +17,9 @@ use crate::time::Clock;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a {kind} (a UUID): {text:?}")]
 pub struct InvalidId {
-    /// Which kind of id was wanted.
+    /// Kind of id that was expected.
     pub kind: &'static str,
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ macro_rules! id_types {
                 &self.0
             }
 
-            /// An id that was kept as a UUID.
+            /// Restores an id from its UUID.
             pub fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
@@ -97,7 +97,8 @@ id_types! {
     EvaluationId = "evaluation id";
     /// Names a message.
     MessageId = "message id";
-    /// Names a call of an option. It is the `invocation_id` of messages, and what idempotency keys are made from.
+    /// Names a call of an option. It is the `invocation_id` of messages, and idempotency keys are derived
+    /// from it.
     ///
     /// ```
     /// use backstitch_core::id::CallId;
@@ -115,26 +116,28 @@ id_types! {
 }
 
 impl CallId {
-    /// The id of a call that has another kind of id where it comes from. The same call of the same origin has the same id.
+    /// Derives the id of a call that has another kind of id at its origin. The same call of the same origin
+    /// gets the same id.
     pub fn of_foreign(origin: SessionId, id: &str) -> Self {
         derived(origin.as_uuid(), &format!("foreign call {id}"))
     }
 
-    /// The id of a call that a program makes. It follows from the answer that the program was found in and from what tells the
-    /// call from all others of the program, so a program that runs again makes its calls under the same ids.
+    /// Derives the id of a call that a program makes, from the answer that holds the program and a label that
+    /// is unique within the program. A program that runs again makes its calls under the same ids.
     pub fn of_program(answer: MessageId, label: &str) -> Self {
         derived(answer.as_uuid(), &format!("program call {label}"))
     }
 }
 
 impl MessageId {
-    /// The id of a message that is made from this one and not recorded: making it again gives the same.
+    /// Derives the id of a message that is computed from this one and not recorded. The result is
+    /// deterministic.
     pub fn derived(self, label: &str) -> Self {
         derived(self.as_uuid(), label)
     }
 }
 
-/// An id that is made from another one and a label, so that making it again gives the same.
+/// Derives an id from another one and a label, deterministically.
 pub(crate) fn derived<Id: From<Uuid>>(from: &Uuid, label: &str) -> Id {
     let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 derived id");
     hasher.update(from.as_bytes());
@@ -144,11 +147,12 @@ pub(crate) fn derived<Id: From<Uuid>>(from: &Uuid, label: &str) -> Id {
     Id::from(uuid::Builder::from_custom_bytes(bytes).into_uuid())
 }
 
-/// The stream of chance from which a session's ids are made.
+/// The random stream from which a session's ids are created.
 ///
-/// It is seeded by the session and by the *epoch*, the journal position at which the session was opened. A session that is
-/// opened again after a crash is at a later position if any id of the earlier stream was recorded, so no recorded id comes
-/// twice. The stream is never part of a snapshot and never rolled back; a fork has another session id and so another stream.
+/// It is seeded by the session and by the *epoch*, the journal position at which the session was opened. If
+/// any id of an earlier stream was recorded, a session that is opened again after a crash is at a later
+/// position, so no recorded id repeats. The stream is never part of a snapshot and never rolled back. A fork
+/// has another session id and therefore another stream.
 #[derive(Clone)]
 pub struct IdStream {
     inner: Arc<Inner>,
@@ -160,7 +164,7 @@ struct Inner {
 }
 
 impl IdStream {
-    /// The stream of `session`, opened at journal position `epoch`.
+    /// Creates the stream of `session`, opened at journal position `epoch`.
     pub fn new(session: SessionId, epoch: u64, clock: Arc<dyn Clock>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 session id stream");
         hasher.update(session.as_uuid().as_bytes());
@@ -168,8 +172,8 @@ impl IdStream {
         Self::from_chance(hasher.finalize_xof(), clock)
     }
 
-    /// A stream that belongs to no session, for naming sessions themselves. The seed must come from the system's entropy
-    /// where ids have to be unique, and may be fixed where they have to be repeatable.
+    /// Creates a stream that belongs to no session, for the ids of sessions themselves. The seed must come
+    /// from the system's entropy if ids must be unique, and may be fixed if they must be repeatable.
     pub fn from_seed(seed: [u8; 32], clock: Arc<dyn Clock>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 free id stream");
         hasher.update(&seed);
@@ -180,16 +184,16 @@ impl IdStream {
         Self { inner: Arc::new(Inner { clock, chance: Mutex::new(chance) }) }
     }
 
-    /// The next id of the stream.
+    /// Returns the next id of the stream.
     pub fn next<Id: From<Uuid>>(&self) -> Id {
         let mut chance = [0; 10];
-        // A poisoned lock means that another thread died between two reads of the stream: the stream itself is sound.
+        // A poisoned lock means that another thread panicked between two reads; the stream itself is sound.
         self.inner.chance.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut chance);
         let millis = self.inner.clock.now().unix_millis();
         Id::from(uuid::Builder::from_unix_timestamp_millis(millis, &chance).into_uuid())
     }
 
-    /// The clock that dates the ids.
+    /// The clock that provides the time of the ids.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
     }

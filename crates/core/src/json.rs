@@ -1,19 +1,19 @@
 //! Limits on JSON from outside.
 //!
-//! Whatever is read from a file, a store or a model is checked before it is parsed: how long it is and how deep it nests.
-//! The check is one pass over the bytes, allocates nothing and never recurses, so hostile input costs no more than its length.
+//! Text from a file, a store or a model is checked for length and depth before it is parsed. The check is one
+//! pass over the bytes, allocates nothing and never recurses, so hostile input costs no more than its length.
 
-/// How large and how deep a JSON text may be.
+/// Limits on the size and depth of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// The most bytes that a text may have.
+    /// Largest number of bytes of a text.
     pub bytes: usize,
-    /// The most arrays and objects that may enclose a value.
+    /// Largest number of arrays and objects around a value.
     pub depth: usize,
 }
 
 impl Default for JsonLimits {
-    /// 256 MiB and 96 levels; the parser itself gives up at 128.
+    /// 256 MiB and 96 levels. The parser itself fails at 128 levels.
     fn default() -> Self {
         Self { bytes: 256 * 1024 * 1024, depth: 96 }
     }
@@ -26,21 +26,21 @@ pub enum LimitExceeded {
     /// The text is too long.
     #[error("{bytes} bytes of JSON are more than the limit of {limit}")]
     Bytes {
-        /// How long it is.
+        /// Length of the text.
         bytes: usize,
-        /// How long it may be.
+        /// Largest length allowed.
         limit: usize,
     },
     /// The text nests too deeply.
     #[error("JSON nests deeper than the limit of {limit} levels")]
     Depth {
-        /// How deep it may be.
+        /// Largest depth allowed.
         limit: usize,
     },
 }
 
 impl JsonLimits {
-    /// Refuses a text that is longer or deeper than these limits. It says nothing about whether the text is JSON.
+    /// Refuses a text that is longer or deeper than these limits. Does not check whether the text is JSON.
     pub fn check(&self, text: &[u8]) -> Result<(), LimitExceeded> {
         if text.len() > self.bytes {
             return Err(LimitExceeded::Bytes { bytes: text.len(), limit: self.bytes });

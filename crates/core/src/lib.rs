@@ -1,8 +1,9 @@
 //! Data, rules and ports of Backstitch. No IO.
 //!
-//! Everything that happens in a session is a record in its journal; everything else is a view, a pure function of records.
-//! This crate holds the data ([`message`], [`session`], [`journal`]), the rules (reducers, folds, builders, limits) and the
-//! ports, traits behind which the world lies ([`ports`]). Adapters live in crates of their own.
+//! Everything that happens in a session is a record in its journal; everything else is a view, a pure
+//! function of records. This crate holds the data ([`message`], [`session`], [`journal`]), the rules
+//! (reducers, folds, builders, limits) and the ports, traits for everything outside of the process
+//! ([`ports`]). Adapters live in crates of their own.
 
 mod hex;
 mod payload;

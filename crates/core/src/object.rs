@@ -1,4 +1,4 @@
-//! Objects: content that is stored once, under a name made from it.
+//! Objects: content that is stored once, under a name derived from it.
 //!
 //! Large texts, media and the files of a workspace are objects. They have git's format and git's ids (SHA-1, computed with
 //! collision detection), so that a workspace can be exported as an ordinary repository without being hashed again. A journal
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha1_checked::{Digest as _, Sha1};
 
-/// Texts and results of more than this many bytes are stored as objects, not inside of records.
+/// Texts and results with more bytes than this are stored as objects, not inside of records.
 pub const INLINE_LIMIT: usize = 64 * 1024;
 
-/// The id of an object, as git would name it.
+/// The id of an object, as git computes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; 20]);
 
@@ -22,17 +22,17 @@ pub struct ObjectId([u8; 20]);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an object id (40 hex digits): {text:?}")]
 pub struct InvalidObjectId {
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 
 impl ObjectId {
-    /// The id's bytes.
+    /// Returns the bytes of the id.
     pub fn as_bytes(&self) -> &[u8; 20] {
         &self.0
     }
 
-    /// An id that was kept as bytes.
+    /// Restores an id from its bytes.
     pub fn from_bytes(bytes: [u8; 20]) -> Self {
         Self(bytes)
     }
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for ObjectId {
     }
 }
 
-/// What kind of thing an object is, in git's words.
+/// Type of an object, in git's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -87,7 +87,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// The word that stands in an object's header.
+    /// The word in an object's header.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Blob => "blob",
@@ -106,7 +106,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// An object of `kind` with this content; its id is computed from both.
+    /// Creates an object of `kind` with this content and computes its id.
     pub fn new(kind: ObjectKind, bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let mut hasher = Sha1::new();
@@ -116,7 +116,7 @@ impl Object {
         Self { id: ObjectId(hasher.finalize().into()), kind, bytes }
     }
 
-    /// A blob with this content.
+    /// Creates a blob with this content.
     pub fn blob(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self::new(ObjectKind::Blob, bytes)
     }

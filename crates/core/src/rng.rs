@@ -1,8 +1,8 @@
-//! Chance as a value.
+//! Reproducible random numbers.
 //!
-//! Each call gets an [`Rng`] of its own, derived from the session's seed and the call's id: what a call draws depends on
-//! nothing that another call did, so a call that runs again draws the same. The generator is ChaCha with 8 rounds; its
-//! state is a seed and a position, and serialises as such.
+//! Each call gets its own [`Rng`], derived from the session's seed and the call's id. The numbers of a call
+//! do not depend on other calls, so a call that runs again draws the same ones. The generator is ChaCha with
+//! 8 rounds. It serializes as a seed and a position.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng};
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::CallId;
 
-/// The seed from which all chance of a session is derived. It is recorded when the session is created.
+/// The seed of all random numbers of a session. It is recorded when the session is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// The seed with this number.
+    /// Creates a seed from a number.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The generator of one call.
+    /// Creates the generator of one call.
     pub fn rng_for(self, call: CallId) -> Rng {
         let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 call rng");
         hasher.update(&self.0.to_le_bytes());
@@ -29,7 +29,7 @@ impl Seed {
         Rng { inner: ChaCha8Rng::from_seed(*hasher.finalize().as_bytes()) }
     }
 
-    /// The generator of the session outside of any call.
+    /// Creates the generator of the session outside of any call.
     pub fn rng(self) -> Rng {
         let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 session rng");
         hasher.update(&self.0.to_le_bytes());
@@ -37,7 +37,7 @@ impl Seed {
     }
 }
 
-/// A deterministic generator of chance. Not for secrets.
+/// A deterministic random number generator. Not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredRng", into = "StoredRng")]
 pub struct Rng {
@@ -45,17 +45,17 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The next 64 bits.
+    /// Draws the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.inner.next_u64()
     }
 
-    /// A number below `bound`, each equally likely; zero when `bound` is zero.
+    /// Draws a number below `bound`, uniformly distributed; zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
         }
-        // Widening multiplication, drawing again where the low half falls into the uneven remainder.
+        // Widening multiplication. A draw whose low half falls into the uneven remainder is repeated.
         let uneven = bound.wrapping_neg() % bound;
         loop {
             let wide = u128::from(self.next_u64()) * u128::from(bound);
@@ -65,19 +65,19 @@ impl Rng {
         }
     }
 
-    /// A number from 0 up to, but not including, 1.
+    /// Draws a number from 0 up to, but not including, 1.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Puts the items into an order by chance.
+    /// Shuffles the items at random.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
 
-    /// Fills the bytes by chance.
+    /// Fills the buffer with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.inner.fill_bytes(bytes);
     }

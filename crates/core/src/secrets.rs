@@ -1,8 +1,8 @@
-//! Keys of accounts, and keeping them out of what is recorded and sent.
+//! API keys, and their removal from recorded and sent data.
 //!
-//! A command can find a key although it is not given any: in the memory of its parent, in a file, in the output of another
-//! program. What is known to be a key is replaced in everything that a tool gives back, before that is recorded or sent. This
-//! is a safety net and not a wall: a key that is not known here, or that is encoded, passes.
+//! A command can find a key that it was not given: in the memory of its parent, in a file, in the output of
+//! another program. Known keys are replaced in everything that a tool returns, before it is recorded or sent.
+//! This is a safety net, not a guarantee: a key that is unknown here, or that is encoded, passes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,21 +10,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// The text that stands where a key stood.
+/// The text that replaces a key.
 pub const REPLACEMENT: &str = "[secret]";
 
-/// A shorter text is no key, but a word that anybody may use. In characters.
+/// Minimum length of a key, in characters. A shorter text may be an ordinary word and is never replaced.
 pub const SHORTEST: usize = 8;
 
 /// Keys that must be neither recorded nor sent. A clone is cheap.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// The longest first, since one may be a part of another.
+    /// Longest first, since one key may be part of another.
     known: Arc<[String]>,
 }
 
 impl Secrets {
-    /// These keys, but for those that are too short to be any.
+    /// Collects the keys, except those that are too short.
     pub fn new(keys: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let keys = keys.into_iter().map(Into::into);
         let mut known: Vec<String> = keys.filter(|key: &String| key.chars().count() >= SHORTEST).collect();
@@ -33,7 +33,7 @@ impl Secrets {
         Self { known: known.into() }
     }
 
-    /// These keys and others.
+    /// Returns the union of both sets of keys.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         match (self.is_empty(), others.is_empty()) {
@@ -43,12 +43,12 @@ impl Secrets {
         }
     }
 
-    /// Whether no key is known.
+    /// Returns whether no key is known.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// A text without keys.
+    /// Returns the text with all keys replaced.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut clean = Cow::Borrowed(text);
         for key in &*self.known {
@@ -66,7 +66,7 @@ impl Secrets {
         }
     }
 
-    /// A value without keys, in none of its texts and names.
+    /// Returns the value with the keys replaced in all of its texts and field names.
     pub fn redact_value(&self, value: Value) -> Value {
         if self.is_empty() {
             return value;
@@ -88,11 +88,11 @@ impl Secrets {
         }
     }
 
-    /// Replaces keys in bytes of which `cut` says whether some are missing between `head` and `tail`. A part of a key at the edge of
-    /// such a gap is replaced too; without a gap, all is in `head` afterwards.
+    /// Replaces keys in bytes that may have a gap between `head` and `tail`, if `cut` is set. A part of a key
+    /// at the edge of the gap is replaced too. Without a gap, `head` holds everything afterwards.
     pub(crate) fn redact_pieces(&self, head: &mut Vec<u8>, cut: bool, tail: &mut Vec<u8>) {
         if !cut {
-            // Both are one text, in which a key may lie across the border.
+            // Both are one text, and a key may lie across the border.
             head.append(tail);
         }
         for key in &*self.known {
@@ -112,7 +112,8 @@ impl Secrets {
         }
     }
 
-    /// Whether a text holds what stands for a key. Writing it to a file would overwrite the key that it stands for.
+    /// Returns whether a text holds the replacement of a key. Writing such a text to a file would overwrite
+    /// the key.
     pub fn is_redacted(&self, text: &str) -> bool {
         !self.is_empty() && text.contains(REPLACEMENT)
     }

@@ -1,46 +1,47 @@
-//! Which JSON values can be stored: those that come back as they were.
+//! Checks for JSON values that survive storage unchanged.
 //!
-//! A value that arrives from a model or a tool is written into a record, the record into a batch, and all of it is parsed
-//! again when the session is opened. A value that can be written but not read would make a session unreadable, so it is
-//! refused (or kept as text) before it is written. Two things do that:
+//! A value from a model or a tool is written into a record and the record into a batch, and all of it is
+//! parsed when the session is opened again. A value that can be written but not read would make a session
+//! unreadable, so it is refused (or kept as text) before it is written. There are two such cases:
 //!
-//! - nesting: the parser gives up at 128 levels, of which a value may use [`MAX_DEPTH`]; the rest is for what encloses it;
-//! - keys that start with `$serde_json::private::`, which the parser takes for an instruction to itself.
+//! - nesting: the parser fails at 128 levels, of which a value may use [`MAX_DEPTH`]; the rest is for
+//!   enclosing structures;
+//! - keys that start with `$serde_json::private::`, which the parser treats as instructions.
 //!
-//! The check recurses no deeper than [`MAX_DEPTH`], whatever it is given.
+//! The check recurses no deeper than [`MAX_DEPTH`] for any value.
 
 use serde_json::{Map, Value};
 
-/// How many arrays and objects a stored value may nest.
+/// Largest depth of arrays and objects in a stored value.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many arrays and objects a slice item may nest. An item may hold stored values, as a message holds a result, so it has
-/// room for what encloses them; a snapshot around it still stays below what is read by default.
+/// Largest depth of arrays and objects in a slice item. An item may hold stored values, as a message holds a
+/// result, so it may be deeper. A snapshot with the item still stays within the default limits.
 pub const MAX_ITEM_DEPTH: usize = MAX_DEPTH + 16;
 
 pub(crate) const PRIVATE_KEYS: &str = "$serde_json::private::";
 
-/// The value could be written, but not be read again.
+/// The value could be written, but not read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotStorable {
     /// Arrays and objects nest too deeply.
     #[error("the value nests deeper than {limit} levels; flatten it, or store it as text")]
     TooDeep {
-        /// How deep it may nest.
+        /// Largest depth allowed.
         limit: usize,
     },
-    /// A key is one that the JSON parser keeps for itself.
+    /// A key is reserved by the JSON parser.
     #[error("the value has a key that starts with `$serde_json::private::`; rename it, or store it as text")]
     PrivateKey,
 }
 
-/// Refuses a value that would not come back as it is.
+/// Refuses a value that would not survive storage unchanged.
 pub fn check(value: &Value) -> Result<(), NotStorable> {
     check_within(value, MAX_DEPTH)
 }
 
-/// Refuses a slice item that would not come back as it is.
+/// Refuses a slice item that would not survive storage unchanged.
 pub fn check_item(item: &Value) -> Result<(), NotStorable> {
     check_within(item, MAX_ITEM_DEPTH).map_err(|problem| match problem {
         NotStorable::TooDeep { .. } => NotStorable::TooDeep { limit: MAX_ITEM_DEPTH },
@@ -48,7 +49,7 @@ pub fn check_item(item: &Value) -> Result<(), NotStorable> {
     })
 }
 
-/// Refuses an object that would not come back as it is.
+/// Refuses an object that would not survive storage unchanged.
 pub fn check_object(object: &Map<String, Value>) -> Result<(), NotStorable> {
     check_fields(object, MAX_DEPTH)
 }
@@ -105,7 +106,7 @@ mod tests {
     fn private_keys_of_the_parser_are_refused_because_they_do_not_come_back() {
         let value = json!({"a": [{"$serde_json::private::RawValue": "[1]"}]});
         assert_eq!(check(&value), Err(NotStorable::PrivateKey));
-        // The reason for the rule. Should this ever hold no more, the rule can go.
+        // The reason for the rule. If this assertion ever fails, the rule can be removed.
         let again: Value = serde_json::from_str(&value.to_string()).unwrap();
         assert_ne!(again, value);
     }

@@ -1,9 +1,10 @@
 //! Time as a value.
 //!
-//! Everything that needs the time asks a [`Clock`] that it was handed. The system clock lives in an IO crate; here are only
-//! the port and [`FixedClock`], with which a session is repeatable byte for byte.
+//! Code that needs the time asks an injected [`Clock`]. The system clock lives in an IO crate. This module
+//! has only the port and [`FixedClock`], which makes a session repeatable byte for byte.
 //!
-//! A [`Timestamp`] is UTC with microseconds, and is written as RFC 3339 in one fixed width, so that texts sort as times do.
+//! A [`Timestamp`] is UTC with microseconds. It is written as RFC 3339 with a fixed width, so that texts sort
+//! by time.
 //! Nothing in this project is *ordered* by time: order is the position in a journal.
 
 use std::fmt;
@@ -17,11 +18,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
-/// The text or number is not a moment that can be represented.
+/// The text or number is not a representable time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 time: {text:?}")]
 pub struct InvalidTimestamp {
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 
@@ -29,7 +30,7 @@ impl Timestamp {
     /// The start of 1970, UTC.
     pub const UNIX_EPOCH: Self = Self(jiff::Timestamp::UNIX_EPOCH);
 
-    /// The moment `micros` microseconds after the start of 1970.
+    /// Returns the time `micros` microseconds after the start of 1970.
     pub fn from_unix_micros(micros: i64) -> Result<Self, InvalidTimestamp> {
         jiff::Timestamp::from_microsecond(micros)
             .map(Self)
@@ -41,12 +42,12 @@ impl Timestamp {
         self.0.as_microsecond()
     }
 
-    /// Whole milliseconds since the start of 1970; zero before it. This is what a UUIDv7 holds.
+    /// Whole milliseconds since the start of 1970; zero before it. UUIDv7 uses this unit.
     pub fn unix_millis(self) -> u64 {
         u64::try_from(self.0.as_millisecond()).unwrap_or(0)
     }
 
-    /// The moment `by` later, or the last one that can be represented.
+    /// Returns the time `by` later, or the last representable one.
     #[must_use]
     pub fn saturating_add(self, by: Duration) -> Self {
         let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
@@ -54,7 +55,7 @@ impl Timestamp {
         Self::from_unix_micros(sum).unwrap_or(Self(jiff::Timestamp::MAX))
     }
 
-    /// The time from `earlier` to `self`; zero when it is not earlier.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.unix_micros().saturating_sub(earlier.unix_micros());
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
@@ -76,7 +77,7 @@ impl fmt::Debug for Timestamp {
 impl FromStr for Timestamp {
     type Err = InvalidTimestamp;
 
-    /// Any RFC 3339 text with an offset is accepted; what is finer than a microsecond is cut.
+    /// Accepts any RFC 3339 text with an offset. Digits below a microsecond are cut off.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidTimestamp { text: text.chars().take(64).collect() };
         let moment: jiff::Timestamp = text.parse().map_err(|_| invalid())?;
@@ -112,27 +113,27 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 /// A source of the current time.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The current moment, for what is written down.
+    /// Returns the current time, for records.
     fn now(&self) -> Timestamp;
 
-    /// A reading that never goes back, for measuring how long something took. Only differences mean anything.
+    /// Returns a reading that never decreases, for measuring durations. Only differences are meaningful.
     fn monotonic(&self) -> Duration;
 
-    /// When the machine was last started, where that is known. What changed across it may be the work of a power loss, and not
-    /// of a person.
+    /// Returns the time of the last boot, if it is known. Files that changed across a boot may have been
+    /// changed by a power loss rather than by a person.
     fn booted_at(&self) -> Option<Timestamp> {
         None
     }
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock that stands still until it is advanced.
 #[derive(Debug)]
 pub struct FixedClock {
     micros: AtomicI64,
 }
 
 impl FixedClock {
-    /// A clock that shows `time`.
+    /// Creates a clock that shows `time`.
     pub fn at(time: Timestamp) -> Self {
         Self { micros: AtomicI64::new(time.unix_micros()) }
     }

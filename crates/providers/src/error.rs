@@ -1,8 +1,8 @@
-//! What can go wrong between us and a provider.
+//! Errors of exchanges with providers.
 //!
-//! All providers' errors form one taxonomy, so that whoever asks knows what to do: wait and ask again, shorten the
-//! conversation, change the request, or give up. Texts of providers are kept short; secrets are taken out before an error is
-//! made from what a provider said (see [`ProviderError::without`]).
+//! All providers' errors form one taxonomy, from which the caller knows how to react: retry with backoff,
+//! shorten the conversation, change the request, or give up. Texts of providers are truncated; secrets are
+//! removed from them before an error leaves the crate (see [`ProviderError::without`]).
 
 mod classify;
 
@@ -19,43 +19,43 @@ pub(crate) use classify::{Classify, SentError, of_event, of_response, said_error
 use crate::provider::Provider;
 use crate::secret::redact_text;
 
-/// The most characters that are kept of what a provider said, once secrets are taken out of it.
+/// The maximum number of characters of a provider's message after redaction.
 const LONGEST_MESSAGE: usize = 1_000;
 
-/// The most characters that are kept until then: a secret at the end of a message must not be cut before it is found.
+/// The maximum before redaction: a secret at the end of a message must not be cut before it is found.
 const LONGEST_RAW: usize = 16_000;
 
-/// The most characters that are quoted of a body that is not of the provider's own form.
+/// The maximum number of quoted characters of a body without the provider's form.
 const LONGEST_QUOTE: usize = 300;
 
-/// Which kind of thing went wrong.
+/// The kind of an error, common to all providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is missing, wrong, or does not allow this.
     Auth,
-    /// The account has no money left, or has reached a limit that does not pass by waiting.
+    /// The account has no credit left, or has reached a limit that waiting does not lift.
     OutOfCredit,
-    /// Too many requests or tokens for now.
+    /// Too many requests or tokens at the moment.
     RateLimited,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
-    /// The provider failed.
+    /// The provider failed internally.
     Server,
-    /// The request is not one that the provider takes.
+    /// The provider refuses the request.
     InvalidRequest,
     /// The conversation is too long for the model.
     ContextTooLong,
-    /// The provider or the model refuses to answer this.
+    /// The provider or the model refuses to answer.
     ContentFilter,
     /// The provider was not reached, or the connection broke before an answer began.
     Network,
-    /// The answer broke off.
+    /// The answer ended early.
     CutStream,
-    /// The answer is not of the provider's own form.
+    /// The answer does not have the provider's form.
     Malformed,
-    /// Nobody was asked, and a recording has no answer.
+    /// A cassette has no answer for the request, and nothing was sent.
     NotRecorded,
 }
 
@@ -94,7 +94,7 @@ impl ErrorKind {
         }
     }
 
-    /// The code as a word.
+    /// The name of the code.
     pub fn as_str(self) -> &'static str {
         self.code().as_str()
     }
@@ -124,46 +124,46 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A provider did not answer.
+/// A provider did not give a usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider} did not answer ({kind}): {message}{}", wait_text(*.retry_after))]
 pub struct ProviderError {
     /// The provider.
     pub provider: Provider,
-    /// What went wrong.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// What the provider said, or what was noticed here.
+    /// The provider's message, or a description of the problem.
     pub message: String,
-    /// The status of the HTTP response, when there was one.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// The provider's own word for the error.
+    /// The provider's own code for the error.
     pub code: Option<String>,
-    /// How long to wait before asking again, where that was said.
+    /// How long to wait before a retry, if the provider says so.
     pub retry_after: Option<Duration>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
 }
 
 impl ProviderError {
-    /// An error of a kind.
+    /// Creates an error. Whether it is retryable depends on its kind.
     pub fn new(provider: Provider, kind: ErrorKind, message: impl AsRef<str>) -> Self {
         let message = message.as_ref().chars().take(LONGEST_RAW).collect();
         let retryable = kind.is_retryable();
         Self { provider, kind, message, status: None, code: None, retry_after: None, retryable }
     }
 
-    /// An answer that is not of the provider's own form.
+    /// An answer without the provider's form.
     pub(crate) fn malformed(provider: Provider, problem: impl AsRef<str>) -> Self {
         Self::new(provider, ErrorKind::Malformed, problem)
     }
 
-    /// An answer that broke off.
+    /// An answer that ended early.
     pub(crate) fn cut_stream(provider: Provider) -> Self {
         let text = "the stream ended before the answer did; nothing of it was kept";
         Self::new(provider, ErrorKind::CutStream, text)
     }
 
-    /// The same error without a secret, should the provider have repeated it, and no longer than is worth keeping.
+    /// Removes a secret that the provider may have repeated, and truncates the message.
     #[must_use]
     pub fn without(mut self, secret: &str) -> Self {
         if !secret.is_empty() {
@@ -177,7 +177,7 @@ impl ProviderError {
     }
 }
 
-/// The beginning of a body, in one line. Secrets have to be taken out before, since one may be cut.
+/// The beginning of a body, in one line. Redact secrets before, since the cut may split one.
 pub(crate) fn quote(body: &str) -> String {
     let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_QUOTE) {

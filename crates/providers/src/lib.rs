@@ -1,17 +1,18 @@
-//! Talks to model providers.
+//! Clients of model providers.
 //!
-//! Four wire formats are known: OpenAI Chat Completions (with every server that is compatible with it), OpenAI Responses,
-//! Anthropic Messages and Gemini. For each there is
+//! There are four wire formats: OpenAI Chat Completions (with every compatible server), OpenAI Responses,
+//! Anthropic Messages and Gemini. Each has
 //!
 //! - a pure projection from a conversation to a request ([`render()`]) and from an answer back ([`parse()`],
 //!   [`stream_reader`]);
 //! - a [validator](validate) that shares no code with the projection and runs before every send;
 //! - a mapping of its errors into [one taxonomy](ErrorKind).
 //!
-//! What only one provider understands (reasoning, signatures) is kept with each answer byte for byte and goes back to the
-//! provider and model that made it, and to nobody else; whatever a request leaves out is [reported](RenderReport). [`ModelPolicy`]
-//! puts it all together: it renders, validates, sends through a [`Transport`] and reads the answer. [`ScriptedPolicy`] needs
-//! neither network nor key: its answers stand in a file.
+//! Content that only one provider understands (reasoning, signatures) is kept with each answer byte for byte,
+//! and is sent back only to the provider and model that made it. Everything that a request leaves out is
+//! [reported](RenderReport). [`ModelPolicy`] combines these: it renders, validates, sends through a
+//! [`Transport`] and parses the answer. [`ScriptedPolicy`] needs neither network nor key: it reads its
+//! answers from a file.
 
 mod answer;
 pub mod cassette;

@@ -1,8 +1,8 @@
-//! A model as a policy: renders, validates, sends, reads.
+//! A model as a policy: renders, validates, sends, parses.
 //!
-//! Nothing is sent that the provider's [validator](crate::validate) refuses. An answer that does not arrive whole is an error,
-//! and nothing of it is kept. Keys are held as secrets: they stand in no `Debug`, no error and no journal, also where a
-//! provider repeats them.
+//! A request that the provider's [validator](crate::validate) refuses is never sent. An incomplete answer is
+//! an error, and is dropped. Keys are held as secrets: they appear in no `Debug` output, no error and no
+//! journal, even where a provider repeats them.
 
 mod address;
 mod exchange;
@@ -28,7 +28,7 @@ use crate::transport::Transport;
 use crate::validate::{InvalidRequest, validate};
 use crate::wire::render;
 
-/// A model as a policy.
+/// A [`Policy`] that asks a model of a provider.
 #[derive(Clone)]
 pub struct ModelPolicy {
     name: PolicyName,
@@ -40,20 +40,20 @@ pub struct ModelPolicy {
     answer_limit: usize,
 }
 
-/// The most bytes that are read of an answer, unless another limit is set.
+/// The default size limit of an answer in bytes.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 /// A request that was not sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// It could not be made.
+    /// It could not be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
     /// Its provider would refuse it.
     #[error(transparent)]
     Invalid(#[from] InvalidRequest),
-    /// It is more than its provider takes.
+    /// It exceeds a limit of its provider.
     #[error(transparent)]
     TooLarge(#[from] RequestTooLarge),
 }
@@ -72,7 +72,7 @@ impl SendError {
 }
 
 impl ModelPolicy {
-    /// A model that is asked under a name. Without a key, requests carry none.
+    /// Creates a policy with this name. Without a key, requests have no authorisation.
     pub fn new(
         name: PolicyName,
         target: ModelTarget,
@@ -84,39 +84,39 @@ impl ModelPolicy {
         Self { name, target, key, options, transport, limits, answer_limit: ANSWER_LIMIT }
     }
 
-    /// Asks in another way. Without this, answers are streamed.
+    /// Sets the request options. The default streams answers.
     #[must_use]
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Sends other amounts than its provider is known to take: compatible servers have limits of their own.
+    /// Replaces the limits of the provider: compatible servers have limits of their own.
     #[must_use]
     pub fn with_limits(mut self, limits: RequestLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Reads at most so many bytes of an answer. A longer one is malformed. Without this, it is 64 MiB.
+    /// Sets the size limit of an answer in bytes; 64 MiB by default. A longer answer is malformed.
     #[must_use]
     pub fn with_answer_limit(mut self, bytes: usize) -> Self {
         self.answer_limit = bytes;
         self
     }
 
-    /// The request that a question makes: rendered, found valid, and not too large.
+    /// Renders the request for a question. Fails if the request is invalid or too large.
     pub fn request(&self, question: &PolicyRequest) -> Result<RenderedRequest, SendError> {
         let thread = Thread::of(question.shown.iter());
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
-        // How long it is, is checked where it is written.
+        // The size is checked in `written`, where the body is serialized.
         self.limits.check(self.target.provider, 0, rendered.report.media)?;
         validate(self.target.provider, &rendered.body)?;
         Ok(rendered)
     }
 
-    /// The body of the request that a question makes, and in what it departs from the conversation.
+    /// Renders the body of the request for a question, with its departures from the conversation.
     pub(crate) fn written(&self, question: &PolicyRequest) -> Result<(Arc<str>, RenderReport), SendError> {
         let rendered = self.request(question)?;
         let body: Arc<str> = rendered.body.to_string().into();
@@ -124,7 +124,8 @@ impl ModelPolicy {
         Ok((body, rendered.report))
     }
 
-    /// How this question is put: media that the store holds is at hand, and the answer looks as the question has it.
+    /// The options for a question: stored media is available, and the output schema of the question takes
+    /// precedence.
     fn options_for(&self, question: &PolicyRequest) -> RequestOptions {
         let mut options = self.options.clone();
         if question.output.is_some() {
@@ -177,7 +178,7 @@ impl Policy for ModelPolicy {
     }
 
     fn describe(&self, question: &PolicyRequest) -> RequestInfo {
-        // A request that cannot be made is described without a digest; deciding says why.
+        // A request that cannot be rendered is described without a digest; `decide` returns the error.
         let (body, report) = self.written(question).ok().unzip();
         let length = body.as_ref().map_or(0, |body| body.len() as u64);
         let departures = report.into_iter().flat_map(|report| report.departures);
@@ -191,7 +192,7 @@ impl Policy for ModelPolicy {
                 Some(before) => format!("{before} {RENDERER}"),
                 None => RENDERER.to_owned(),
             }),
-            // Four bytes make a token, more or less.
+            // A token has about four bytes.
             estimate: Amounts { input_tokens: length / 4, output_tokens, ..Amounts::ZERO },
             departures: departures.map(|departure| departure.to_string()).collect(),
             body,

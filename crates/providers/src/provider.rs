@@ -1,20 +1,20 @@
 //! The list of providers, and the target of a request.
 //!
-//! A provider is a folder in `dialects/` and one entry of the list here. The list makes the variants of [`Provider`], their
-//! names, and the lookup in `dialects/mod.rs`; nothing else names a variant.
+//! A provider is a folder in `dialects/` and one entry of the list here. The list generates the variants of
+//! [`Provider`], their names, and the lookup in `dialects/mod.rs`; no other code names a variant.
 
 use std::fmt;
 
 use backstitch_core::journal::ProviderSidecar;
 
-/// Calls a macro with the list of providers: the variant with its documentation, the name that stands in journals and on the
-/// command line, and the folder.
+/// Calls a macro with the list of providers: the documented variant, the name in journals and on the command
+/// line, and the folder.
 macro_rules! with_providers {
     ($callback:ident) => {
         $callback! {
-            /// OpenAI Chat Completions, and everything that is compatible with it.
+            /// OpenAI Chat Completions, and every compatible server.
             OpenAiChat, "openai-chat", openai_chat;
-            /// OpenAI Responses, without state on the other side.
+            /// OpenAI Responses, without server-side state.
             OpenAiResponses, "openai", openai_responses;
             /// Anthropic Messages.
             Anthropic, "anthropic", anthropic;
@@ -27,17 +27,17 @@ pub(crate) use with_providers;
 
 macro_rules! define_provider {
     ($($(#[$doc:meta])* $variant:ident, $name:literal, $folder:ident;)*) => {
-        /// A provider, or rather a wire format that one or more providers speak.
+        /// A provider, or more exactly a wire format that one or more providers use.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Provider {
             $($(#[$doc])* $variant,)*
         }
 
         impl Provider {
-            /// All of them.
+            /// All providers.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name that stands in journals and on the command line.
+            /// The name in journals and on the command line.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -68,7 +68,7 @@ pub struct ModelTarget {
     pub provider: Provider,
     /// The model, as the provider names it.
     pub model: String,
-    /// The address, where it is another one than the provider's own. It must not hold secrets: it is recorded.
+    /// The address, if it is not the provider's own. It is recorded, so it must not contain secrets.
     pub endpoint: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl ModelTarget {
         self
     }
 
-    /// A sidecar that says that this target made an answer.
+    /// Creates the sidecar of an answer by this target.
     pub(crate) fn sidecar(&self, payload: &str, finish_reason: Option<&str>) -> ProviderSidecar {
         ProviderSidecar {
             provider: self.provider.to_string(),

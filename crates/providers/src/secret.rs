@@ -1,7 +1,7 @@
-//! Keys, and taking them out of what others said.
+//! API keys, and their redaction.
 //!
-//! Out of errors and recordings a key is taken whatever it is. Out of answers it is taken only when it is long enough to be one:
-//! local servers are asked with words like `none`, and a model may say such a word.
+//! Errors and recordings are always redacted. Answers are redacted only if the key is long enough to be a
+//! real one: local servers use words like `none` as keys, and a model may say such a word.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use backstitch_core::ports::{Delta, Deltas, Finish, PolicyAnswer};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-/// What stands where a secret stood.
+/// The replacement of a secret.
 const REDACTED: &str = "[secret]";
 
-/// How long a key is at least.
+/// The minimum length of a key that is redacted in answers.
 const SHORTEST_KEY: usize = 16;
 
-/// The key of an account.
+/// The API key of an account. `Debug` does not show it.
 #[derive(Clone)]
 pub struct ApiKey(SecretString);
 
 impl ApiKey {
-    /// A key.
+    /// Wraps a key.
     pub fn new(key: impl Into<String>) -> Self {
         Self(SecretString::from(key.into()))
     }
@@ -38,12 +38,12 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A text without a secret.
+/// Replaces a secret in a text.
 pub(crate) fn redact_text(text: &str, secret: &str) -> String {
     if secret.is_empty() { text.to_owned() } else { text.replace(secret, REDACTED) }
 }
 
-/// A value without a secret, in none of its texts and names.
+/// Replaces a secret in all texts and names of a value.
 pub(crate) fn redact_json(value: Value, secret: &str) -> Value {
     match value {
         Value::String(text) => Value::String(redact_text(&text, secret)),
@@ -57,7 +57,7 @@ pub(crate) fn redact_json(value: Value, secret: &str) -> Value {
     }
 }
 
-/// Bytes without a secret.
+/// Replaces a secret in bytes.
 pub(crate) fn redact_bytes(bytes: &[u8], secret: &[u8]) -> Vec<u8> {
     if secret.is_empty() {
         return bytes.to_vec();
@@ -79,7 +79,7 @@ pub(crate) fn redact_bytes(bytes: &[u8], secret: &[u8]) -> Vec<u8> {
     clean
 }
 
-/// An answer without a secret.
+/// Replaces a secret in an answer. A raw payload that contains it is dropped.
 pub(crate) fn redact_answer(mut answer: PolicyAnswer, secret: &str) -> PolicyAnswer {
     if secret.len() < SHORTEST_KEY {
         return answer;
@@ -102,7 +102,8 @@ pub(crate) fn redact_answer(mut answer: PolicyAnswer, secret: &str) -> PolicyAns
         *word = redact_text(word, secret);
     }
     if let Some(sidecar) = &mut answer.provider {
-        // With another text in it the signatures of its thoughts would be wrong, and the provider would refuse it.
+        // A changed payload would invalidate the signatures of its thoughts, and the provider would refuse
+        // it.
         let holds =
             |payload: &mut Large<Arc<str>>| payload.inline().is_some_and(|text| text.contains(secret));
         sidecar.payload_redacted = sidecar.payload.take_if(holds).is_some();
@@ -111,11 +112,11 @@ pub(crate) fn redact_answer(mut answer: PolicyAnswer, secret: &str) -> PolicyAns
     answer
 }
 
-/// Passes pieces of an answer on, without a secret that may be cut between them.
+/// Forwards deltas of an answer without a secret, which may be split between them.
 pub(crate) struct Listener<'a> {
     deltas: &'a Deltas,
     secret: &'a str,
-    /// What may be the beginning of the secret, of words and of thoughts.
+    /// Buffered text that may be the beginning of the secret, of answers and of thoughts.
     held: [String; 2],
 }
 
@@ -148,7 +149,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Passes on what was held back and is no secret after all.
+    /// Forwards the buffered text, which turned out not to be the secret.
     pub(crate) fn finish(self) {
         let [words, thoughts] = self.held;
         for delta in [Delta::Reasoning(thoughts), Delta::Text(words)] {

@@ -1,7 +1,7 @@
-//! Reading files that people name, none of which may be endless.
+//! Reading of files that users name, within limits.
 //!
-//! A path may lead to a device that never ends, or to a pipe without a writer. Every text has a largest size, and whatever is not
-//! a regular file has to end within [`PATIENCE`].
+//! A path may be a device without an end, or a pipe without a writer. Every text has a maximum size, and the
+//! end of anything but a regular file has to be reached within [`PATIENCE`].
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads the text of a file of at most `most` bytes.
 ///
-/// Fails with `FileTooLarge` if it is longer, with `InvalidData` if it is not UTF-8, and with `TimedOut` if a pipe or a device
-/// does not end within ten seconds.
+/// Fails with `FileTooLarge` if it is longer, with `InvalidData` if it is not UTF-8, and with `TimedOut` if a
+/// pipe or a device does not end within ten seconds.
 pub fn read_text(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
     let path = path.as_ref();
     let metadata = std::fs::metadata(path)?;
@@ -25,7 +25,7 @@ pub fn read_text(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
         }
         return text_of(File::open(path)?, most);
     }
-    // Opening a pipe waits for its writer. The thread that waits ends with the process.
+    // Opening a pipe waits for its writer. The waiting thread ends with the process.
     let (done, read) = mpsc::channel();
     let path = path.to_owned();
     std::thread::spawn(move || {
@@ -38,7 +38,7 @@ pub fn read_text(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
     })
 }
 
-/// Reads a text of at most `most` bytes to its end. Fails as [`read_text`] does, but waits as long as the source does.
+/// Reads a text of at most `most` bytes to its end. Fails like [`read_text`], but without a timeout.
 pub fn text_of(source: impl Read, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;

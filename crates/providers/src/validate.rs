@@ -1,13 +1,14 @@
-//! Wire validators: what each provider refuses, found out before anything is sent.
+//! Wire validators: they find invalid requests before they are sent.
 //!
-//! Each provider has a table of [`Rule`]s. A rule looks at the JSON of a request and at nothing else; it shares no code with
-//! the projections that make requests, so that a mistake there is not repeated here. Beside the rules stands the published form
-//! of each request ([`validate_form`]): fields, types, and what goes together. Rules that only the provider can judge
-//! are not in the tables: whether a signature is genuine, whether thoughts are unchanged, whether an address can be followed.
+//! Each provider has a table of [`Rule`]s. A rule depends only on the JSON of a request, and shares no code
+//! with the renderers, so that a mistake there is not repeated here. The published form of each request is
+//! checked separately ([`validate_form`]): fields, types, and dependencies. Rules that only the provider can
+//! check are not in the tables: whether a signature is genuine, whether thoughts are unchanged, whether a URL
+//! can be loaded.
 //!
-//! The forms are written by hand after the type definitions of the providers' SDKs, as of 2026-11-15: `openai` 6.49.0,
-//! `@anthropic-ai/sdk` 1.8.0 and `@google/genai` 2.32.0, all from npm. Of fields that are never sent they hold only the names.
-//! Fields that only answers have are not among them.
+//! The forms are written by hand after the type definitions of the providers' SDKs, as of 2026-11-15:
+//! `openai` 6.49.0, `@anthropic-ai/sdk` 1.8.0 and `@google/genai` 2.32.0, all from npm. Of fields that are
+//! never sent they contain only the names. Fields that only answers have are not included.
 
 use serde_json::Value;
 
@@ -19,11 +20,11 @@ use crate::rules::{Form, problems};
 /// A rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule.
+    /// The name of the rule.
     pub rule: &'static str,
-    /// What has to hold.
+    /// The condition, in words.
     pub what: &'static str,
-    /// Where it does not.
+    /// The place of the violation.
     pub place: String,
 }
 
@@ -33,7 +34,7 @@ pub struct Violation {
 pub struct InvalidRequest {
     /// The provider.
     pub provider: Provider,
-    /// What is wrong with it.
+    /// The violated rules.
     pub violations: Vec<Violation>,
 }
 
@@ -47,11 +48,12 @@ pub fn rules(provider: Provider) -> &'static [Rule] {
     dialect(provider).rules
 }
 
-/// Refuses a request that has not the published form: with a field that is not known, of another type, or without what goes
-/// with it.
+/// Refuses a request that does not have the published form: with an unknown field, a wrong type, or a missing
+/// dependency.
 ///
-/// Strict servers refuse such requests, and others ignore what they do not know. A provider may send a field that is newer than
-/// these tables and want it back, so that this is checked in tests, where all answers are known, and not before each request.
+/// Strict servers refuse such requests, and others ignore unknown fields. A provider may send a field that is
+/// newer than these tables and require it back, so this is checked in tests, where all answers are known, and
+/// not before each request.
 pub fn validate_form(provider: Provider, request: &Value) -> Result<(), InvalidRequest> {
     let found = problems(&Form::Object(dialect(provider).form), request);
     let broken =
@@ -60,7 +62,7 @@ pub fn validate_form(provider: Provider, request: &Value) -> Result<(), InvalidR
     if violations.is_empty() { Ok(()) } else { Err(InvalidRequest { provider, violations }) }
 }
 
-/// Refuses a request that its provider would refuse.
+/// Refuses a request that breaks a rule of its provider.
 pub fn validate(provider: Provider, request: &Value) -> Result<(), InvalidRequest> {
     let broken = rules(provider).iter().filter_map(|rule| {
         let place = (rule.check)(request).err()?;

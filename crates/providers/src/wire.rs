@@ -1,4 +1,4 @@
-//! Requests and answers of any provider: each function here looks up the provider's dialect and applies it.
+//! Requests and answers of any provider: each function looks up the provider's dialect and applies it.
 
 use backstitch_core::message::Part;
 use backstitch_core::ports::PolicyAnswer;
@@ -13,7 +13,7 @@ use crate::request::{
     RequestOptions, StructuredOutput, Thread, in_words,
 };
 
-/// Renders the request that puts a conversation to a model.
+/// Renders a conversation as a request to a model.
 pub fn render<'t>(
     thread: &Thread<'_>,
     tools: impl IntoIterator<Item = &'t ToolSpec>,
@@ -38,17 +38,17 @@ pub fn render<'t>(
     Ok(RenderedRequest { body, report })
 }
 
-/// Reads an answer that came in one piece.
+/// Parses an answer that was not streamed.
 pub fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     (dialect(target.provider).parse)(body, target)
 }
 
-/// Makes a reader for an answer that comes piece by piece.
+/// Creates a reader for a streamed answer.
 pub fn stream_reader(target: &ModelTarget) -> Box<dyn StreamReader> {
     (dialect(target.provider).stream_reader)(target.clone())
 }
 
-/// What a response that is no answer means. `header` looks a header up by its lower-case name.
+/// Reads a response with an error status. `header` looks a header up by its lower-case name.
 pub fn of_response<'a>(
     provider: Provider,
     status: u16,
@@ -58,7 +58,7 @@ pub fn of_response<'a>(
     error::of_response(provider, dialect(provider).classify, status, header, body)
 }
 
-/// The error that a body is, when it is one: servers also send errors with a status of success.
+/// Reads a body as an error, if it is one: servers also send errors with a successful status.
 pub(crate) fn said_error(provider: Provider, body: &str) -> Option<ProviderError> {
     error::said_error(provider, dialect(provider).classify, body)
 }
@@ -76,7 +76,8 @@ impl RequestLimits {
 }
 
 impl RequestOptions {
-    /// Refuses an option that a provider cannot honour, so that it is neither dropped nor changed silently.
+    /// Refuses an option that a provider does not support, so that it is neither dropped nor changed
+    /// silently.
     pub fn check(&self, provider: Provider) -> Result<(), RefusedOption> {
         match (dialect(provider).refused_option)(self) {
             Some(problem) => Err(RefusedOption { provider, option: problem.option, reason: problem.reason }),
@@ -86,7 +87,7 @@ impl RequestOptions {
 }
 
 impl Provider {
-    /// The variables of the environment that may hold a key for this provider, in the order in which they are looked at.
+    /// The environment variables that may hold a key for this provider, in order of precedence.
     pub fn key_variables(self) -> &'static [&'static str] {
         dialect(self).address.key_variables
     }

@@ -1,4 +1,4 @@
-//! The definition of a Lisp agent, and what is made of it once.
+//! The definition of a Lisp agent, and its compiled form.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::mission::{MissionError, fill_mission};
 use crate::prompt;
 use crate::signature::Signature;
 
-/// How many answers an evaluation may have, unless it is said.
+/// The default number of answers that an evaluation may have.
 pub const MAX_TURNS: u64 = 5;
 
-/// How many answers an agent and all agents below it may have together, unless it is said.
+/// The default number of answers that an agent and all its sub-agents may have together.
 pub const TURN_BUDGET: u64 = 20;
 
-/// How deep agents that work for agents may be nested, unless it is said.
+/// The default nesting depth of sub-agents.
 pub const MAX_DEPTH: u32 = 3;
 
-/// What an agent may use up and how it is shown its past. An agent that another one calls inherits all of it as it is: whoever
-/// drives them counts turns and depth from the one that a person asked.
+/// Limits of an agent, and the compression of its history. A sub-agent inherits all of them unchanged: the
+/// runtime counts turns and depth from the root agent.
 #[derive(Debug, Clone)]
 pub struct LispOptions {
-    /// How many answers an evaluation may have. With one, its program's value is the answer.
+    /// The number of answers that an evaluation may have. With one, the value of its program is the answer.
     pub max_turns: u64,
-    /// How many answers this agent and all agents below it may have together.
+    /// The number of answers that this agent and all its sub-agents may have together.
     pub turn_budget: u64,
-    /// How deep agents that work for agents may be nested, from the one that a person asked.
+    /// The nesting depth of sub-agents, from the root agent.
     pub max_depth: u32,
-    /// What one program may use up.
+    /// The limits of one program.
     pub limits: Limits,
-    /// How it is shown its past. An agent that has one turn has none, and nothing is compressed for it.
+    /// The compression of the history. An agent with one turn has no history, and uses none.
     pub compression: Arc<dyn Compression>,
 }
 
@@ -51,7 +51,7 @@ impl Default for LispOptions {
 }
 
 impl LispOptions {
-    /// How many answers an evaluation may have, whatever agents below it use up.
+    /// The number of answers that an evaluation may have, regardless of its sub-agents.
     pub fn most_turns(&self) -> u64 {
         self.max_turns.min(self.turn_budget).max(1)
     }
@@ -72,46 +72,46 @@ impl LispOptions {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct LispAgent {
-    /// What `data/name` reads.
+    /// The values of `data/name`.
     pub data: Object<String, Json>,
-    /// What `(tool/name ...)` may call.
+    /// The tools that programs call as `(tool/name ...)`.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// What the answer looks like; without it, anything does.
+    /// The form of the answer; without one, every value is accepted.
     pub signature: Option<Signature>,
-    /// What it may use up, and how it is shown its past.
+    /// Limits, and the compression of the history.
     pub options: LispOptions,
-    /// What is said to the model beside the reference of the language.
+    /// Instructions that precede the reference of the language in the system message.
     pub instructions: Option<String>,
 }
 
 impl LispAgent {
-    /// An agent with nothing but the language.
+    /// Creates an agent without data and tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives it data.
+    /// Adds data.
     #[must_use]
     pub fn with_data(mut self, name: impl Into<String>, value: Json) -> Self {
         self.data.insert(name.into(), value);
         self
     }
 
-    /// Gives it tools.
+    /// Adds tools.
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Says what its answer looks like.
+    /// Sets the form of the answer.
     #[must_use]
     pub fn with_signature(mut self, signature: Signature) -> Self {
         self.signature = Some(signature);
         self
     }
 
-    /// Says how many answers an evaluation may have. A turn budget that is smaller grows with it.
+    /// Sets the number of answers that an evaluation may have. A smaller turn budget is raised to it.
     #[must_use]
     pub fn with_max_turns(mut self, max_turns: u64) -> Self {
         self.options.max_turns = max_turns;
@@ -119,35 +119,35 @@ impl LispAgent {
         self
     }
 
-    /// Says what one program may use up.
+    /// Sets the limits of one program.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// Says how it is shown its past.
+    /// Sets the compression of the history.
     #[must_use]
     pub fn with_compression(mut self, compression: Arc<dyn Compression>) -> Self {
         self.options.compression = compression;
         self
     }
 
-    /// Says something to the model beside the reference of the language.
+    /// Sets the instructions.
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Gives it options, as it would inherit them.
+    /// Replaces all options.
     #[must_use]
     pub fn with_options(mut self, options: LispOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The mission that a template makes of its data.
+    /// Fills a template with the data of the agent.
     pub fn mission(&self, template: &str) -> Result<String, MissionError> {
         fill_mission(template, &self.data)
     }
@@ -159,11 +159,11 @@ impl LispAgent {
     }
 }
 
-/// An agent cannot be made from its definition.
+/// An agent cannot be created from its definition.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// No program could write the name of a data item.
+    /// The name of a data item cannot be written in a program.
     #[error(
         "{name:?} is no name for data: programs read it as data/NAME, so it is letters, digits, `-` and `_`"
     )]
@@ -172,30 +172,29 @@ pub enum AgentError {
         name: String,
     },
     /// A data item is larger than the limits allow.
-    #[error("data/{name} cannot be given to a program: {reason}; raise the limits, or give less")]
+    #[error("data/{name} cannot be passed to a program: {reason}; raise the limits, or pass less")]
     Data {
         /// The item.
         name: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// What it is given cannot be written as JSON.
+    /// The data cannot be written as JSON.
     #[error("the agent's data cannot be written as JSON: {reason}")]
     NotJson {
-        /// Why.
+        /// The cause.
         reason: String,
     },
 }
 
-/// An agent that is ready to run programs: made once, and shared by all of its machines.
+/// A compiled agent: created once, and shared by all of its machines.
 pub(crate) struct CompiledAgent {
     pub(crate) agent: LispAgent,
     pub(crate) engine: Engine,
     pub(crate) data: Map,
     pub(crate) tools: Tools,
-    /// The schema of the answer.
     pub(crate) schema: Option<Json>,
-    /// A digest of all that a program is given but for what programs before it left.
+    /// A digest of all inputs of a program apart from the results of earlier programs.
     pub(crate) inputs: Digest,
 }
 
@@ -216,9 +215,9 @@ impl CompiledAgent {
         for spec in &agent.tools {
             tools = tools.with(spec.name.as_str(), parameters(spec));
         }
-        let told: Vec<(&str, Vec<String>)> =
+        let declared: Vec<(&str, Vec<String>)> =
             agent.tools.iter().map(|spec| (spec.name.as_str(), parameters(spec))).collect();
-        let inputs = Digest::of_json(&(&agent.data, told, format!("{:?}", agent.options.limits)))
+        let inputs = Digest::of_json(&(&agent.data, declared, format!("{:?}", agent.options.limits)))
             .map_err(|error| AgentError::NotJson { reason: error.to_string() })?;
         let schema = agent.signature.as_ref().map(Signature::to_schema);
         Ok(Self { agent, engine, data, tools, schema, inputs })
@@ -235,7 +234,7 @@ impl fmt::Debug for CompiledAgent {
     }
 }
 
-/// Refuses names of data that no program could write as `data/name`.
+/// Refuses names of data that cannot be written as `data/name` in a program.
 pub fn check_data_name(name: &str) -> Result<(), AgentError> {
     let is_name = !name.contains('/') && backstitch_lisp::is_keyword_name(name);
     is_name.then_some(()).ok_or_else(|| AgentError::DataName { name: name.to_owned() })

@@ -1,37 +1,39 @@
-//! Finding the program in what a model said.
+//! Finds the program in an answer of a model.
 //!
-//! Blocks that are fenced as Clojure or Lisp are the program, all of them, one after the other. Where there is none, a fenced
-//! block that reads as a form is; then what stands unfenced: from the first line that begins with a form, as many forms as
-//! there are. Words around any of these are nobody's business. Whatever a model writes, this neither fails nor takes long.
+//! The program consists of all blocks that are fenced as Clojure or Lisp, one after the other. Without one,
+//! it is a fenced block that begins with a form; then the unfenced text from the first line that begins with
+//! a form, with as many forms as follow. Prose around any of these is ignored. No input makes this fail or
+//! run for long.
 //!
-//! Fences are read as models write them: also quoted, closed at the end of the last line, or all in one line.
+//! Fences are accepted as models write them: also quoted, closed at the end of the last line, or all on one
+//! line.
 
 use std::borrow::Cow;
 
 use backstitch_lisp::{FormKind, ReadLimits, Reader};
 
-/// The longest answer that is looked into.
+/// The maximum size of an answer in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
-/// How many lines that may begin a program are tried.
+/// The maximum number of lines that are tried as the beginning of a program.
 const MOST_TRIED: usize = 16;
 
 /// There is no program in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoProgram {
-    /// There are words, and none of them is a program.
+    /// There is text, but no program in it.
     #[error("there is no program in the answer")]
     None,
-    /// There is nothing.
+    /// There is no text.
     #[error("the answer is empty")]
     Empty,
-    /// It is too long to be looked into.
+    /// The answer is too long to be searched.
     #[error("the answer is longer than {LONGEST} bytes")]
     TooLong,
 }
 
-/// The program of an answer.
+/// Finds the program of an answer.
 pub fn extract(answer: &str) -> Result<String, NoProgram> {
     if answer.trim().is_empty() {
         return Err(NoProgram::Empty);
@@ -45,8 +47,8 @@ pub fn extract(answer: &str) -> Result<String, NoProgram> {
     if named.iter().any(|text| !text.trim().is_empty()) {
         return Ok(named.join("\n"));
     }
-    let mut untold = blocks.iter().filter(|block| !is_other_language(block.tag)).map(Block::program);
-    if let Some(program) = untold.find(|program| begins_with_form(program)) {
+    let mut untagged = blocks.iter().filter(|block| !is_other_language(block.tag)).map(Block::program);
+    if let Some(program) = untagged.find(|program| begins_with_form(program)) {
         return Ok(program.into_owned());
     }
     if blocks.is_empty() && begins_with_form(answer) && is_program(answer) {
@@ -57,15 +59,15 @@ pub fn extract(answer: &str) -> Result<String, NoProgram> {
 
 /// A fenced block.
 struct Block<'a> {
-    /// What the fence says about it, its first word.
+    /// The first word after the opening fence.
     tag: &'a str,
     text: &'a str,
-    /// Whether it stands in a quotation, with a mark before each line.
+    /// Whether the block is quoted, with a mark before each line.
     is_quoted: bool,
 }
 
 impl Block<'_> {
-    /// What stands in it, without the marks of a quotation.
+    /// The content, without the marks of a quotation.
     fn program(&self) -> Cow<'_, str> {
         let text = self.text.trim_end();
         if !self.is_quoted {
@@ -79,7 +81,7 @@ impl Block<'_> {
     }
 }
 
-/// A fence that is open: what closes it, what it says, where its text begins, and whether it is quoted.
+/// An open fence.
 struct Open<'a> {
     fence: &'a str,
     tag: &'a str,
@@ -93,7 +95,7 @@ impl<'a> Open<'a> {
     }
 }
 
-/// The fenced blocks of a text. A fence that is never closed goes on to the end.
+/// The fenced blocks of a text. A fence without an end extends to the end of the text.
 fn fenced(text: &str) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     let mut open: Option<Open<'_>> = None;
@@ -116,7 +118,7 @@ fn fenced(text: &str) -> Vec<Block<'_>> {
             Some((fence, after)) => {
                 (after.trim().is_empty() && fence.starts_with(opened.fence)).then_some(begin)
             }
-            // A fence at the end of the last line, where no program could have it.
+            // A fence at the end of the last line, which cannot be part of a program.
             None => {
                 let code = line.trim_end().strip_suffix(opened.fence);
                 let ends_form = |code: &&str| code.trim_end().ends_with([')', ']', '}']);
@@ -134,7 +136,7 @@ fn fenced(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// A block that is fenced in one line: ` ```clojure (return 1)``` `.
+/// A block that is fenced on one line: ` ```clojure (return 1)``` `.
 fn in_one_line(line: &str) -> Option<Block<'_>> {
     let inside = line.trim_start_matches([' ', '\t', '>']).strip_prefix("```")?;
     let (inside, _) = inside.split_once("```")?;
@@ -143,12 +145,12 @@ fn in_one_line(line: &str) -> Option<Block<'_>> {
     Some(Block { tag: tag.trim(), text, is_quoted: false })
 }
 
-/// The fence that a line begins with, and what follows it.
+/// The fence at the beginning of a line, and the text after it.
 fn fence_of(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start_matches([' ', '\t', '>']).trim_end();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let length = line.chars().take_while(|character| *character == mark).count();
-    // A line of words in backticks is no fence.
+    // A line with inline code is not a fence.
     let (fence, after) = line.split_at(length);
     (length >= 3 && !after.contains('`')).then_some((fence, after))
 }
@@ -160,22 +162,22 @@ fn is_language(tag: &str) -> bool {
         .any(|language| tag.eq_ignore_ascii_case(language))
 }
 
-/// Whether a tag names something that is certainly no program.
+/// Whether a tag names another language.
 fn is_other_language(tag: &str) -> bool {
     ["json", "python", "py", "sh", "bash", "shell", "console", "xml", "html", "yaml", "toml", "sql", "diff"]
         .iter()
         .any(|language| tag.eq_ignore_ascii_case(language))
 }
 
-/// Whether a text begins with a form that can be run, comments before it left out.
+/// Whether a text begins with a form that can be run, ignoring comments before it.
 fn begins_with_form(text: &str) -> bool {
     let lines = text.lines().map(str::trim_start);
     let first = lines.into_iter().find(|line| !line.is_empty() && !line.starts_with(';'));
     first.is_some_and(|line| line.starts_with('(') || line.starts_with("#("))
 }
 
-/// Whether a text is forms and nothing else, or would be if it were not broken: what begins as a program and does not read
-/// as one is told so by whoever compiles it.
+/// Whether a text consists of forms only, or was meant to: for a text that begins like a program and cannot
+/// be read, the compiler reports the error.
 fn is_program(text: &str) -> bool {
     let Ok(mut reader) = Reader::new(text, &ReadLimits::default()) else { return false };
     let mut is_first = true;
@@ -192,7 +194,7 @@ fn is_program(text: &str) -> bool {
     }
 }
 
-/// From the first line that begins with a list on, as many lists as there are. One that is not closed is taken as it is.
+/// The lists from the first line that begins with one. An unclosed list is included.
 fn unfenced(text: &str) -> Option<String> {
     let mut at = 0;
     let mut tried = 0;
@@ -213,7 +215,8 @@ fn unfenced(text: &str) -> Option<String> {
     None
 }
 
-/// How long the lists are that a text begins with. Words in brackets are none: a program calls something.
+/// The length of the lists at the beginning of a text. A parenthesis with prose is not a list: a program
+/// calls a function.
 fn lists(text: &str) -> Option<usize> {
     let mut reader = Reader::new(text, &ReadLimits::default()).ok()?;
     let mut end = None;
@@ -224,14 +227,15 @@ fn lists(text: &str) -> Option<usize> {
                 _ => return end,
             },
             Ok(None) => return end,
-            // Forms came before: the rest is words.
+            // The text after the forms is prose.
             Err(_) if end.is_some() => return end,
             Err(_) => return looks_like_call(text).then_some(text.trim_end().len()),
         }
     }
 }
 
-/// Whether a form may be what a list calls. English in brackets begins with a capital, as no name without a namespace does.
+/// Whether a form can be the head of a list. Prose in parentheses begins with a capital letter, and no name
+/// without a namespace does.
 fn is_head(form: &backstitch_lisp::Form) -> bool {
     match &form.kind {
         FormKind::Symbol(name) => name.full().contains('/') || !name.full().starts_with(char::is_uppercase),
@@ -240,7 +244,7 @@ fn is_head(form: &backstitch_lisp::Form) -> bool {
     }
 }
 
-/// Whether broken text is meant as a program: it begins with a call of a name that programs are made of.
+/// Whether broken text was meant as a program: it begins with a call of a common name.
 fn looks_like_call(text: &str) -> bool {
     const HEADS: [&str; 12] = [
         "(def", "(let", "(return", "(fail", "(do", "(tool/", "(->", "(println", "(map", "(reduce", "(filter",

@@ -1,12 +1,12 @@
 //! The Lisp agent of Backstitch. No IO.
 //!
-//! A Lisp agent answers with programs. What came of each program is a [`Turn`], an immutable record that the journal keeps
-//! for ever; what a model is shown of the turns before is made anew for each request, by a strategy that is a pure function
-//! of them.
+//! A Lisp agent answers with programs. The outcome of each program is a [`Turn`], an immutable record that
+//! the journal keeps permanently. For each request, a compression strategy renders the earlier turns anew; it
+//! is a pure function of them.
 //!
-//! A [`LispAgent`] says what it is given and what its answer looks like ([`Signature`]); [`LispMachinery`] makes of it the
-//! machine that a runtime drives: it finds the program in an answer ([`extract`]), runs it, and says which calls it waits
-//! for. A program that was interrupted runs again with what the journal holds of its calls.
+//! A [`LispAgent`] defines the inputs and the form of the answer ([`Signature`]). [`LispMachinery`] builds
+//! the machine that a runtime drives: it finds the program in an answer ([`extract`]), runs it, and reports
+//! the calls that it waits for. An interrupted program runs again with the recorded results of its calls.
 
 mod agent;
 pub mod compression;

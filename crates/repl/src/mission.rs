@@ -1,27 +1,27 @@
-//! Missions: what an agent is asked to do, as a template.
+//! Missions: the tasks of agents, as templates.
 //!
-//! `{{name}}` stands for a value that is given, `{{name.field.0}}` for a part of one; `\{{` is two braces. A text stands in
-//! the mission as it is, any other value as JSON. What is not given is an error that names what is, and so is a value that
-//! is firewalled, because a mission is shown to a model.
+//! `{{name}}` is replaced with a value, `{{name.field.0}}` with a part of one; `\{{` is two braces. A text is
+//! inserted unchanged, any other value as JSON. An unknown name is an error that lists the known ones, and so
+//! is a firewalled value, because a mission is shown to a model.
 
 use serde_json::{Map, Value as Json};
 
 use crate::compression::push_foreign;
 use crate::signature::is_firewalled;
 
-/// How many fields of an object are named.
+/// The maximum number of fields in an error.
 const MOST_NAMES: usize = 20;
 
-/// A mission could not be made from its template.
+/// A mission could not be filled from its template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissionError {
-    /// Nothing of this name is given.
+    /// There is no value of this name.
     #[error("the mission needs {{{{{name}}}}}, and there is no such data; there is {}", list(known))]
     Missing {
         /// The placeholder.
         name: String,
-        /// What is given.
+        /// The known names.
         known: Vec<String>,
     },
     /// The value has no such part.
@@ -29,9 +29,9 @@ pub enum MissionError {
     MissingPart {
         /// The placeholder.
         name: String,
-        /// As much of it as there is.
+        /// The longest beginning of it that exists.
         whole: String,
-        /// What that is.
+        /// A description of the value there.
         what: String,
     },
     /// The value must not be shown to a model.
@@ -42,16 +42,16 @@ pub enum MissionError {
         /// The placeholder.
         name: String,
     },
-    /// A placeholder has no name.
+    /// A placeholder does not contain a name.
     #[error("the mission has a placeholder {{{{{text}}}}} that is no name; write \\{{{{ for two braces")]
     NotAName {
-        /// What stands between the braces.
+        /// The text between the braces.
         text: String,
     },
     /// A placeholder has no end.
     #[error("the mission has {{{{ without }}}} after it, at byte {at}; write \\{{{{ for two braces")]
     Unclosed {
-        /// Where.
+        /// The offset in bytes.
         at: usize,
     },
 }
@@ -60,7 +60,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none at all".to_owned() } else { names.join(", ") }
 }
 
-/// The mission that a template makes of values. A value with lines that could be taken for sections of a request is fenced.
+/// Fills a template with values. A value with lines that could be taken for sections of a request is fenced.
 pub fn fill_mission(template: &str, values: &Map<String, Json>) -> Result<String, MissionError> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -83,7 +83,7 @@ pub fn fill_mission(template: &str, values: &Map<String, Json>) -> Result<String
     Ok(text)
 }
 
-/// The names that a template's placeholders begin with, each once.
+/// The distinct first names of a template's placeholders.
 pub fn placeholders(template: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = template;
@@ -133,7 +133,7 @@ fn value_of(placeholder: &str, values: &Map<String, Json>) -> Result<String, Mis
     })
 }
 
-/// A value in a few words: what may follow its name in a placeholder.
+/// A short description of a value: what may follow its name in a placeholder.
 fn what_is(value: &Json) -> String {
     match value {
         Json::Object(fields) => {
@@ -153,7 +153,7 @@ fn what_is(value: &Json) -> String {
     }
 }
 
-/// A value without what is firewalled inside of it.
+/// A value without the firewalled fields inside of it.
 pub fn without_firewalled(value: &Json) -> Json {
     match value {
         Json::Object(fields) => fields

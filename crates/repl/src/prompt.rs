@@ -1,4 +1,5 @@
-//! The system message of a Lisp agent: how to answer, the language in short, and what the answer looks like.
+//! The system message of a Lisp agent: how to answer, a short reference of the language, and the form of the
+//! answer.
 
 use std::fmt::Write as _;
 
@@ -34,7 +35,8 @@ parse-double, + - * / quot mod max min Math/round.
 - `(pmap f items)` and `(pcalls f g)` run calls of tools side by side; no `def` or `return` inside of them.
 - There are no files, no network, no macros, no Java but for what is named here. Time stands still while a program runs.";
 
-/// The system message of an agent with these instructions, at most this many turns, and this form of the answer.
+/// The system message of an agent with these instructions, this maximum number of turns, and this form of
+/// the answer.
 pub(crate) fn system(instructions: Option<&str>, most_turns: u64, signature: Option<&Signature>) -> String {
     let is_single = most_turns == 1;
     let mut text = String::new();
@@ -50,7 +52,7 @@ pub(crate) fn system(instructions: Option<&str>, most_turns: u64, signature: Opt
     }
     text.push_str(LANGUAGE);
     if let Some(signature) = signature {
-        // A `String` does not run full.
+        // Writing to a `String` does not fail.
         let _ = write!(
             text,
             "\n\nThe answer has to fit `{}`. For example: `(return {})`.",

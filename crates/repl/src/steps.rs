@@ -1,24 +1,25 @@
-//! Cutting in steps.
+//! Cuts in steps.
 //!
-//! A request that leaves out one more turn than the one before it begins differently, and nothing of it can be cached. So
-//! what has to be left out is rounded up: after a cut, several requests leave out the same.
+//! A request that drops one more turn than the previous one begins differently, and cannot be cached. So the
+//! number of dropped turns is rounded up: after a cut, several requests drop the same turns.
 
 use std::ops::Range;
 
-/// How many of `total` are left out, if at least `least` must be and `kept` may stay: a multiple of a quarter of what may
-/// stay, but never the last one.
+/// The number of dropped items out of `total`, if at least `least` must be dropped and `kept` may stay: a
+/// multiple of a quarter of `kept`, but never the last item.
 pub(crate) fn rounded_cut(total: usize, least: usize, kept: usize) -> usize {
     let step = (kept / 4).max(1);
     least.div_ceil(step).saturating_mul(step).min(total.saturating_sub(1))
 }
 
-/// How many of `total` are old, if `kept` must not be: a multiple of a quarter of those, but never the last one.
+/// The number of old items out of `total`, if the last `kept` are not old: a multiple of a quarter of `kept`,
+/// but never the last item.
 pub(crate) fn rounded_old(total: usize, kept: usize) -> usize {
     let step = (kept / 4).max(1);
     (total.saturating_sub(kept) / step * step).min(total.saturating_sub(1))
 }
 
-/// The first number of a range for which something holds that holds for all after it, or the end.
+/// The first number of a range for which a monotonic condition holds, or the end.
 pub(crate) fn first(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
     while start < end {

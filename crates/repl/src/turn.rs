@@ -1,12 +1,12 @@
-//! A turn: one answer of the model, the program in it, and what came of it.
+//! A turn: one answer of the model, its program, and the outcome.
 //!
-//! A [`Turn`] is written once, when its program has ended, and never changed; the list of turns only grows. It is plain JSON
-//! and is what the record `turn_finished` holds. It keeps the program in full, so that people can see what happened long
-//! after a model is shown only a summary of it.
+//! A [`Turn`] is written once, when its program has ended, and never changed; the list of turns only grows.
+//! It is plain JSON and is the content of the record `turn_finished`. It contains the complete program, so
+//! that users can inspect it long after requests only contain a summary.
 //!
-//! A turn is as large as what it did, never as large as the history: of the memory it holds what it changed
-//! ([`MemoryChange`]), and of a large value an [`Excerpt`] where the whole lies elsewhere in the journal. The memory after
-//! turn n is a fold over the turns up to n.
+//! The size of a turn depends on what it did, and not on the history: it contains its changes of the memory
+//! ([`MemoryChange`]), and of a large value an [`Excerpt`] if the journal holds the whole elsewhere. The
+//! memory after turn n is a fold over the turns up to n.
 
 use std::sync::Arc;
 
@@ -17,34 +17,35 @@ use backstitch_lisp::{Memory, Truncation, Value, to_clojure_without_hidden, type
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-/// What one answer of the model came to.
+/// The outcome of one answer of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// The number of the answer in its evaluation, from 1.
     pub number: u64,
     /// The answer, as the model wrote it.
     pub answer: String,
-    /// The program that was found in it. Without one the turn has failed.
+    /// The program in it. Without one the turn has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Whether the program ran to its end. What a program that failed has defined is gone; the calls it made are not.
+    /// Whether the program ran to its end. The definitions of a failed program are dropped; its calls are
+    /// not.
     pub success: bool,
-    /// The value of a program that ran to its end: of its last expression, or what `return` or `fail` were given.
+    /// The value of a successful program: of its last expression, or the argument of `return` or `fail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Excerpt>,
-    /// How the program ended the evaluation. A turn that has a signal is the last one of its evaluation.
+    /// How the program ended the evaluation. A turn with a signal is the last one of its evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<TurnSignal>,
     /// Why the turn failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TurnError>,
-    /// What was printed, one entry for each call of `println`.
+    /// The printed texts, one for each call of `println`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prints: Vec<String>,
     /// The calls of tools, in the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<TurnCall>,
-    /// What the turn changed in the memory. Nothing, if it failed.
+    /// The changes of the memory. None, if the turn failed.
     #[serde(default, skip_serializing_if = "MemoryChange::is_empty")]
     pub memory: MemoryChange,
     /// Fields that this version does not know.
@@ -56,59 +57,59 @@ pub struct Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnSignal {
-    /// `(return value)`, or the end of a program that had one turn only.
+    /// `(return value)`, or the end of the program of an agent with only one turn.
     Return,
-    /// `(fail reason)`. The program itself did what it was meant to do, so its turn is a success.
+    /// `(fail reason)`. The program itself worked as intended, so its turn is a success.
     Fail,
 }
 
 /// Why a turn failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnError {
-    /// The kind of error: a name of the language's errors, or one of the agent's own, such as `no_program`.
+    /// The kind: the name of an error of the language, or one of the agent's own, such as `no_program`.
     pub kind: String,
-    /// The text, as the model is shown it, without `Error:` before it.
+    /// The text that the model is shown, without `Error:` before it.
     pub message: String,
 }
 
 /// A call of a tool that a program made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnCall {
-    /// The call, whose messages the journal holds.
+    /// The call id. The journal holds the messages of the call.
     pub call_id: CallId,
-    /// Where in its program it was made; see `backstitch_lisp::CallPath`.
+    /// The place in the program; see `backstitch_lisp::CallPath`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The tool.
     pub name: String,
-    /// What it was called with: an object.
+    /// The arguments, an object.
     pub arguments: Excerpt,
-    /// What came of it.
+    /// The result, if there is one.
     pub outcome: TurnCallOutcome,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCallOutcome {
-    /// It gave this.
+    /// The call succeeded with this result.
     Result(Excerpt),
-    /// It failed, with this message.
+    /// The call failed with this message.
     Error(String),
-    /// It has no result: its program was ended before.
+    /// The call has no result, because its program ended before.
     Open,
 }
 
-/// A value, or what there is to see of one that is too large to be kept twice.
+/// A value, or a sample of one that is too large to be stored twice.
 ///
-/// The whole of a call's arguments and result lies in the messages of the call, and that of a definition in the stored
-/// memory. So a turn repeats what is small and keeps a sample of what is not.
+/// The complete arguments and results of calls are in the messages of the calls, and complete definitions are
+/// in the stored memory. So a turn contains small values, and samples of large ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Excerpt {
     /// The value itself.
     Whole(Json),
-    /// The beginning of a value that JSON cannot say, or that is too large.
+    /// The beginning of a value that JSON cannot represent, or that is too large.
     Sample {
         /// The sample, in the notation of the language.
         text: String,
@@ -118,10 +119,10 @@ pub enum Excerpt {
 }
 
 impl Excerpt {
-    /// A value is repeated in a turn up to this many bytes of JSON.
+    /// The maximum size of a value that a turn contains in full, in bytes of JSON.
     pub const WHOLE_BYTES: usize = 1024;
 
-    /// The excerpt of a value that exists as JSON and as a value of the language.
+    /// The excerpt of a value, given both as JSON and as a value of the language.
     pub fn of(json: &Json, value: &Value, sample: Truncation) -> Self {
         if fits(json, Self::WHOLE_BYTES) { Self::Whole(json.clone()) } else { Self::sample(value, sample) }
     }
@@ -133,7 +134,7 @@ impl Excerpt {
     }
 }
 
-/// Whether the JSON of a value has at most so many bytes. It looks at no more of the value than that.
+/// Whether the JSON of a value has at most this size in bytes. Stops reading the value there.
 fn fits(json: &Json, most: usize) -> bool {
     struct Room(usize);
     impl std::io::Write for Room {
@@ -148,99 +149,100 @@ fn fits(json: &Json, most: usize) -> bool {
     serde_json::to_writer(Room(most), json).is_ok()
 }
 
-/// What a turn changed in the memory.
+/// The changes of the memory by a turn.
 ///
-/// It says the same twice, for two readers. `defined` and `forgotten` are for whoever shows the memory: names, types, samples.
-/// They can be read without the language and are never more than a few hundred bytes for each name. `stored` is for whoever
-/// restores it, and may be filled in one of two ways:
+/// It contains the changes twice. `defined` and `forgotten` are for display: names, types, samples. They can
+/// be read without the interpreter, and have at most a few hundred bytes for each name. `stored` is for
+/// restoring the memory, and has one of two extents:
 ///
-/// - [`MemoryExtent::Delta`]: the definitions and atoms that this turn changed. To restore, start from the last turn whose extent
-///   is `Whole` (or from nothing) and apply the deltas after it in order.
-/// - [`MemoryExtent::Whole`]: everything, as `backstitch_lisp::store_memory` writes it. One every so often bounds how many deltas
-///   have to be read.
+/// - [`MemoryExtent::Delta`]: the definitions and atoms that this turn changed. To restore, start from the
+///   last turn whose extent is `Whole` (or from an empty memory) and apply the deltas after it in order.
+/// - [`MemoryExtent::Whole`]: everything, as `backstitch_lisp::store_memory` writes it. An occasional one
+///   bounds the number of deltas to read.
 ///
-/// Either may lie in the turn itself or, once it is large, in an object of the store. What the document of a delta looks like
-/// is up to whoever writes it; nothing here reads it.
+/// Either is in the turn itself or, if it is large, in an object of the store. The writer defines the format
+/// of a delta's document; nothing here reads it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryChange {
-    /// What was defined or defined again, in the order of the first definition; the last value of each, with what it has
-    /// returned if it is a function. A function that was merely called is in it too, if what it returned changed in type.
+    /// The new and changed definitions, in the order of the first definition; the last value of each, with
+    /// the type of the last result if it is a function. Includes a function that was only called, if the type
+    /// of its result changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defined: Vec<TurnDefinition>,
     /// The names that are no longer defined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<String>,
-    /// Where to restore it from.
+    /// The data for restoring it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredMemory>,
 }
 
-/// A memory, or the change of one, that can be restored.
+/// A stored memory, or the change of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredMemory {
-    /// How much of the memory it is.
+    /// The part of the memory.
     pub extent: MemoryExtent,
     /// The document.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub document: Json,
-    /// The object that holds the document, once it is too large for the turn.
+    /// The object that holds the document, if it is too large for the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
 }
 
-/// How much of a memory is stored.
+/// The stored part of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryExtent {
-    /// What one turn changed.
+    /// The changes of one turn.
     Delta,
-    /// Everything.
+    /// The whole memory.
     Whole,
 }
 
-/// A definition, as far as it is shown.
+/// A definition, in a form for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnDefinition {
     /// The name, without `user/`.
     pub name: String,
-    /// The docstring of the latest definition, as it was written.
+    /// The docstring of the latest definition, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doc: Option<String>,
-    /// What the name stands for.
+    /// The value.
     #[serde(flatten)]
     pub defined_as: DefinedAs,
 }
 
-/// What a name stands for.
+/// The kind of a defined value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DefinedAs {
     /// A function written in the language.
     Function {
-        /// The parameters of each arity, as they were written: `[x & more]`.
+        /// The parameters of each arity, as written: `[x & more]`.
         parameters: Vec<String>,
-        /// The type of what it returned last, if it has been called.
+        /// The type of the last result, if it has been called.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         returned: Option<String>,
     },
     /// Any other value.
     Value {
-        /// Its type: `list[3]`.
+        /// The type: `list[3]`.
         label: String,
-        /// Its beginning. None for what the type says all about, and for a name that begins with `_`.
+        /// The beginning of the value. `None` where the type is enough, and for a name that begins with `_`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sample: Option<String>,
     },
 }
 
 impl MemoryChange {
-    /// Whether nothing was changed.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What has changed between two memories, without `stored`. What a program has `defined` is among it, also where the
-    /// value is the one that the name had.
+    /// The changes between two memories, without `stored`. They include everything that a program has
+    /// `defined`, even with the same value as before.
     pub fn between(before: &Memory, after: &Memory, defined: &[Arc<str>], sample: Truncation) -> Self {
         let changes = after.changes_since(before);
         let mut all = changes.defined;
@@ -256,7 +258,7 @@ impl MemoryChange {
 }
 
 impl TurnDefinition {
-    /// A definition, as far as it is shown.
+    /// Creates the form for display.
     pub fn of(definition: &backstitch_lisp::Definition, sample: Truncation) -> Self {
         let defined_as = match &definition.value {
             Value::Closure(closure) => DefinedAs::Function {
@@ -265,11 +267,12 @@ impl TurnDefinition {
             },
             value => {
                 let label = type_label(value);
-                // What an atom holds changes without a definition, and its number would be taken for what it holds.
-                let told = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]" | "atom");
+                // The value of an atom changes without a definition, and its number would be taken for its
+                // value.
+                let is_obvious = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]" | "atom");
                 let hidden = definition.name.starts_with('_');
                 DefinedAs::Value {
-                    sample: (!told && !hidden).then(|| to_clojure_without_hidden(value, sample)),
+                    sample: (!is_obvious && !hidden).then(|| to_clojure_without_hidden(value, sample)),
                     label,
                 }
             }

@@ -1,8 +1,9 @@
-//! The resources that one call sees.
+//! The resources of one call.
 //!
-//! Ordinary resources are shared. When the call ends its own ones are closed, the last made first; when it fails, session resources that
-//! it was the first to make are closed and forgotten with it. Snapshotable resources are reached through guards, as far as the
-//! tool declares that it uses them; the first guard that changes one captures what a rollback restores.
+//! Ordinary resources are shared. When the call ends, its own ones are closed in reverse order of creation;
+//! when it fails, session resources that it was the first to create are closed and dropped too. Snapshotable
+//! resources are used through guards, as far as the tool declares their use; the first guard that changes one
+//! captures the state for a rollback.
 
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
@@ -15,62 +16,62 @@ use super::snapshotable::{ResourceSnapshot, Snapshotable};
 use crate::session::BoxError;
 use crate::tool_spec::ResourceUse;
 
-/// A resource could not be given.
+/// A resource is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
-    /// Making it failed.
-    #[error("the resource {resource} could not be made")]
+    /// The maker of the resource failed.
+    #[error("the resource {resource} could not be created")]
     Provider {
         /// The type.
         resource: &'static str,
-        /// What its maker said.
+        /// Error of the maker.
         #[source]
         source: BoxError,
     },
-    /// Making it needs itself.
-    #[error("making the resource {resource} needs the resource itself")]
+    /// The maker of the resource requests the resource itself.
+    #[error("creating the resource {resource} requires the resource itself")]
     Circular {
         /// The type.
         resource: &'static str,
     },
-    /// The tool does not declare that it uses snapshotable resources in this way.
+    /// The tool does not declare this use of snapshotable resources.
     #[error(
         "the tool does not declare that it uses the resource {resource} in this way: it needs `resources = {needed:?}`"
     )]
     NotDeclared {
         /// The type.
         resource: &'static str,
-        /// What the tool has to declare: "read" or "write".
+        /// Use that the tool has to declare: "read" or "write".
         needed: &'static str,
     },
-    /// The session works for a call that may not change snapshotable resources.
+    /// The session is a child session of a call that does not lend it this use of the resource.
     #[error("the resource {resource} is lent to this session for less than `resources = {needed:?}`")]
     NotLent {
         /// The type.
         resource: &'static str,
-        /// What the call would have to lend: "read" or "write".
+        /// Use that the call would have to lend: "read" or "write".
         needed: &'static str,
     },
-    /// A guard of it is held.
+    /// A guard of the resource is held.
     #[error("the resource {resource} cannot be used")]
     InUse {
         /// The type.
         resource: &'static str,
-        /// Why.
+        /// Reason for the failure.
         #[source]
         source: ResourceInUse,
     },
-    /// It could not be captured, so a rollback could not restore it.
+    /// The state could not be captured, so a rollback could not restore it.
     #[error("the resource {resource} cannot be changed, because its state could not be captured")]
     Capture {
         /// The type.
         resource: &'static str,
-        /// What the resource said.
+        /// Error of the resource.
         #[source]
         source: BoxError,
     },
-    /// It is snapshotable, and so it is only given through a guard.
+    /// The resource is snapshotable, so it is only available through a guard.
     #[error("the resource {resource} is snapshotable: it is read and changed through guards")]
     Guarded {
         /// The type.
@@ -78,16 +79,16 @@ pub enum ResourceError {
     },
 }
 
-/// The resources that one call sees.
+/// The resources of one call.
 #[derive(Clone)]
 pub struct CallResources {
     session: Resources,
     own: Arc<Mutex<Instances>>,
-    /// Tells the calls of a session apart.
+    /// Distinguishes the calls of a session.
     call: u64,
-    /// What the tool declares.
+    /// Use that the tool declares.
     declared: ResourceUse,
-    /// The snapshotable resources that the call has changed, as they were before.
+    /// Earlier states of the snapshotable resources that the call has changed.
     before: Arc<Mutex<BTreeMap<String, ResourceSnapshot>>>,
 }
 
@@ -97,14 +98,14 @@ impl CallResources {
         Self { session, own, call, declared: ResourceUse::None, before }
     }
 
-    /// The same for a tool that declares this use of snapshotable resources.
+    /// Sets the declared use of snapshotable resources.
     #[must_use]
     pub fn declared(mut self, declared: ResourceUse) -> Self {
         self.declared = declared;
         self
     }
 
-    /// An ordinary resource, made now if it has to be; `None` when there is none of this type.
+    /// Returns an ordinary resource, created now if necessary; `None` if there is none of this type.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Option<Arc<T>>, ResourceError> {
         let (kind, resource) = (TypeId::of::<T>(), type_name::<T>());
         if self.session.of_type(kind).is_some() {
@@ -118,7 +119,7 @@ impl CallResources {
             ResourceScope::Session => &self.session.shared.instances,
             ResourceScope::Call => &*self.own,
         };
-        // Noted and not locked: making one resource may ask for another.
+        // Marked and not locked: creating one resource may request another.
         if lock(&self.own).in_making.contains(&kind) {
             return Err(ResourceError::Circular { resource });
         }
@@ -129,7 +130,7 @@ impl CallResources {
         let close = maker.close.clone();
         let made = ResourceInstance { kind, resource: made, close, only_of: Some(self.call) };
         let mut instances = lock(instances);
-        // Another call may have made it meanwhile; then that one counts.
+        // If another call created it concurrently, that instance counts.
         if let Some(there) = instances.get(kind, self.call) {
             drop(instances);
             close_all(vec![made]);
@@ -141,7 +142,7 @@ impl CallResources {
         Ok(resource.downcast_ref().cloned())
     }
 
-    /// A guard that reads a resource of either kind; `None` when there is none of this type.
+    /// Returns a guard that reads a resource of either kind; `None` if there is none of this type.
     pub fn read<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Option<ResourceRef<T>>, ResourceError> {
         let Some(found) = self.session.of_type(TypeId::of::<T>()) else {
             return Ok(self.get()?.map(ResourceRef::ordinary));
@@ -151,8 +152,8 @@ impl CallResources {
         found.read().transpose().map_err(|source| ResourceError::InUse { resource, source })
     }
 
-    /// A guard that changes a snapshotable resource; `None` when there is none of this type. The first one of a call captures
-    /// what a rollback restores.
+    /// Returns a guard that changes a snapshotable resource; `None` if there is none of this type. The first
+    /// guard of a call captures the state for a rollback.
     pub fn write<T: Snapshotable>(&self) -> Result<Option<ResourceMut<T>>, ResourceError> {
         let Some(found) = self.session.of_type(TypeId::of::<T>()) else { return Ok(None) };
         let resource = type_name::<T>();
@@ -177,13 +178,13 @@ impl CallResources {
         Ok(())
     }
 
-    /// The snapshotable resources that the call has changed, as they were before.
+    /// Returns the earlier states of the snapshotable resources that the call has changed.
     pub fn before_changes(&self) -> BTreeMap<String, ResourceSnapshot> {
         self.before().clone()
     }
 
-    /// Closes the call's own resources, the last made first. Of a call that failed, what it made for the session goes too,
-    /// unless another call uses it.
+    /// Closes the call's own resources in reverse order of creation. After a failed call, resources that it
+    /// created for the session are closed too, unless another call uses them.
     pub fn end(&self, succeeded: bool) {
         let own = lock(&self.own).forget(|_| true);
         close_all(own);
@@ -198,7 +199,8 @@ impl CallResources {
         own.or_else(|| lock(&self.session.shared.instances).get(kind, self.call))
     }
 
-    /// A poisoned lock means that a resource panicked while it was captured; the map itself is sound.
+    /// Locks the earlier states. A poisoned lock means that a resource panicked while it was captured; the
+    /// map itself is sound.
     fn before(&self) -> MutexGuard<'_, BTreeMap<String, ResourceSnapshot>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,8 @@
-//! Where a snapshotable resource lives, and the guards through which it is used.
+//! Storage of a snapshotable resource, and the guards through which it is used.
 //!
-//! A resource is never handed out as an [`Arc`], since nothing could make that read-only. A [`ResourceRef`] reads it, a
-//! [`ResourceMut`] changes it; both can be held across an await. Whether a call may have one is decided by the hold of its call, so
-//! a guard is never waited for: one that cannot be given is an error.
+//! A resource is never returned as an [`Arc`], since that could not be made read-only. A [`ResourceRef`]
+//! reads it, a [`ResourceMut`] changes it; both can be held across an await. The hold of a call decides
+//! whether it may have a guard, so a guard is never waited for: if it is not available, that is an error.
 
 use std::any::Any;
 use std::fmt;
@@ -13,16 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::snapshotable::{ResourceSnapshot, Snapshotable};
 use crate::session::BoxError;
 
-/// A resource cannot be used now, because a guard of it is held elsewhere.
+/// A resource cannot be used now, because another guard of it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a guard of the resource is still held; drop it first")]
 pub struct ResourceInUse;
 
-/// A snapshotable resource of a session, whatever its type.
+/// A snapshotable resource of any type.
 #[derive(Clone)]
 pub struct SnapshotableResource(Arc<dyn ErasedResource>);
 
-/// A restore of one resource that was prepared.
+/// A prepared restore of one resource.
 pub struct ReadyRestore(Box<dyn FnOnce() -> Result<(), BoxError> + Send>);
 
 impl ReadyRestore {
@@ -44,27 +44,28 @@ impl SnapshotableResource {
         Self(Arc::new(Cell { name, value: Mutex::new(Some(Arc::new(resource))) }))
     }
 
-    /// The type of the resource, for people.
+    /// Name of the resource's type, for people.
     pub fn type_name(&self) -> &'static str {
         self.0.type_name()
     }
 
-    /// The name under which its state is stored.
+    /// Stored name of the resource.
     pub fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    /// Captures its state as it is now. A panic of the resource is an error.
+    /// Captures the current state. A panic of the resource is an error.
     pub fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
         self.0.snapshot()
     }
 
-    /// Does everything of a restore that can fail, and changes nothing. A panic of the resource is an error.
+    /// Prepares a restore: does everything that can fail, and changes nothing. A panic of the resource is an
+    /// error.
     pub fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
         self.0.clone().prepare(snapshot)
     }
 
-    /// A guard that reads it, when it is of this type.
+    /// Returns a guard that reads it, if it has this type.
     pub(super) fn read<T: ?Sized + Send + Sync + 'static>(
         &self,
     ) -> Option<Result<ResourceRef<T>, ResourceInUse>> {
@@ -75,13 +76,13 @@ impl SnapshotableResource {
         Some(Ok(ResourceRef { value: *value, kind: Kind::Snapshotable }))
     }
 
-    /// A guard that changes it, when it is of this type.
+    /// Returns a guard that changes it, if it has this type.
     pub(super) fn write<T: Snapshotable>(&self) -> Option<Result<ResourceMut<T>, ResourceInUse>> {
         let cell: Arc<dyn Any + Send + Sync> = self.0.clone();
         Some(ResourceMut::new(cell.downcast().ok()?))
     }
 
-    /// What `look` says of it, when it is of this type.
+    /// Returns the result of `look`, if the resource has this type.
     pub(super) fn look_at<T: Snapshotable, R>(
         &self,
         look: impl FnOnce(&T) -> R,
@@ -98,14 +99,15 @@ impl fmt::Debug for SnapshotableResource {
     }
 }
 
-/// A place for one value. The value is out of it as long as somebody changes it.
+/// Storage of one value. It is empty while a guard changes the value.
 struct Cell<T> {
     name: &'static str,
     value: Mutex<Option<Arc<T>>>,
 }
 
 impl<T> Cell<T> {
-    /// A poisoned lock means that the resource panicked while it was looked at; the place itself is sound.
+    /// Locks the storage. A poisoned lock means that the resource panicked while it was read; the storage
+    /// itself is sound.
     fn lock(&self) -> MutexGuard<'_, Option<Arc<T>>> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,13 +117,13 @@ impl<T> Cell<T> {
     }
 }
 
-/// What can be done with a cell without knowing its type.
+/// Operations of a cell that do not depend on its type.
 trait ErasedResource: Any + Send + Sync {
     fn name(&self) -> &'static str;
     fn type_name(&self) -> &'static str;
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError>;
     fn prepare(self: Arc<Self>, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError>;
-    /// An `Arc` of the value.
+    /// Returns an `Arc` of the value.
     fn read(&self) -> Result<Box<dyn Any>, ResourceInUse>;
 }
 
@@ -151,7 +153,8 @@ impl<T: Snapshotable> ErasedResource for Cell<T> {
     }
 }
 
-/// Runs code of a resource. What it leaves behind when it panics is not trusted by whoever gets the error.
+/// Runs code of a resource, and returns a panic as an error. The caller must not trust the resource after an
+/// error.
 fn without_panic<R>(work: impl FnOnce() -> Result<R, BoxError>) -> Result<R, BoxError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -177,8 +180,8 @@ impl<T: ?Sized> ResourceRef<T> {
         Self { value, kind: Kind::Ordinary }
     }
 
-    /// The resource itself, to be kept or passed on. Only an ordinary resource is given out: a snapshotable one comes back as the
-    /// guard that it was.
+    /// Returns the resource itself, to be kept or passed on. Fails for a snapshotable resource and returns
+    /// the guard.
     pub fn into_shared(self) -> Result<Arc<T>, Self> {
         match self.kind {
             Kind::Ordinary => Ok(self.value),
@@ -201,10 +204,10 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for ResourceRef<T> {
     }
 }
 
-/// A guard that changes a snapshotable resource. Nobody else can use the resource as long as it is held.
+/// A guard that changes a snapshotable resource. The resource is unavailable to others while it is held.
 pub struct ResourceMut<T: Snapshotable> {
     cell: Arc<Cell<T>>,
-    /// Taken out when the guard is dropped.
+    /// Taken when the guard is dropped.
     value: Option<Arc<T>>,
 }
 
@@ -212,7 +215,7 @@ impl<T: Snapshotable> ResourceMut<T> {
     fn new(cell: Arc<Cell<T>>) -> Result<Self, ResourceInUse> {
         let mut place = cell.lock();
         match place.take() {
-            // Readers come under the lock only, so one that is alone stays so.
+            // Readers are created only under the lock, so an exclusive value stays exclusive.
             Some(value) if Arc::strong_count(&value) == 1 => {
                 drop(place);
                 Ok(Self { cell, value: Some(value) })

@@ -1,8 +1,8 @@
 //! Snapshots at tool boundaries.
 //!
-//! A [`CheckpointStore`] holds the latest calls with the state before and after each, so that going back to one is immediate.
-//! Without a journal, the caller records calls here. Where there is one, it is filled from the journal when it is
-//! asked for, and says what the journal says (see [`crate::view::Checkpoint`]).
+//! A [`CheckpointStore`] holds the latest calls with the state before and after each, so that a rollback to
+//! one is immediate. Without a journal, the caller records calls here. For a journaled session, it is filled
+//! from the journal on demand (see [`crate::view::Checkpoint`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use super::error::ExecutionStateError;
 use crate::id::CallId;
 use crate::time::Timestamp;
 
-/// How many calls are kept unless something else is asked for.
+/// Default number of calls that are kept.
 pub const DEFAULT_CAPACITY: usize = 100;
 
-/// One call with the state around it.
+/// A call with the states around it.
 #[derive(Debug, Clone)]
 pub struct ToolCheckpoint {
     /// The call.
     pub call_id: CallId,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// The state before it.
+    /// State before the call.
     pub pre_snapshot: CompositeSnapshot,
-    /// The state after it; none when it failed.
+    /// State after the call; none if it failed.
     pub post_snapshot: Option<CompositeSnapshot>,
-    /// A line about its result.
+    /// One-line summary of the result.
     pub result_summary: Option<String>,
     /// Whether it succeeded.
     pub success: bool,
-    /// How long it took.
+    /// Duration of the call.
     pub elapsed: Option<Duration>,
-    /// When it was recorded.
+    /// Time at which the call was recorded.
     pub recorded_at: Timestamp,
 }
 
@@ -41,7 +41,7 @@ pub struct ToolCheckpoint {
 #[derive(Debug, Clone)]
 pub struct CheckpointStore {
     capacity: usize,
-    /// Shared, so that a copy of all state is cheap.
+    /// Shared, so that copying the whole state is cheap.
     checkpoints: Arc<VecDeque<ToolCheckpoint>>,
 }
 
@@ -52,12 +52,13 @@ impl Default for CheckpointStore {
 }
 
 impl CheckpointStore {
-    /// A store that keeps this many calls; with none it keeps nothing.
+    /// Creates a store that keeps this many calls; zero keeps nothing.
     pub fn with_capacity(capacity: usize) -> Self {
         Self { capacity, checkpoints: Arc::default() }
     }
 
-    /// Keeps a call. One that is kept already, because it ran before, is replaced; the oldest one goes when there is no room.
+    /// Records a call. An earlier record of the same call is replaced; at capacity, the oldest call is
+    /// dropped.
     pub fn record(&mut self, checkpoint: ToolCheckpoint) {
         let checkpoints = Arc::make_mut(&mut self.checkpoints);
         checkpoints.retain(|other| other.call_id != checkpoint.call_id);
@@ -67,18 +68,18 @@ impl CheckpointStore {
         }
     }
 
-    /// The state before a call.
+    /// Returns the state before a call.
     pub fn get_pre_snapshot(&self, call: CallId) -> Result<&CompositeSnapshot, ExecutionStateError> {
         self.get(call).map(|checkpoint| &checkpoint.pre_snapshot)
     }
 
-    /// The state after a call.
+    /// Returns the state after a call.
     pub fn get_post_snapshot(&self, call: CallId) -> Result<&CompositeSnapshot, ExecutionStateError> {
         let checkpoint = self.get(call)?;
         checkpoint.post_snapshot.as_ref().ok_or(ExecutionStateError::NoPostSnapshot { call })
     }
 
-    /// The calls that are kept, oldest first.
+    /// The recorded calls, oldest first.
     pub fn list_checkpoints(&self) -> impl DoubleEndedIterator<Item = &ToolCheckpoint> + ExactSizeIterator {
         self.checkpoints.iter()
     }

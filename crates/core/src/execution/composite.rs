@@ -1,7 +1,7 @@
-//! A snapshot of everything.
+//! Snapshots of the whole execution state.
 //!
-//! A [`CompositeSnapshot`] holds the session, each snapshotable resource and the generator of chance, taken together, with
-//! why it was taken. As JSON it can be restored in another process.
+//! A [`CompositeSnapshot`] holds the session, each snapshotable resource and the random number generator,
+//! captured together, and the reason for the capture. As JSON it can be restored in another process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,10 +25,10 @@ use crate::time::Timestamp;
 /// The version of the stored form that this program writes.
 pub const COMPOSITE_VERSION: u32 = 2;
 
-/// Why a snapshot was taken.
+/// The reason for a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotMetadata {
-    /// A free label.
+    /// Free label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// The call at whose boundary it was taken.
@@ -37,18 +37,18 @@ pub struct SnapshotMetadata {
     /// The tool of that call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// When in the life of a call it was taken.
+    /// Phase of the call at which it was taken.
     #[serde(default)]
     pub phase: SnapshotPhase,
 }
 
 impl SnapshotMetadata {
-    /// Just a label.
+    /// Creates metadata with a label alone.
     pub fn tag(tag: impl Into<String>) -> Self {
         Self { tag: Some(tag.into()), ..Self::default() }
     }
 
-    /// A boundary of a call, with the label `pre:` or `post:` and the call's id.
+    /// Creates metadata for a boundary of a call, with the label `pre:` or `post:` and the call's id.
     pub fn of_call(call: CallId, tool: &str, phase: SnapshotPhase) -> Self {
         let tag = match phase {
             SnapshotPhase::PreTool => Some(format!("pre:{call}")),
@@ -59,47 +59,47 @@ impl SnapshotMetadata {
     }
 }
 
-/// When in the life of a call a snapshot was taken.
+/// Phase of a call at which a snapshot was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotPhase {
-    /// Before it.
+    /// Before the call.
     PreTool,
-    /// After it.
+    /// After the call.
     PostTool,
-    /// At a checkpoint of its own.
+    /// At a checkpoint outside of calls.
     Checkpoint,
-    /// Because someone asked.
+    /// On request of the caller.
     #[default]
     Manual,
 }
 
-/// Everything, as it was at one moment.
+/// The whole execution state at one moment.
 #[derive(Debug, Clone)]
 pub struct CompositeSnapshot {
-    /// Names the snapshot.
+    /// Id of the snapshot.
     pub snapshot_id: SnapshotId,
-    /// When it was taken.
+    /// Time of the capture.
     pub created_at: Timestamp,
     /// The session.
     pub session: Snapshot,
-    /// The resources, by stored name.
+    /// The states of the resources, by stored name.
     pub resources: BTreeMap<String, ResourceSnapshot>,
-    /// The generator of chance.
+    /// Random number generator.
     pub rng: Option<Rng>,
-    /// Why it was taken.
+    /// Reason for the capture.
     pub metadata: SnapshotMetadata,
     /// Fields that this version does not know.
     pub extra: Extra,
 }
 
-/// The stored form. Version 1 held the session as text inside of a string.
+/// The stored form. Version 1 held the session as JSON text inside of a string.
 #[derive(Serialize)]
 struct StoredComposite<'a> {
     version: u32,
     snapshot_id: SnapshotId,
     created_at: Timestamp,
-    /// A snapshot is a document of its own, with its own version.
+    /// A snapshot is a separate document, with its own version.
     session: Box<RawValue>,
     resources: BTreeMap<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ struct StoredComposite<'a> {
     extra: &'a Extra,
 }
 
-/// Everything of the stored form but the version and the session.
+/// The fields of the stored form except the version and the session.
 #[derive(Deserialize)]
 struct CompositeRest {
     snapshot_id: SnapshotId,
@@ -125,7 +125,7 @@ struct CompositeRest {
 }
 
 impl CompositeSnapshot {
-    /// The snapshot as JSON.
+    /// Encodes the snapshot as JSON.
     pub fn to_json(&self) -> Result<String, ExecutionStateError> {
         let stored = || -> Result<String, BoxError> {
             let session = RawValue::from_string(self.session.to_json()?)?;
@@ -146,12 +146,12 @@ impl CompositeSnapshot {
         stored().map_err(not_composed)
     }
 
-    /// Reads a snapshot within the default limits.
+    /// Decodes a snapshot within the default limits.
     pub fn from_json(text: &str) -> Result<Self, SnapshotRestoreError> {
         Self::from_json_within(text.as_bytes(), JsonLimits::default())
     }
 
-    /// Reads a snapshot within these limits, which also hold for the session's part.
+    /// Decodes a snapshot within these limits, which also apply to the session's part.
     pub fn from_json_within(text: &[u8], limits: JsonLimits) -> Result<Self, SnapshotRestoreError> {
         around(limits).check(text)?;
         let Fields(mut fields) = serde_json::from_slice(text)?;
@@ -184,12 +184,13 @@ impl CompositeSnapshot {
         })
     }
 
-    /// A digest of the content: session, resources and chance. Ids, times and labels do not count.
+    /// Computes a digest of the content: session, resources and random number generator. Ids, times and
+    /// labels do not count.
     pub fn content_digest(&self) -> Result<Digest, ExecutionStateError> {
         let session = self.session.content_digest()?;
         let resources = self.resources_by(|name, snapshot| {
             let mut value = snapshot.to_json()?;
-            // Objects that are brought along are named by the root, and whether they have to be brought says nothing about it.
+            // The root names all objects, so objects that are part of the snapshot do not count.
             if let Some(fields) = value.as_object_mut().filter(|_| name == WorkspaceResource::NAME) {
                 fields.remove("objects");
             }
@@ -214,12 +215,12 @@ fn not_composed(source: BoxError) -> ExecutionStateError {
     ExecutionStateError::Snapshot { resource: "(composite)".to_owned(), source }
 }
 
-/// The limits of a text around one that is held to these.
+/// Returns the limits of a text that encloses one with these limits.
 fn around(limits: JsonLimits) -> JsonLimits {
     JsonLimits { depth: limits.depth.saturating_add(1), ..limits }
 }
 
-/// The fields of an object in their order, none of which may stand twice.
+/// The fields of an object in their order, without duplicates.
 struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -237,7 +238,7 @@ impl<'de> Deserialize<'de> for Fields {
                 while let Some((name, raw)) = map.next_entry::<String, Box<RawValue>>()? {
                     if fields.iter().any(|(field, _)| *field == name) {
                         return Err(serde::de::Error::custom(format_args!(
-                            "the field {name:?} stands twice"
+                            "the field {name:?} occurs twice"
                         )));
                     }
                     fields.push((name, raw));
@@ -249,7 +250,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// Whether two snapshots hold the same content, whenever and by whomever they were taken.
+/// Returns whether two snapshots hold the same content, regardless of their ids, times and labels.
 pub fn snapshots_equivalent(
     one: &CompositeSnapshot,
     other: &CompositeSnapshot,

@@ -1,9 +1,9 @@
-//! What can go wrong with execution state.
+//! Errors of execution state.
 
 use crate::id::CallId;
 use crate::session::{BoxError, SessionError, SnapshotMismatchError};
 
-/// Execution state could not be captured or put back.
+/// Execution state could not be captured or restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutionStateError {
@@ -15,7 +15,7 @@ pub enum ExecutionStateError {
     Snapshot {
         /// The resource's stored name.
         resource: String,
-        /// What it said.
+        /// Error of the resource.
         #[source]
         source: BoxError,
     },
@@ -27,17 +27,17 @@ pub enum ExecutionStateError {
     Unprepared {
         /// The resource's stored name.
         resource: String,
-        /// What it said.
+        /// Error of the resource.
         #[source]
         source: BoxError,
     },
-    /// A snapshot holds the state of a resource that is not there. Nothing was changed.
+    /// A snapshot holds the state of a resource that does not exist. Nothing was changed.
     #[error("there is no resource {resource:?} to restore")]
     UnknownResource {
         /// The resource's stored name.
         resource: String,
     },
-    /// The state was being restored when something failed. It is now neither as before nor as wanted.
+    /// A restore failed half-way. The state is partly restored.
     #[error(transparent)]
     RestoreFailed(#[from] RestoreFailedError),
     /// There is no checkpoint of the call.
@@ -52,7 +52,7 @@ pub enum ExecutionStateError {
         /// The call.
         call: CallId,
     },
-    /// An earlier restore failed, so nothing may go on from this state.
+    /// An earlier restore failed, so this state cannot be used any more.
     #[error("an earlier restore could not be completed; open the session again")]
     Poisoned,
 }
@@ -63,7 +63,7 @@ pub enum ExecutionStateError {
 pub struct RestoreFailedError {
     /// The resource's stored name.
     pub resource: String,
-    /// What it said.
+    /// Error of the resource.
     #[source]
     pub source: BoxError,
 }

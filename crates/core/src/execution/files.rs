@@ -1,7 +1,8 @@
 //! Files as a part of execution state.
 //!
-//! A [`WorkspaceResource`] makes any [`Workspace`] snapshotable by its root. Objects below the root that no store holds yet are part of
-//! the snapshot, so it can be restored wherever the objects of the store can be read.
+//! A [`WorkspaceResource`] makes any [`Workspace`] snapshotable by its root. Objects of the root that no
+//! store holds yet are part of the snapshot, so it can be restored wherever the objects of the store can be
+//! read.
 
 use std::sync::Arc;
 
@@ -16,14 +17,15 @@ use crate::object::{Object, ObjectId, ObjectKind};
 use crate::ports::{Workspace, WorkspaceCapture};
 use crate::session::BoxError;
 
-/// The state of the files of a workspace: everything that another process needs besides the objects of the store.
+/// The state of a workspace's files: everything that another process needs in addition to the objects of the
+/// store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspaceState {
-    /// The files.
+    /// State of the files.
     pub root: WorkspaceRoot,
-    /// The object that lists what the root does not cover.
+    /// The object that lists the paths that the root does not cover.
     pub coverage: Option<ObjectId>,
-    /// Objects below the root that were not stored when it was captured.
+    /// Objects of the root that were not stored when it was captured.
     pub objects: Vec<Object>,
 }
 
@@ -43,12 +45,12 @@ struct StoredObject {
 }
 
 impl WorkspaceState {
-    /// A state whose objects are stored.
+    /// Creates a state whose objects are stored.
     pub fn stored(root: WorkspaceRoot, coverage: Option<ObjectId>) -> Self {
         Self { root, coverage, objects: Vec::new() }
     }
 
-    /// Reads what [`LiveSnapshot::to_json`] wrote.
+    /// Decodes the output of [`LiveSnapshot::to_json`].
     pub fn from_json(value: Value) -> Result<Self, BoxError> {
         let StoredState { root, coverage, objects } = serde_json::from_value(value)?;
         let objects = objects.into_iter().map(|one| Ok(Object::new(one.kind, STANDARD.decode(one.base64)?)));
@@ -75,17 +77,17 @@ impl LiveSnapshot for WorkspaceState {
     }
 }
 
-/// A workspace as a part of execution state. Clones are the same workspace.
+/// A workspace as a part of execution state. Clones share one workspace.
 #[derive(Clone)]
 pub struct WorkspaceResource {
     workspace: Arc<dyn Workspace>,
 }
 
 impl WorkspaceResource {
-    /// The name under which the state is stored.
+    /// Stored name of the state.
     pub const NAME: &'static str = "workspace";
 
-    /// This workspace.
+    /// Creates a resource for this workspace.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
         Self { workspace }
     }
@@ -105,7 +107,7 @@ impl Snapshotable for WorkspaceResource {
             Some(state) => state.clone(),
             None => WorkspaceState::from_json(snapshot.to_json()?)?,
         };
-        // Whatever is missing is found before anything is changed.
+        // Missing objects are detected before anything is changed.
         self.workspace.check_restorable(state.root, state.coverage, &state.objects)?;
         Ok(PreparedRestore::new(move |here: &mut Self| {
             here.workspace.restore_bringing(state.root, state.coverage, &state.objects)?;

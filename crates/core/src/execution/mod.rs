@@ -1,7 +1,8 @@
 //! Execution state: everything that can change while a prompt is evaluated, under one root.
 //!
-//! [`ExecutionState`] owns the session, the resources, the clock, chance and the checkpoints. A [`CompositeSnapshot`] covers all
-//! of it, and restoring one is all or nothing: every part is prepared before any is changed.
+//! [`ExecutionState`] owns the session, the resources, the clock, the random number generator and the
+//! checkpoints. A [`CompositeSnapshot`] covers all of it. A restore is atomic: every part is prepared before
+//! any is changed.
 
 mod call_resources;
 mod cell;

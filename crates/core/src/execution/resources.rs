@@ -1,9 +1,9 @@
-//! Resources: typed things that tools use, and how long they live.
+//! Resources: typed values that tools use, and their lifetimes.
 //!
-//! A [`Resources`] maps a type to one instance. *Ordinary* resources, often traits such as `dyn Index`, are given ready made, or made
-//! when they are first asked for: once per *session*, or once per *call*. *Snapshotable* resources are part of the state of their
-//! session: they are registered once, by value, and take part in every transaction, snapshot and rewind. A [`CallResources`] is
-//! what one call sees.
+//! [`Resources`] map a type to one instance. *Ordinary* resources, often traits such as `dyn Index`, are
+//! registered as instances, or created on first use: once per *session*, or once per *call*. *Snapshotable*
+//! resources are part of the state of their session: they are registered once, by value, and take part in
+//! every transaction, snapshot and rewind. [`CallResources`] are the view of one call.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::{BTreeMap, HashMap};
@@ -20,12 +20,12 @@ use crate::ports::Workspace;
 use crate::session::BoxError;
 use crate::tool_spec::ResourceUse;
 
-/// How long a resource lives that is made when it is asked for.
+/// Lifetime of a resource that is created on first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceScope {
-    /// As long as the session.
+    /// Until the session is closed.
     Session,
-    /// As long as the call that asked for it.
+    /// Until the end of the call that requested it.
     Call,
 }
 
@@ -33,7 +33,7 @@ pub enum ResourceScope {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourcesError {
-    /// Two snapshotable resources store their state under one name.
+    /// Two snapshotable resources have the same stored name.
     #[error("two snapshotable resources have the stored name {name:?}; each needs its own")]
     DuplicateName {
         /// The name.
@@ -47,7 +47,7 @@ pub enum ResourcesError {
         /// The type.
         resource: &'static str,
     },
-    /// The files of a session are stored under this name.
+    /// The stored name is reserved for the files of the session.
     #[error("the stored name {name:?} belongs to the files of the session; choose another")]
     ReservedName {
         /// The name.
@@ -66,19 +66,19 @@ pub(super) struct Maker {
     pub(super) close: Option<Close>,
 }
 
-/// A resource that was made, by whom, and how it is closed.
+/// A created resource, its creator, and how it is closed.
 pub(super) struct ResourceInstance {
     pub(super) kind: TypeId,
     pub(super) resource: AnyResource,
     pub(super) close: Option<Close>,
-    /// The call that made it, until another one uses it too: then it belongs to the session.
+    /// The call that created it, until another call uses it too; then it belongs to the session.
     pub(super) only_of: Option<u64>,
 }
 
 #[derive(Default)]
 pub(super) struct Instances {
     pub(super) by_type: HashMap<TypeId, AnyResource>,
-    /// In the order in which they were made.
+    /// In the order of creation.
     pub(super) made: Vec<ResourceInstance>,
     pub(super) in_making: Vec<TypeId>,
 }
@@ -93,7 +93,7 @@ impl Instances {
         forgotten
     }
 
-    /// What there is of a type, for a call.
+    /// Returns the instance of a type for a call.
     pub(super) fn get(&mut self, kind: TypeId, call: u64) -> Option<AnyResource> {
         let there = self.by_type.get(&kind)?.clone();
         if let Some(made) = self.made.iter_mut().find(|made| made.kind == kind)
@@ -110,16 +110,16 @@ pub(super) struct RegistryInner {
     pub(super) makers: HashMap<TypeId, Maker>,
     pub(super) instances: Mutex<Instances>,
     calls: AtomicU64,
-    /// The snapshotable resources, in the order of their registration.
+    /// The snapshotable resources, in the order of registration.
     snapshotable: Vec<(TypeId, SnapshotableResource)>,
 }
 
-/// The resources of a session. A clone has the same instances, so each session needs resources of its own.
+/// The resources of a session. A clone shares the instances, so each session needs resources of its own.
 #[derive(Clone)]
 pub struct Resources {
     pub(super) shared: Arc<RegistryInner>,
     workspace: Option<SnapshotableResource>,
-    /// What may be done with the snapshotable resources at most.
+    /// Largest permitted use of the snapshotable resources.
     pub(super) lent: ResourceUse,
 }
 
@@ -129,7 +129,7 @@ impl Default for Resources {
     }
 }
 
-/// Collects what a session's resources are.
+/// A builder of a session's resources.
 #[derive(Default)]
 pub struct ResourcesBuilder {
     shared: RegistryInner,
@@ -137,7 +137,7 @@ pub struct ResourcesBuilder {
 }
 
 impl ResourcesBuilder {
-    /// Registers a ready instance of an ordinary resource. A later one of the same type takes its place.
+    /// Registers an instance of an ordinary resource. It replaces an earlier one of the same type.
     #[must_use]
     pub fn with<T: ?Sized + Send + Sync + 'static>(mut self, resource: Arc<T>) -> Self {
         let instances = self.shared.instances.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -145,8 +145,8 @@ impl ResourcesBuilder {
         self
     }
 
-    /// Registers a snapshotable resource. Tools reach it by its type through guards, and it takes part in every transaction,
-    /// snapshot and rewind of the session.
+    /// Registers a snapshotable resource. Tools access it by its type through guards, and it takes part in
+    /// every transaction, snapshot and rewind of the session.
     #[must_use]
     pub fn with_snapshotable<T: Snapshotable>(mut self, resource: T) -> Self {
         let resource = SnapshotableResource::new(resource);
@@ -166,7 +166,7 @@ impl ResourcesBuilder {
         self
     }
 
-    /// Says how an ordinary resource is made when it is first asked for.
+    /// Registers a function that creates an ordinary resource on first use.
     #[must_use]
     pub fn with_maker<T: ?Sized + Send + Sync + 'static>(
         self,
@@ -176,7 +176,7 @@ impl ResourcesBuilder {
         self.maker(scope, make, None)
     }
 
-    /// The same, for a resource that has to be closed.
+    /// Does the same for a resource that has to be closed.
     #[must_use]
     pub fn with_closing_maker<T: ?Sized + Send + Sync + 'static>(
         self,
@@ -203,7 +203,8 @@ impl ResourcesBuilder {
         self
     }
 
-    /// The resources. Fails if two snapshotable ones have one stored name, or if a snapshotable one is registered twice.
+    /// Builds the resources. Fails if two snapshotable ones have the same stored name, or if a snapshotable
+    /// one is registered twice.
     pub fn build(mut self) -> Result<Resources, ResourcesError> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -221,23 +222,24 @@ impl ResourcesBuilder {
 }
 
 impl Resources {
-    /// No resources yet.
+    /// Creates a builder without resources.
     pub fn builder() -> ResourcesBuilder {
         ResourcesBuilder::default()
     }
 
-    /// An ordinary resource that is there: given ready made, or made before for the session.
+    /// Returns an existing ordinary resource: a registered instance, or one that was created for the session.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let instances = lock(&self.shared.instances);
         instances.by_type.get(&TypeId::of::<T>()).and_then(|resource| resource.downcast_ref()).cloned()
     }
 
-    /// An ordinary resource that is there, or else this one.
+    /// Returns an existing ordinary resource, or else `default`.
     pub fn get_or<T: ?Sized + Send + Sync + 'static>(&self, default: Arc<T>) -> Arc<T> {
         self.get().unwrap_or(default)
     }
 
-    /// What `look` says of a snapshotable resource, outside of any call; `None` when there is none of this type.
+    /// Returns the result of `look` for a snapshotable resource, outside of any call; `None` if there is none
+    /// of this type.
     pub fn look_at<T: Snapshotable, R>(
         &self,
         look: impl FnOnce(&T) -> R,
@@ -250,7 +252,7 @@ impl Resources {
         self.registered().chain(&self.workspace)
     }
 
-    /// The snapshotable resources without the files, in the order of their registration.
+    /// The snapshotable resources without the files, in the order of registration.
     pub fn registered(&self) -> impl Iterator<Item = &SnapshotableResource> {
         let registered = self.shared.snapshotable.iter().map(|(_, resource)| resource);
         registered.filter(|_| !self.lent.is_none())
@@ -261,7 +263,7 @@ impl Resources {
         found.map(|(_, resource)| resource)
     }
 
-    /// The same with these files as a part of the state, in place of those that were, or without files.
+    /// Makes these files a part of the state, in place of earlier ones, or removes the files.
     #[must_use]
     pub fn with_workspace(mut self, workspace: Option<Arc<dyn Workspace>>) -> Self {
         let resource = |workspace| SnapshotableResource::new(WorkspaceResource::new(workspace));
@@ -269,20 +271,21 @@ impl Resources {
         self
     }
 
-    /// The same instances, of which the snapshotable ones can be used in this way at most.
+    /// Limits the use of the snapshotable resources. The instances are shared.
     #[must_use]
     pub fn lent(mut self, most: ResourceUse) -> Self {
         self.lent = self.lent.min(most);
         self
     }
 
-    /// Restores the states of these resources: all are prepared before any is changed. States of resources that are not there
-    /// are left alone.
+    /// Restores the states of these resources: all are prepared before any is changed. States of unknown
+    /// resources are ignored.
     pub fn restore(&self, states: &BTreeMap<String, ResourceSnapshot>) -> Result<(), ExecutionStateError> {
         commit_all(self.prepare_restore(states)?).map_err(ExecutionStateError::RestoreFailed)
     }
 
-    /// Refuses states that could not be restored: of a resource that is not there, or of one that refuses. Nothing is changed.
+    /// Refuses states that could not be restored: of an unknown resource, or of one that refuses. Nothing is
+    /// changed.
     pub fn check_restore(
         &self,
         states: &BTreeMap<String, ResourceSnapshot>,
@@ -302,7 +305,7 @@ impl Resources {
         }
     }
 
-    /// Prepares the restore of all resources whose state is given.
+    /// Prepares the restore of all resources that have a state in `states`.
     pub(super) fn prepare_restore(
         &self,
         states: &BTreeMap<String, ResourceSnapshot>,
@@ -317,19 +320,19 @@ impl Resources {
         prepared.collect()
     }
 
-    /// What one call sees. Unless it is told otherwise it may not use snapshotable resources.
+    /// Returns the resources for one call. By default it may not use snapshotable ones.
     pub fn for_call(&self) -> CallResources {
         CallResources::new(self.clone(), self.shared.calls.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Closes all that was made for the session, the last made first.
+    /// Closes everything that was created for the session, in reverse order of creation.
     pub fn close(&self) {
         let made = lock(&self.shared.instances).forget(|_| true);
         close_all(made);
     }
 }
 
-/// Completes restores that were prepared.
+/// Completes prepared restores.
 pub(super) fn commit_all(prepared: Vec<(&'static str, ReadyRestore)>) -> Result<(), RestoreFailedError> {
     for (resource, ready) in prepared {
         ready.commit().map_err(|source| RestoreFailedError { resource: resource.to_owned(), source })?;
@@ -345,7 +348,8 @@ pub(super) fn close_all(made: Vec<ResourceInstance>) {
     }
 }
 
-/// A poisoned lock means that a maker or a closer panicked; the maps themselves are sound.
+/// Locks the instances. A poisoned lock means that a maker or a closer panicked; the maps themselves are
+/// sound.
 pub(super) fn lock(instances: &Mutex<Instances>) -> MutexGuard<'_, Instances> {
     instances.lock().unwrap_or_else(PoisonError::into_inner)
 }

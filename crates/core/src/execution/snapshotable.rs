@@ -1,7 +1,8 @@
 //! Resources that take part in snapshots.
 //!
-//! A [`Snapshotable`] captures its state, and restores it in two steps: *preparing* does everything that can fail, *committing*
-//! does the rest. So a restore of several resources can be called off as long as any of them refuses.
+//! A [`Snapshotable`] captures its state, and restores it in two steps: *preparing* does everything that can
+//! fail, *committing* does the rest. A restore of several resources can therefore be cancelled while any of
+//! them refuses.
 
 use std::any::Any;
 use std::fmt;
@@ -14,8 +15,9 @@ use crate::session::{BoxError, encode};
 
 /// State that can be captured and restored.
 ///
-/// A resource is a plain value: tools read it through a shared reference and change it through an exclusive one, so it needs no
-/// lock of its own. What is changed behind a shared reference, by a lock inside of the resource, is not seen by a transaction.
+/// A resource is a plain value: tools read it through a shared reference and change it through an exclusive
+/// one, so it needs no lock of its own. Transactions do not detect changes through a shared reference, by a
+/// lock inside of the resource.
 ///
 /// ```
 /// use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Snapshotable};
@@ -39,28 +41,28 @@ use crate::session::{BoxError, encode};
 /// }
 /// ```
 pub trait Snapshotable: Sized + Send + Sync + 'static {
-    /// The name under which the state is stored. It must never change.
+    /// Stored name of the state. It must never change.
     fn snapshot_name(&self) -> &'static str;
 
-    /// Captures the state as it is now.
+    /// Captures the current state.
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError>;
 
-    /// Does everything of a restore that can fail, and changes nothing.
+    /// Prepares a restore: does everything that can fail, and changes nothing.
     fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError>;
 }
 
-/// The second half of a restore: changes the resource.
+/// The second step of a restore: changes the resource.
 pub struct PreparedRestore<T>(Box<Commit<T>>);
 
 type Commit<T> = dyn FnOnce(&mut T) -> Result<(), BoxError> + Send;
 
 impl<T> PreparedRestore<T> {
-    /// A restore that this function completes.
+    /// Creates a restore that this function completes.
     pub fn new(commit: impl FnOnce(&mut T) -> Result<(), BoxError> + Send + 'static) -> Self {
         Self(Box::new(commit))
     }
 
-    /// A restore that puts another value in the place of the resource.
+    /// Creates a restore that replaces the resource by another value.
     pub fn replace(value: T) -> Self
     where
         T: Send + 'static,
@@ -83,34 +85,35 @@ impl<T> fmt::Debug for PreparedRestore<T> {
     }
 }
 
-/// A state that is still in memory.
+/// A state in memory.
 pub trait LiveSnapshot: Any + Send + Sync {
-    /// The state as plain data, from which another process can restore.
+    /// Encodes the state as plain data, from which another process can restore.
     fn to_json(&self) -> Result<Value, BoxError>;
 }
 
-/// The state of one resource: still in memory, or as plain data.
+/// The state of one resource: in memory, or as plain data.
 #[derive(Clone)]
 pub enum ResourceSnapshot {
-    /// In memory: cheap to take and to restore.
+    /// A state in memory: cheap to capture and to restore.
     Live(Arc<dyn LiveSnapshot>),
-    /// As plain data, as it was read.
+    /// Decoded plain data.
     Stored(Value),
 }
 
 impl ResourceSnapshot {
-    /// A state in memory.
+    /// Creates a state in memory.
     pub fn live(snapshot: impl LiveSnapshot) -> Self {
         Self::Live(Arc::new(snapshot))
     }
 
-    /// A state as plain data. What JSON would change is refused: numbers that are not finite, and keys that are not strings.
+    /// Encodes a state as plain data. Fails for values that JSON would change: numbers that are not finite,
+    /// and keys that are not strings.
     pub fn of(state: &impl Serialize) -> Result<Self, BoxError> {
         let (value, _) = encode::to_json(state)?;
         Ok(Self::Stored(value))
     }
 
-    /// The state in memory, when it is one of this type.
+    /// Returns the state in memory, if it has this type.
     pub fn downcast<T: LiveSnapshot>(&self) -> Option<&T> {
         match self {
             Self::Live(snapshot) => (&**snapshot as &dyn Any).downcast_ref(),
@@ -118,7 +121,7 @@ impl ResourceSnapshot {
         }
     }
 
-    /// The state as plain data.
+    /// Returns the state as plain data.
     pub fn to_json(&self) -> Result<Value, BoxError> {
         match self {
             Self::Live(snapshot) => snapshot.to_json(),

@@ -1,4 +1,4 @@
-//! The single root of all mutable state.
+//! The root of all mutable state.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::rng::Rng;
 use crate::session::Session;
 use crate::time::Clock;
 
-/// Everything that can change while a prompt is evaluated.
+/// All state that can change while a prompt is evaluated.
 #[derive(Debug)]
 pub struct ExecutionState {
     /// The typed slices.
     pub session: Session,
-    /// What tools use.
+    /// Resources that tools use.
     pub resources: Resources,
-    /// Where the time comes from.
+    /// Injected clock.
     pub clock: Arc<dyn Clock>,
-    /// Where chance outside of calls comes from; each call has its own.
+    /// Random number generator outside of calls; each call has its own.
     pub rng: Option<Rng>,
     /// Snapshots at tool boundaries, for a state without a journal. Those of a journaled session are in its journal.
     pub checkpoints: CheckpointStore,
@@ -29,7 +29,7 @@ pub struct ExecutionState {
 }
 
 impl ExecutionState {
-    /// The state of a session with these resources.
+    /// Creates the state of a session with these resources.
     pub fn new(session: Session, resources: Resources) -> Self {
         let clock = session.ids().clock().clone();
         Self {
@@ -42,15 +42,15 @@ impl ExecutionState {
         }
     }
 
-    /// Uses this generator of chance outside of calls.
+    /// Sets the random number generator outside of calls.
     #[must_use]
     pub fn with_rng(mut self, rng: Rng) -> Self {
         self.rng = Some(rng);
         self
     }
 
-    /// The same for reading: a session that goes its own way, and the very same resources. For the runtime, which hands it out by
-    /// reference only.
+    /// Copies the state for reading: an independent session, and the same resources. For the runtime, which
+    /// passes it by reference only.
     #[doc(hidden)]
     #[must_use]
     pub fn copy_to_read(&self) -> Self {
@@ -64,7 +64,7 @@ impl ExecutionState {
         }
     }
 
-    /// Captures the session, all snapshotable resources and the generator of chance.
+    /// Captures the session, all snapshotable resources and the random number generator.
     pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.check_sound()?;
         let resources = self.resources.snapshotable_resources().map(|resource| {
@@ -85,13 +85,13 @@ impl ExecutionState {
         })
     }
 
-    /// Puts everything back: all parts are prepared before any is changed. When a part fails after that, the state is
-    /// poisoned, and every later use of it says so.
+    /// Restores everything: all parts are prepared before any is changed. If a part fails after that, the
+    /// state is poisoned, and every later use of it fails.
     pub fn restore(&mut self, snapshot: &CompositeSnapshot) -> Result<(), ExecutionStateError> {
         self.check_sound()?;
         self.resources.check_known(&snapshot.resources)?;
         let prepared = self.resources.prepare_restore(&snapshot.resources)?;
-        // Tried on a clone, which costs nothing, so that a refusal comes before any change.
+        // Tried on a clone, which is cheap, so that a refusal comes before any change.
         let mut session = self.session.clone();
         session.rollback(&snapshot.session)?;
         if let Err(error) = commit_all(prepared) {
@@ -105,13 +105,13 @@ impl ExecutionState {
         Ok(())
     }
 
-    /// Takes the state back to before a call.
+    /// Restores the state before a call.
     pub fn rollback_to_tool(&mut self, call: CallId) -> Result<(), ExecutionStateError> {
         let snapshot = self.checkpoints.get_pre_snapshot(call)?.clone();
         self.restore(&snapshot)
     }
 
-    /// Whether an earlier restore failed half-way.
+    /// Returns whether an earlier restore failed half-way.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }

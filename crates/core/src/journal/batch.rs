@@ -6,7 +6,7 @@ use super::record::{Record, RecordBody};
 use crate::object::Object;
 use crate::time::Timestamp;
 
-/// Records and the objects that they refer to, to be appended as one.
+/// Records, and the objects that they refer to, that are appended atomically.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     at: Timestamp,
@@ -16,12 +16,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch, recorded at this moment.
+    /// Creates an empty batch with this time for all records.
     pub fn at(at: Timestamp) -> Self {
         Self { at, bodies: Vec::new(), objects: Vec::new(), taken: Vec::new() }
     }
 
-    /// Adds a record at the end. What of it is too large for a record becomes an object of the batch.
+    /// Adds a record at the end. Fields that are too large for a record become objects of the batch.
     pub fn push(&mut self, body: impl Into<RecordBody>) -> &mut Self {
         let mut body = body.into();
         body.spill(&mut self.objects);
@@ -36,7 +36,7 @@ impl Batch {
         self
     }
 
-    /// Adds all of another batch at the end. Its records count as recorded at the moment of this one.
+    /// Adds all of another batch at the end. Its records get the time of this batch.
     pub fn extend(&mut self, later: Self) -> &mut Self {
         self.bodies.extend(later.bodies);
         self.objects.extend(later.objects);
@@ -50,23 +50,24 @@ impl Batch {
         self
     }
 
-    /// Takes an item out of the session's inbox, together with the append. The records say what came of it.
+    /// Removes an item from the session's inbox, atomically with the append. The records describe the
+    /// outcome.
     pub fn take(&mut self, item: InboxId) -> &mut Self {
         self.taken.push(item);
         self
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.bodies.len()
     }
 
-    /// Whether there are no records.
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.bodies.is_empty()
     }
 
-    /// What the records say, in order.
+    /// The bodies of the records, in order.
     pub fn bodies(&self) -> &[RecordBody] {
         &self.bodies
     }
@@ -76,23 +77,23 @@ impl Batch {
         &self.objects
     }
 
-    /// The items that are taken out of the session's inbox.
+    /// The items that the append removes from the session's inbox.
     pub fn taken(&self) -> &[InboxId] {
         &self.taken
     }
 
-    /// When its records count as recorded.
+    /// The time of all records.
     pub fn time(&self) -> Timestamp {
         self.at
     }
 
-    /// The records as they stand in a journal whose next position is `start`, and the objects.
+    /// Returns the records for a journal whose next position is `start`, and the objects.
     pub fn into_records(self, start: Position) -> (Vec<Record>, Vec<Object>) {
         (numbered(self.bodies, start, self.at).collect(), self.objects)
     }
 
-    /// The records as they will stand in a journal whose next position is `start`, when they are recorded at `at`: that of the
-    /// batch, or of an earlier one that it joins. What they say is shared with the batch.
+    /// Returns the records for a journal whose next position is `start`, recorded at `at`: the time of the
+    /// batch, or of an earlier batch that it joins. Their bodies are shared with the batch.
     pub fn records(&self, start: Position, at: Timestamp) -> impl Iterator<Item = Record> {
         numbered(self.bodies.iter().cloned(), start, at)
     }

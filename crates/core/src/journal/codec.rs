@@ -1,12 +1,12 @@
-//! Records as text.
+//! Text encoding of records.
 //!
-//! A stored record is one line of JSON: `{"v":1,"kind":"call_started","at":"...","data":{...}}`. People can read it with
-//! ordinary SQL. `v` is the version of the kind's data: older data is brought to the newest version when it is read, by
-//! pure functions over plain JSON, so a new program opens old journals. What it does not know inside of data it keeps; a
-//! kind or a version that it does not know it refuses, because a journal must not be folded with holes in it.
+//! A stored record is one line of JSON: `{"v":1,"kind":"call_started","at":"...","data":{...}}`. It can be
+//! read with ordinary SQL. `v` is the version of the kind's data. Older data is upcast to the newest version
+//! when it is read, by pure functions over plain JSON, so a new program opens old journals. Unknown fields of
+//! the data are kept. An unknown kind or version is refused, because a journal must not be folded with gaps.
 //!
-//! A record that could be written but not be read again is refused when it is written. A field that stands twice is refused
-//! when it is read, but for fields of free-form values, of which the last counts.
+//! A record that could be written but not read again is refused on encoding. A duplicate field is refused on
+//! decoding, except in free-form values, where the last one counts.
 
 use std::fmt;
 
@@ -22,20 +22,20 @@ use crate::json::{JsonLimits, LimitExceeded};
 use crate::storable::{self, NotStorable};
 use crate::time::Timestamp;
 
-/// A record cannot be written, because it could not be read again.
+/// A record cannot be encoded, because it could not be decoded again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// It cannot be written as JSON.
+    /// The record cannot be written as JSON.
     #[error("the record cannot be written as JSON")]
     Json(#[from] serde_json::Error),
-    /// It is too large or too deep.
+    /// The record is too large or too deep.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// A value in it would come back as another one.
+    /// A value of the record would change in storage.
     #[error("the record cannot be stored")]
     NotStorable(#[from] NotStorable),
-    /// One of its unknown fields has the name of a known one.
+    /// An unknown field has the name of a known one.
     #[error("the record has an unknown field with the name {field:?}, which every record has")]
     Ambiguous {
         /// The field.
@@ -43,25 +43,25 @@ pub enum EncodeError {
     },
 }
 
-/// A record could not be read.
+/// A record could not be decoded.
 #[derive(Debug, thiserror::Error)]
 #[error("the record at position {position} cannot be read")]
 pub struct DecodeError {
-    /// The record's place.
+    /// Position of the record.
     pub position: Position,
-    /// What is wrong with it.
+    /// Reason for the failure.
     #[source]
     pub problem: DecodeProblem,
 }
 
-/// What is wrong with a record.
+/// Reasons why a record cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeProblem {
-    /// It is too large or too deep.
+    /// The record is too large or too deep.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// It is not JSON, or not of the shape of its kind.
+    /// The record is not JSON, or does not have the fields of its kind.
     #[error("it does not parse")]
     Malformed(#[from] serde_json::Error),
     /// A field that every record has is missing.
@@ -70,51 +70,51 @@ pub enum DecodeProblem {
         /// The field.
         field: &'static str,
     },
-    /// A field stands in it twice.
+    /// A field occurs twice.
     #[error("it has the field {field:?} twice")]
     Duplicate {
         /// The field.
         field: String,
     },
-    /// Its kind is not known here.
+    /// The kind is unknown.
     #[error("its kind {kind:?} is not known; a newer program may have written it")]
     UnknownKind {
         /// The kind.
         kind: String,
     },
-    /// Its version is not known here.
+    /// The version of the kind is unknown.
     #[error("its kind {kind:?} has version {stored}, but this program knows 1 to {known}")]
     UnknownVersion {
         /// The kind.
         kind: String,
-        /// The record's version.
+        /// Version of the record.
         stored: u32,
         /// The newest version that this program knows.
         known: u32,
     },
-    /// It could not be brought to the newest version.
+    /// The data could not be upcast to the newest version.
     #[error("its kind {kind:?} could not be brought from version {version} to the next: {reason}")]
     Upcast {
         /// The kind.
         kind: String,
-        /// The version that could not be left.
+        /// Version whose upcaster failed.
         version: u32,
-        /// Why.
+        /// Explanation of the upcaster.
         reason: String,
     },
-    /// A field that is not known would not come back as it is.
+    /// An unknown field would change in storage.
     #[error("a field that is not known here cannot be kept")]
     NotStorable(#[from] NotStorable),
 }
 
-/// Brings the data of one kind from one version to the next.
+/// Upcasts the data of one kind from one version to the next.
 struct Upcaster {
     kind: &'static str,
     from: u32,
     upcast: fn(Value) -> Result<Value, String>,
 }
 
-/// All upcasters. One is added whenever the version of a kind is raised, and none is ever taken out.
+/// All upcasters. One is added when the version of a kind is raised, and none is ever removed.
 const UPCASTERS: &[Upcaster] = &[];
 
 #[derive(Serialize)]
@@ -138,15 +138,15 @@ struct PositionedRecord<'a> {
 const FIELDS: [&str; 4] = ["v", "kind", "at", "data"];
 
 impl Record {
-    /// The record as text: one line of JSON with the version of the kind (`v`), `kind`, `at` and `data`. Its place is not in it:
-    /// that is where the text stands. Serde gives the same fields and `position`.
+    /// Encodes the record as one line of JSON with the version of the kind (`v`), `kind`, `at` and `data`.
+    /// The position is not part of it: it is the key of the stored text. Serde adds it as `position`.
     pub fn encode(&self) -> Result<String, EncodeError> {
         if let Some(field) = FIELDS.into_iter().find(|field| self.extra.get(field).is_some()) {
             return Err(EncodeError::Ambiguous { field });
         }
         let text = serde_json::to_string(&self.stored()?)?;
         JsonLimits::default().check(text.as_bytes())?;
-        // Whether that is a key or only spoken of shows when it is read.
+        // Decoding shows whether this is a key or part of a text.
         if text.contains(storable::PRIVATE_KEYS)
             && !Self::decode(self.position, &text).is_ok_and(|again| again == *self)
         {
@@ -155,7 +155,7 @@ impl Record {
         Ok(text)
     }
 
-    /// The version of the record's kind, in which this program writes it.
+    /// Returns the version of the kind that this program writes.
     pub fn version(&self) -> u32 {
         version_of(self.body.kind()).unwrap_or(1)
     }
@@ -165,12 +165,12 @@ impl Record {
         Ok(StoredRecord { v, kind, at: self.at, data, extra: &self.extra })
     }
 
-    /// Reads a record within the default limits.
+    /// Decodes a record within the default limits.
     pub fn decode(position: Position, text: &str) -> Result<Self, DecodeError> {
         Self::decode_within(position, text.as_bytes(), JsonLimits::default())
     }
 
-    /// Reads a record within these limits.
+    /// Decodes a record within these limits.
     pub fn decode_within(position: Position, text: &[u8], limits: JsonLimits) -> Result<Self, DecodeError> {
         decode(position, text, limits).map_err(|problem| DecodeError { position, problem })
     }
@@ -208,7 +208,8 @@ fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record,
     Ok(Record { position, at, body, extra: extra.try_into()? })
 }
 
-/// The top level of a stored record: what every record has, in the order of [`FIELDS`], and what is not known.
+/// The top level of a stored record: the fields that every record has, in the order of [`FIELDS`], and
+/// unknown fields.
 #[derive(Default)]
 struct Fields<'a> {
     known: [Option<&'a RawValue>; 4],
@@ -250,7 +251,7 @@ fn version_of(kind: &str) -> Option<u32> {
     RecordBody::KINDS.iter().find(|(name, _)| *name == kind).map(|(_, version)| *version)
 }
 
-/// Data of an older version as data of version `known`; `None` when it already is.
+/// Upcasts data to version `known`; `None` if it has that version already.
 fn upcast(
     upcasters: &[Upcaster],
     kind: &str,

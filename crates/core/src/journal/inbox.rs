@@ -1,8 +1,9 @@
-//! The inbox: what is said to a session from outside.
+//! The inbox: messages and requests to a session from outside.
 //!
-//! A session has one writer, and whoever else wants something of it (a person with another message, an approval, a wish to
-//! cancel) puts an item into its inbox. The writer takes items in with the batch that says what came of them
-//! ([`Batch::take`](super::Batch::take)), so an item is either waiting or journaled, and never both or neither.
+//! A session has one writer. Every other process or user (with another message, an approval, a request to
+//! cancel) puts an item into the session's inbox. The writer removes an item together with the batch that
+//! records its outcome ([`Batch::take`](super::Batch::take)), so an item is either waiting or journaled,
+//! never both or neither.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,7 +16,7 @@ use crate::id::EvaluationId;
 use crate::storable::{self, NotStorable};
 use crate::time::Timestamp;
 
-/// The number of an item in the inboxes of a store. A later item has a larger one, and none is given twice.
+/// The number of an item in the inboxes of a store. Later items have larger numbers, and none is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InboxId(pub u64);
@@ -26,19 +27,19 @@ impl fmt::Display for InboxId {
     }
 }
 
-/// What an item in an inbox is.
+/// Kind of an inbox item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InboxKind {
     /// A message to the agent.
     Message,
-    /// A decision about what the session waits for.
+    /// A decision about a pause of the session.
     Resolution,
-    /// The wish that the evaluation ends.
+    /// A request to end the evaluation.
     Cancel,
-    /// The wish that the session pauses.
+    /// A request to pause the session.
     Pause,
-    /// Something that is not known here.
+    /// A kind that this version does not know.
     Other(String),
 }
 
@@ -90,30 +91,31 @@ impl<'de> Deserialize<'de> for InboxKind {
     }
 }
 
-/// Something that was said to a session from outside.
+/// A message or request to a session from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboxItem {
-    /// What it is.
+    /// Kind, which determines the form of `data`.
     pub kind: InboxKind,
-    /// When it was sent.
+    /// Time at which the item was sent.
     pub at: Timestamp,
-    /// What it says, in the form of its kind.
+    /// Content, in the form of the kind.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
 impl InboxItem {
-    /// A wish about one evaluation: that it is cancelled, or that it pauses.
+    /// Creates a request to cancel or pause one evaluation.
     pub fn about(kind: InboxKind, evaluation: EvaluationId, at: Timestamp) -> Self {
         Self { kind, at, data: serde_json::json!({ "evaluation_id": evaluation }) }
     }
 
-    /// The evaluation that a wish is about. Items of older versions name none: they are about the one that was open then.
+    /// The evaluation that a request is about. Items of older versions name none; they are about the
+    /// evaluation that was open then.
     pub fn evaluation(&self) -> Option<EvaluationId> {
         serde_json::from_value(self.data.get("evaluation_id")?.clone()).ok()
     }
 
-    /// Refuses an item that would not come back as it is.
+    /// Refuses an item that would not survive storage unchanged.
     pub fn check(&self) -> Result<(), NotStorable> {
         storable::check(&self.data)
     }

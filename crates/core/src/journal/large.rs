@@ -1,7 +1,8 @@
-//! What of a record is too large for it.
+//! Fields that are too large for a record.
 //!
-//! Texts and results of more than [`INLINE_LIMIT`](crate::object::INLINE_LIMIT) bytes are stored once, as objects, and the record holds name and length.
-//! Which objects a record cannot do without is asked before it is stored, and again before anything is thrown away.
+//! Texts and results of more than [`INLINE_LIMIT`](crate::object::INLINE_LIMIT) bytes are stored once, as
+//! objects, and the record holds name and length. The references of a record are checked before it is stored,
+//! and again before garbage is collected.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::object::{Object, ObjectId};
 use crate::payload::{InnerMessage, LargeRecord};
 use crate::session::{Items, Slice};
 
-/// The record of a body, if a field of it may be too large.
+/// Returns the record of a body, if one of its fields may be too large.
 macro_rules! large_record {
     ($body:expr) => {
         Some(match $body {
@@ -37,7 +38,7 @@ impl RecordBody {
         large_record!(self)
     }
 
-    /// Moves what is too large for a record out into objects.
+    /// Moves fields that are too large for a record into objects.
     pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
         match self {
             Self::MessageAppended(message) => Arc::make_mut(message).spill(objects),
@@ -54,7 +55,7 @@ impl RecordBody {
         }
     }
 
-    /// The objects that the record refers to: they must be stored no later than it.
+    /// Returns the objects that the record refers to. They must be stored no later than the record.
     pub fn object_refs(&self) -> Vec<ObjectId> {
         let (roots, coverage) = match self {
             Self::MessageAppended(message) => return message.object_refs(),
@@ -91,7 +92,7 @@ fn decided_refs(decision: &Decision) -> Vec<ObjectId> {
     }
 }
 
-/// The objects of the conversation that a session starts from.
+/// Returns the objects of the conversation that a session starts from.
 fn loaded_refs(created: &SessionCreated) -> Vec<ObjectId> {
     let transcripts = created.state.iter().filter(|slice| slice.name == InnerMessage::NAME);
     let messages = transcripts.filter_map(|slice| slice.clone().into_cell().ok()?.items().ok());

@@ -1,4 +1,4 @@
-//! Records of how sessions begin, pause and go back.
+//! Records of the creation, pauses and rewinds of sessions.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;
 
-/// The first record of every journal: who the session is and what it starts from.
+/// The first record of every journal: the identity of the session and its initial state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionCreated {
-    /// The session.
+    /// Id of the session itself.
     pub session_id: SessionId,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Where it comes from.
+    /// Relation to another session, if there is one.
     #[serde(default)]
     pub origin: Origin,
-    /// The seed of all its chance.
+    /// Seed of all random numbers of the session.
     pub seed: Seed,
     /// The resolved definition of the agent, without secrets.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub agent: Value,
-    /// What its slices hold at the start.
+    /// Initial content of the slices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state: Vec<StoredSlice>,
-    /// What is known of the conversation among them, when the session adopted a snapshot or a conversation.
+    /// Provenance of the initial conversation, if the session adopted a snapshot or a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted: Option<Box<Provenance>>,
     /// Free labels.
@@ -62,31 +62,31 @@ impl SessionCreated {
     }
 }
 
-/// Where a session comes from.
+/// Relation of a session to the one that created it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
-    /// It was started by itself.
+    /// The session is independent.
     #[default]
     Root,
-    /// It goes on from a place in another session, whose records before that place are also its own.
+    /// The session continues another one from a position. It shares the records before that position.
     Fork {
         /// The other session.
         session: SessionId,
-        /// Everything before this record of the other session is shared.
+        /// The first record of the other session that is not shared.
         position: Position,
     },
-    /// It works for a call of another session.
+    /// The session is a child session of a call.
     Call {
-        /// The other session.
+        /// The parent session.
         session: SessionId,
-        /// The call.
+        /// The call of the parent.
         call: CallId,
     },
 }
 
 impl Origin {
-    /// The session that this one comes from.
+    /// Returns the parent or the forked session.
     pub fn parent(&self) -> Option<SessionId> {
         match self {
             Self::Root => None,
@@ -95,21 +95,21 @@ impl Origin {
     }
 }
 
-/// The session stops and waits for a decision.
+/// The session pauses and waits for a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionPaused {
-    /// What it waits for.
+    /// Reason for the pause.
     pub reason: PauseReason,
-    /// The call that it is about.
+    /// The call that needs the decision, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// More about it, for a person.
+    /// Details for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Where a result of the call is recorded that the session has gone back from, and that can be used again.
+    /// Position of a result of the same call that a rewind has discarded and that can be reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Point>,
-    /// The session that waits, when it is one that works for the call: what is decided is decided there.
+    /// The session that waits, if it is a child session of the call. The decision is made there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// Fields that this version does not know.
@@ -123,20 +123,20 @@ impl SessionPaused {
         Self { reason, call_id: None, detail: None, offer: None, session: None, extra: Extra::default() }
     }
 
-    /// The pause with more about it, for a person.
+    /// Adds details for a person.
     #[must_use]
     pub fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// The pause as one of this call.
+    /// Limits the pause to one call.
     #[must_use]
     pub fn of_call(self, call: CallId) -> Self {
         Self { call_id: Some(call), ..self }
     }
 }
 
-/// What a paused session waits for.
+/// Reason for a pause.
 ///
 /// ```
 /// use backstitch_core::journal::PauseReason;
@@ -152,17 +152,17 @@ impl SessionPaused {
 pub enum PauseReason {
     /// A call needs approval.
     Approval,
-    /// It is not known whether a call's effect happened.
+    /// It is unknown whether a call took effect.
     EffectUnknown,
     /// The budget is spent.
     Budget,
-    /// Someone asked it to.
+    /// A user or process requested the pause.
     Asked,
-    /// An answer reached its token limit: it is continued, or taken as it is.
+    /// An answer reached its token limit. It can be continued, or accepted as it is.
     Truncated,
-    /// The evaluation's deadline has passed: it goes on with more time.
+    /// The deadline of the evaluation has passed. It needs more time to continue.
     Deadline,
-    /// Its files could not be put back: nothing goes on until a person has looked.
+    /// The files could not be restored. A person has to check them before the session continues.
     Poisoned,
 }
 
@@ -181,15 +181,15 @@ impl PauseReason {
     }
 }
 
-/// What a paused session waited for was decided.
+/// A decision about a pause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PauseResolved {
-    /// The call that it is about.
+    /// The call that the decision is about, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// What was decided.
+    /// The decision itself.
     pub decision: Decision,
-    /// Who decided.
+    /// Person or process that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Fields that this version does not know.
@@ -203,70 +203,70 @@ impl PauseResolved {
         Self { call_id: None, decision, by: None, extra: Extra::default() }
     }
 
-    /// The decision as one about this call, if it is about one.
+    /// Limits the decision to one call, if there is one.
     #[must_use]
     pub fn of_call(self, call: impl Into<Option<CallId>>) -> Self {
         Self { call_id: call.into(), ..self }
     }
 
-    /// The decision as one that this person or process made, if that is known.
+    /// Names the person or process that decided, if it is known.
     #[must_use]
     pub fn by(self, by: impl Into<Option<String>>) -> Self {
         Self { by: by.into(), ..self }
     }
 }
 
-/// What was decided about a paused session.
+/// Decisions about a paused session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decision {
-    /// Go on.
+    /// Continue the evaluation.
     Continue,
-    /// The answer that reached its token limit is taken as it is.
+    /// Accept the answer that reached its token limit.
     Accept,
-    /// The call may run.
+    /// Run the call.
     Approve,
-    /// The call may run with these arguments.
+    /// Run the call with other arguments.
     Edit {
-        /// The arguments.
+        /// Arguments that replace those of the model.
         arguments: serde_json::Map<String, Value>,
     },
-    /// The call must not run.
+    /// Do not run the call.
     Deny {
-        /// Why, for the model.
+        /// Reason, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The call did happen, with this result.
+    /// The call took effect, with this result.
     Happened {
         /// The result.
         result: Box<OptionResult>,
     },
-    /// The call is to run again.
+    /// Run the call again.
     Retry,
-    /// The call is to count as failed.
+    /// Mark the call as failed.
     Fail {
-        /// Why, for the model.
+        /// Reason, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
-/// The session goes back: what is visible from here on is what was visible at the cut.
+/// The session is rewound: from this record on, only records that were visible at the cut are visible.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRewound {
-    /// The cut: everything before this position, as it was visible then.
+    /// The cut: everything before this position that was visible then.
     pub to: Position,
-    /// What the files are put back to; without it they are left as they are.
+    /// Root that the files are restored to. Without one they are left unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
-    /// The object that lists what that root does not cover.
+    /// The object that lists the paths that the root does not cover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ObjectId>,
-    /// The workspace as it was found, before it was put back.
+    /// State of the workspace before the restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
-    /// Why, for a person.
+    /// Reason, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Fields that this version does not know.
@@ -281,15 +281,15 @@ impl SessionRewound {
     }
 }
 
-/// The files were looked at outside of any call, and this is what they were.
+/// The files were captured outside of any call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkspaceObserved {
-    /// What they were.
+    /// State of the files.
     pub root: WorkspaceRoot,
-    /// The object that lists what the root does not cover.
+    /// The object that lists the paths that the root does not cover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ObjectId>,
-    /// Why they were looked at.
+    /// Reason for the capture.
     pub cause: ObservationCause,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -303,29 +303,29 @@ impl WorkspaceObserved {
     }
 }
 
-/// Why files were looked at outside of any call.
+/// Reason for a capture outside of any call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationCause {
-    /// The session begins with them.
+    /// The session starts with these files.
     Started,
-    /// They were put back after the session went back. Until this is recorded, that has to be done again.
+    /// The files were restored after a rewind. Until this is recorded, the restore has to be repeated.
     Restored,
-    /// They are not what they were when the session was last driven.
+    /// The files differ from those at the end of the last run of the session.
     Drifted,
-    /// They are as found, and are about to be restored: to before a call that was cut off or failed, or to where the session
-    /// went back to. In the second case the session still has to restore them.
+    /// The state of the files before a restore, either to the point before an interrupted or failed call, or
+    /// to the target of a rewind. In the second case the restore is still pending.
     Interrupted,
 }
 
-/// Something worth keeping that no view needs.
+/// Information that is recorded although no view needs it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// What it is about.
+    /// Subject of the note.
     pub topic: String,
-    /// What it says, in a line or two.
+    /// Text of one or two lines.
     pub text: String,
-    /// More, as data.
+    /// Structured details.
     #[serde(flatten, with = "large::data", skip_serializing_if = "Large::is_null")]
     pub data: Large<Value>,
     /// Fields that this version does not know.
@@ -340,7 +340,7 @@ impl Note {
         Self { topic, text, data: Value::Null.into(), extra: Extra::default() }
     }
 
-    /// The note with this data.
+    /// Adds structured details.
     #[must_use]
     pub fn with_data(self, data: Value) -> Self {
         Self { data: data.into(), ..self }

@@ -1,8 +1,9 @@
 //! The journal: everything that happens in a session, in order.
 //!
-//! A session has one journal. It only grows, by [batches](Batch) that are appended whole; a [`Record`] in it never changes.
-//! Whatever else there is, the session's state, the transcript, checkpoints, costs, is a view: a pure function of records
-//! (see [`crate::view`]). Going back is a record too ([`SessionRewound`]), so nothing is ever deleted.
+//! A session has one journal. It only grows, by [batches](Batch) that are appended atomically; a [`Record`]
+//! in it never changes. Everything else, such as the session's state, the transcript, checkpoints and costs,
+//! is a view: a pure function of records (see [`crate::view`]). A rewind is a record too
+//! ([`SessionRewound`]), so nothing is ever deleted.
 
 mod batch;
 mod codec;

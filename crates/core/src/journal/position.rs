@@ -1,4 +1,4 @@
-//! Places in a journal.
+//! Positions in a journal.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 
-/// The place of a record in its session's journal: 0, 1, 2 and so on without a gap.
+/// The position of a record in its session's journal: 0, 1, 2 and so on without a gap.
 ///
 /// As a *cut*, a position means "everything before this record": the cut at 0 is the empty journal.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,26 +14,26 @@ use crate::id::SessionId;
 pub struct Position(u64);
 
 impl Position {
-    /// The place of the first record.
+    /// The position of the first record.
     pub const START: Self = Self(0);
 
-    /// The place with this number.
+    /// Creates a position from its number.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number of the place, which is also the number of records before it.
+    /// The number of the position, which is also the number of records before it.
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// The place `count` records later.
+    /// Returns the position `count` records later.
     #[must_use]
     pub fn after(self, count: usize) -> Self {
         Self(self.0.saturating_add(count as u64))
     }
 
-    /// The next place.
+    /// Returns the next position.
     #[must_use]
     pub fn next(self) -> Self {
         self.after(1)
@@ -52,12 +52,13 @@ impl fmt::Debug for Position {
     }
 }
 
-/// A place in the journal of one session. A fork shares records with its parent, so a position alone does not say whose.
+/// A position in the journal of one session. A fork shares records with its parent, so a position alone is
+/// ambiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// The session.
     pub session: SessionId,
-    /// The place in its journal.
+    /// Position in the journal of that session.
     pub position: Position,
 }
 

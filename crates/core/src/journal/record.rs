@@ -1,7 +1,7 @@
-//! Records: what a journal is made of.
+//! Records: the entries of a journal.
 //!
-//! A record says that something happened, and once appended it never changes. The set of kinds is small on purpose: a kind
-//! is added only when a view needs it.
+//! A record states that something happened, and never changes once it is appended. The set of kinds is small
+//! on purpose: a kind is added only when a view needs it.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::payload::{RequestFailed, RequestFinished};
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;
 
-/// Something that happened, at its place in the journal.
+/// An event at its position in the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Its place.
+    /// Position in the journal.
     pub position: Position,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What happened.
+    /// Kind and payload.
     pub body: RecordBody,
     /// Fields that this version does not know.
     pub extra: Extra,
@@ -45,7 +45,7 @@ impl Record {
 /// Declares the kinds of records: the enum, their names, and a conversion from each.
 macro_rules! record_kinds {
     ($($(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal, version $version:literal;)*) => {
-        /// What happened. The payloads are shared, so that views keep them without copying them.
+        /// Kind and payload of a record. The payloads are shared, so that views keep them without copying.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum RecordBody {
@@ -53,7 +53,7 @@ macro_rules! record_kinds {
         }
 
         impl RecordBody {
-            /// The kinds of records with the version of each that this program writes.
+            /// The kinds of records, each with the version that this program writes.
             pub const KINDS: &[(&str, u32)] = &[$(($name, $version)),*];
 
             /// The stored name of the kind.
@@ -65,7 +65,8 @@ macro_rules! record_kinds {
                 match self { $(Self::$variant(payload) => serde_json::value::to_raw_value(payload),)* }
             }
 
-            /// The payload of a record of this kind in its newest version; `None` when there is no such kind.
+            /// Decodes the payload of a record of this kind in its newest version; `None` if there is no such
+            /// kind.
             pub(super) fn from_data(kind: &str, data: &str) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
                     $($name => Some(serde_json::from_str(data).map(Self::$variant)),)*
@@ -83,23 +84,23 @@ macro_rules! record_kinds {
 }
 
 record_kinds! {
-    /// The session exists from here on. The first record, and only it.
+    /// The session was created. Always the first record, and only the first.
     SessionCreated(SessionCreated) = "session_created", version 1;
     /// An evaluation starts.
     EvaluationStarted(EvaluationStarted) = "evaluation_started", version 1;
-    /// An evaluation goes on.
+    /// An evaluation is resumed.
     EvaluationResumed(EvaluationResumed) = "evaluation_resumed", version 1;
-    /// A model is about to be asked.
+    /// A request is about to be sent to a model.
     RequestStarted(RequestStarted) = "request_started", version 1;
     /// A request was answered.
     RequestFinished(RequestFinished) = "request_finished", version 1;
     /// An attempt at a request failed.
     RequestFailed(RequestFailed) = "request_failed", version 1;
-    /// Something was said.
+    /// A message was added to the transcript.
     MessageAppended(InnerMessage) = "message_appended", version 1;
     /// A call is about to run.
     CallStarted(CallStarted) = "call_started", version 1;
-    /// An outside sub-step of a call is done.
+    /// An external step of a call is done.
     StepFinished(StepFinished) = "step_finished", version 1;
     /// A call is about to start a process.
     ProcessStarted(ProcessStarted) = "process_started", version 1;
@@ -109,17 +110,17 @@ record_kinds! {
     ResourceChanged(ResourceChanged) = "resource_changed", version 1;
     /// A call has ended.
     CallFinished(CallFinished) = "call_finished", version 1;
-    /// Something was paid for.
+    /// Costs were charged.
     BudgetCharged(BudgetCharged) = "budget_charged", version 1;
-    /// The session goes back.
+    /// The session is rewound.
     Rewound(SessionRewound) = "rewound", version 1;
-    /// The files were looked at outside of any call.
+    /// The files were captured outside of any call.
     WorkspaceObserved(WorkspaceObserved) = "workspace_observed", version 1;
-    /// The session waits for a decision.
+    /// The session is paused until a decision is made.
     Paused(SessionPaused) = "paused", version 1;
-    /// The decision was made.
+    /// A decision about a pause was made.
     Resolved(PauseResolved) = "resolved", version 1;
-    /// Driving ended before the evaluation did, or on a request from outside.
+    /// The session is no longer driven, before the evaluation ended or on a request from outside.
     SessionStopped(SessionStopped) = "session_stopped", version 1;
     /// An evaluation has ended.
     EvaluationFinished(EvaluationFinished) = "evaluation_finished", version 1;
@@ -129,14 +130,14 @@ record_kinds! {
     TaskFinished(TaskFinished) = "task_finished", version 1;
     /// A turn of an agent that answers with programs has ended.
     TurnFinished(TurnFinished) = "turn_finished", version 1;
-    /// Something worth keeping that no view needs.
+    /// Information that is recorded although no view needs it.
     Note(Note) = "note", version 1;
 }
 
 impl RecordBody {
-    /// The records that journal a change of a slice: messages for the transcript, none for a cache, since it is computed
-    /// again, and the change itself for everything else. A transcript that does not merely grow is refused, because no
-    /// journal that says so could be folded.
+    /// Returns the records that journal a change of a slice: messages for the transcript, none for a cache,
+    /// which can be recomputed, and the change itself for all other slices. Fails for a transcript that does
+    /// not merely grow, because its journal could not be folded.
     pub fn of_change(change: &Change) -> Result<Vec<Self>, SessionError> {
         let said = |messages: &[Arc<InnerMessage>]| {
             messages.iter().map(|message| Self::MessageAppended(message.clone())).collect()

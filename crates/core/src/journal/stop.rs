@@ -1,25 +1,25 @@
-//! The record of why nobody drives a session.
+//! The record of why a session is not driven any more.
 
 use serde::{Deserialize, Serialize};
 
 use crate::extra::Extra;
 use crate::id::EvaluationId;
 
-/// Driving ended before the evaluation did, or on a request from outside.
+/// The session is no longer driven, before the evaluation ended or on a request from outside.
 ///
-/// A session whose evaluation ended, or that paused by itself, has no such record: the end or the pause is the reason. Nor has
-/// one whose process was killed.
+/// A session whose evaluation ended, or that paused by itself, has no such record: the end or the pause is
+/// the reason. Neither has a session whose process was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStopped {
-    /// Why.
+    /// Reason for the stop.
     pub reason: StopReason,
     /// The evaluation that was driven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation_id: Option<EvaluationId>,
-    /// A stable word for the kind of error.
+    /// Stable code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The error, for a person and without keys.
+    /// Error message for a person, without keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Fields that this version does not know.
@@ -27,22 +27,22 @@ pub struct SessionStopped {
     pub extra: Extra,
 }
 
-/// Why nobody drives a session.
+/// Reason why a session is not driven any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// An error stopped it.
+    /// An error occurred.
     Error,
-    /// A signal stopped the process, which paused the session.
+    /// The process received a signal and paused the session.
     Signal,
-    /// The runtime was shut down, which paused the session.
+    /// The runtime was shut down and paused the session.
     Shutdown,
-    /// Its driver released it in the middle of an evaluation.
+    /// The driver released the session in the middle of an evaluation.
     Released,
 }
 
 impl StopReason {
-    /// A stable word for it.
+    /// The stored word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -54,12 +54,12 @@ impl StopReason {
 }
 
 impl SessionStopped {
-    /// A stop without an error.
+    /// Creates a stop without an error.
     pub fn new(reason: StopReason, evaluation_id: Option<EvaluationId>) -> Self {
         Self { reason, evaluation_id, kind: None, message: None, extra: Extra::default() }
     }
 
-    /// A stop by an error.
+    /// Creates a stop because of an error.
     pub fn error(evaluation_id: EvaluationId, kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind: Some(kind.into()),

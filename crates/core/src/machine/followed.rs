@@ -1,8 +1,8 @@
 //! Conversations of several evaluations.
 //!
-//! An evaluation that follows others is shown with its own system message first, then what was said in those, then the rest of
-//! its own messages. Each evaluation counts its turns from 0, so wherever a conversation is grouped by turns, they are numbered
-//! by [`TurnNumbers`].
+//! A follow-up evaluation shows its own system message first, then the messages of the evaluations that it
+//! follows, then the rest of its own. Each evaluation counts its turns from 0, so [`TurnNumbers`] renumbers
+//! them wherever a conversation is grouped by turns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::id::EvaluationId;
 use crate::journal::{EvaluationFinished, InnerMessage, Role};
 use crate::view::{JournalView, Transcript};
 
-/// An evaluation that came before in the same conversation.
+/// An earlier evaluation of the same conversation.
 #[derive(Debug, Clone)]
 pub struct FollowedConversation {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// What a later evaluation is shown of it, in order.
+    /// The messages that a later evaluation sees, in order.
     pub messages: Vec<Arc<InnerMessage>>,
-    /// How it ended.
+    /// The end of the evaluation, if it has ended.
     pub finished: Option<Arc<EvaluationFinished>>,
 }
 
 impl FollowedConversation {
-    /// The evaluations that an evaluation follows, the oldest first.
+    /// Returns the evaluations that an evaluation follows, oldest first.
     pub fn all(view: &JournalView, transcript: &Transcript, evaluation: EvaluationId) -> Vec<Self> {
         let followed = view.followed(evaluation).into_iter();
         let all = followed.map(|evaluation_id| Self {
@@ -38,8 +38,8 @@ impl FollowedConversation {
     }
 }
 
-/// What a later evaluation is shown of an ended one: all but the system message that it began with, which gives way to the later
-/// one's, and answers that a filter withheld.
+/// Returns the messages of an ended evaluation that a later one sees: all except its initial system message,
+/// which the later one replaces, and answers that a filter withheld.
 fn said_in(messages: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
     let withheld: HashSet<u64> = super::answers_of(messages)
         .into_iter()
@@ -54,8 +54,8 @@ fn said_in(messages: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
     messages.iter().skip(opening).filter(is_said).cloned().collect()
 }
 
-/// A conversation in the order in which it is shown: the system message that an evaluation begins with, what was said in the
-/// evaluations that it follows, and what was said in it.
+/// Returns a conversation in display order: the initial system message of an evaluation, the messages of the
+/// evaluations that it follows, and the rest of its own.
 pub fn conversation(
     transcript: &Transcript,
     followed: &[EvaluationId],
@@ -69,7 +69,7 @@ pub fn conversation(
     joined(before, &own)
 }
 
-/// The messages of an evaluation after those of the ones that it follows.
+/// Appends the messages of an evaluation to those of the ones that it follows.
 pub(super) fn joined(
     before: impl IntoIterator<Item = Arc<InnerMessage>>,
     own: &[Arc<InnerMessage>],
@@ -79,19 +79,20 @@ pub(super) fn joined(
     system.iter().cloned().chain(before).chain(rest.iter().cloned()).collect()
 }
 
-/// Numbers the turns of a conversation, so that no two evaluations share a number. The turns of the first evaluation keep theirs;
-/// those of each later one continue after the ones before it, its turn 0 included.
+/// Numbers the turns of a conversation, so that no two evaluations share a number. The turns of the first
+/// evaluation keep their numbers; those of each later one continue after the ones before it, including its
+/// turn 0.
 #[derive(Debug, Clone, Default)]
 pub struct TurnNumbers {
-    /// The number of each evaluation's turn 0.
+    /// Number of each evaluation's turn 0.
     first: imbl::OrdMap<EvaluationId, u64>,
-    /// The number of turn 0 of the evaluation that comes next.
+    /// Number of turn 0 of the next evaluation.
     next: u64,
 }
 
 impl TurnNumbers {
-    /// The number of the turn that a message belongs to. Messages of a later evaluation must not come before those of an earlier
-    /// one, apart from the system message that a conversation begins with, which keeps its own.
+    /// Returns the number of a message's turn. Messages of a later evaluation must not precede those of an
+    /// earlier one, except for the initial system message, which keeps its own number.
     pub fn number(&mut self, message: &InnerMessage) -> u64 {
         if message.role() == Role::System && message.sequence == 0 {
             return message.turn;
@@ -102,7 +103,7 @@ impl TurnNumbers {
         number
     }
 
-    /// The number of a message that belongs to an evaluation which was numbered before; its own turn otherwise.
+    /// Returns the number of a message's turn if its evaluation was numbered before; its own turn otherwise.
     pub fn known(&self, message: &InnerMessage) -> u64 {
         let first = self.first.get(&message.evaluation_id).copied().unwrap_or_default();
         first.saturating_add(message.turn)

@@ -1,9 +1,9 @@
-//! The evaluation as a machine without IO.
+//! The evaluation as a state machine without IO.
 //!
-//! A [`Machine`] is told what happened and says what to do: ask the policy, run calls, record something, finish. It waits for
-//! nobody and touches nothing, so it can be driven by a runtime, by a simulation or by a test alike. Everything it knows
-//! follows from the journal: a machine that is rebuilt from the records of an interrupted evaluation goes on exactly where
-//! the one before it stopped.
+//! A [`Machine`] receives events and returns actions: ask the policy, run calls, record something, finish. It
+//! never blocks and has no side effects, so a runtime, a simulation or a test can drive it. Its state follows
+//! from the journal: a machine that is rebuilt from the records of an interrupted evaluation resumes exactly
+//! where the previous one stopped.
 
 mod followed;
 mod past;
@@ -26,86 +26,87 @@ use crate::journal::{EvaluationFailure, EvaluationOutcome, InnerMessage, RecordB
 use crate::message::Arguments;
 use crate::session::{Items, SessionError};
 
-/// Something that happened, and is recorded.
+/// A recorded event.
 #[derive(Debug, Clone)]
 pub enum MachineEvent {
-    /// Somebody said something to the policy.
+    /// A message to the policy was recorded.
     Said(Arc<InnerMessage>),
-    /// The policy answered, with these messages and perhaps a structured answer.
+    /// The policy answered with messages and an optional structured answer.
     Answered {
-        /// The words and the calls, in order.
+        /// Texts and calls, in order.
         messages: Vec<Arc<InnerMessage>>,
         /// The structured answer.
         output: Option<Value>,
     },
-    /// A call has its result.
+    /// A call has ended.
     CallEnded {
         /// The call.
         call: CallId,
-        /// The result, as it was recorded.
+        /// The recorded result.
         result: Arc<InnerMessage>,
     },
 }
 
-/// A call that is to run.
+/// A call that has to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingCall {
     /// The call.
     pub call_id: CallId,
-    /// The option.
+    /// Name of the option.
     pub name: String,
-    /// What it is called with.
+    /// Arguments of the call.
     pub arguments: Arguments,
-    /// The turn that its result belongs to.
+    /// Turn of the result.
     pub turn: u64,
-    /// The step that its result belongs to.
+    /// Step of the result.
     pub step_num: Option<u64>,
-    /// Where in a program it is made, if no message makes it yet: the message that does is recorded before it runs.
+    /// Place of the call in a program, if no message holds the call yet. That message is recorded before the
+    /// call runs.
     pub made_at: Option<String>,
-    /// Why it is not to run any more. It gets this for its result.
+    /// Why the call must not run any more. The text becomes its result.
     pub refusal: Option<String>,
 }
 
-/// How an evaluation ends.
+/// The end of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationResult {
-    /// How it ended.
+    /// Outcome of the evaluation.
     pub outcome: EvaluationOutcome,
     /// The structured answer.
     pub output: Option<Value>,
-    /// What went wrong.
+    /// The failure, if it failed.
     pub error: Option<EvaluationFailure>,
 }
 
 impl EvaluationResult {
-    /// It has its answer.
+    /// Creates the result of a completed evaluation.
     pub fn completed(output: Option<Value>) -> Self {
         Self { outcome: EvaluationOutcome::Completed, output, error: None }
     }
 
-    /// It failed.
+    /// Creates the result of a failed evaluation.
     pub fn failed(kind: impl Into<String>, message: impl Into<String>) -> Self {
         let (kind, message, extra) = (kind.into(), message.into(), Default::default());
         let error = Some(EvaluationFailure { kind, message, extra });
         Self { outcome: EvaluationOutcome::Failed, output: None, error }
     }
 
-    /// Someone ended it.
+    /// Creates the result of a cancelled evaluation.
     pub fn cancelled() -> Self {
         Self { outcome: EvaluationOutcome::Cancelled, output: None, error: None }
     }
 }
 
-/// What is to be done now.
+/// The next action of a machine's driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MachineAction {
-    /// Ask the policy.
+    /// Ask the policy for an answer.
     Ask,
-    /// Run these calls. They are side by side; their results may come in any order.
+    /// Run these calls concurrently. Their results may arrive in any order.
     Call(Vec<PendingCall>),
     /// Append these records.
     Record(Vec<RecordBody>),
-    /// Nothing, until a call has ended.
+    /// Wait until a call has ended.
     Wait,
     /// End the evaluation.
     Finish(EvaluationResult),
@@ -124,14 +125,14 @@ pub enum MachineError {
     /// The transcript cannot be read.
     #[error(transparent)]
     Transcript(#[from] SessionError),
-    /// What the journal holds of it cannot be gone on from.
+    /// A record of the evaluation cannot be read, so it cannot be resumed.
     #[error("{what} of evaluation {evaluation} cannot be read: {reason}")]
     Damaged {
         /// The evaluation.
         evaluation: EvaluationId,
-        /// What cannot be read.
+        /// The record that cannot be read.
         what: String,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
 }
@@ -147,56 +148,56 @@ impl MachineError {
     }
 }
 
-/// An evaluation that is told what happened and says what to do.
+/// The state machine of an evaluation: receives events and returns actions.
 pub trait Machine: Send {
-    /// Takes in something that happened. It must already be recorded.
+    /// Updates the state by an event, which must already be recorded.
     fn take_in(&mut self, event: MachineEvent);
 
-    /// What is to be done now. An action is given once; what it was given for is told by [`Machine::take_in`].
+    /// Returns the next action. Each action is returned once; its outcome arrives by [`Machine::take_in`].
     fn next(&mut self) -> MachineAction;
 
-    /// What is to be done now, or nothing if `stop` is set before that is known. What was under way is then given up, and
-    /// begins anew when the machine is asked again. A machine that takes long looks at it often; see
-    /// [`Machine::takes_long`].
+    /// Returns the next action, or nothing if `stop` is set while it is computed. The computation is then
+    /// abandoned, and starts again on the next call. A machine whose computations are long checks `stop`
+    /// often; see [`Machine::takes_long`].
     fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<MachineAction> {
         let _ = stop;
         Some(self.next())
     }
 
-    /// Whether saying what is to be done takes long, so that nobody should wait for it who has other things to do.
+    /// Returns whether computing the next action takes long, so that callers should not block on it.
     fn takes_long(&self) -> bool {
         false
     }
 
-    /// What whoever decides is shown when they are asked now; none when that is the whole evaluation, as it was said. It follows
-    /// from what the machine has taken in, so that it can be shown again. The budget may leave fewer answers than the machine
-    /// knows of.
+    /// Returns the messages to show to the policy for its next answer; `None` for all messages of the
+    /// evaluation, unchanged. The result follows from the events received, so it can be reproduced. The
+    /// budget may allow fewer answers than the limit of the machine.
     fn show(&self, answers_left: Option<u64>) -> Option<VisibleHistory> {
         let _ = answers_left;
         None
     }
 }
 
-/// What whoever decides is shown of an evaluation.
+/// The part of an evaluation that its policy is shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VisibleHistory {
-    /// What is shown, in order.
+    /// The messages to show, in order.
     pub messages: Items<InnerMessage>,
-    /// What rendered it, with its version; none when all is shown as it was said.
+    /// Name and version of the renderer; `None` if the messages are unchanged.
     pub renderer: Option<String>,
-    /// What was left out, a line each.
+    /// Descriptions of omitted content, a line each.
     pub left_out: Vec<String>,
-    /// Whether the tools stand in the text, so that they are not offered beside it.
+    /// Whether the text describes the tools, so that they are not offered separately.
     pub tools_in_text: bool,
 }
 
-/// Builds the machine of an evaluation from its journal, at whatever place that ends.
+/// Builds the machine of an evaluation from its journal, which may end at any record.
 pub trait MachineFactory: Send + Sync {
-    /// The machine of an evaluation.
+    /// Builds the machine of an evaluation.
     fn rebuild(&self, past: &EvaluationHistory) -> Result<Box<dyn Machine>, MachineError>;
 
-    /// Whether an answer that reached its token limit is continued by the next one. Where it is not, its machines ask for a whole
-    /// one themselves.
+    /// Returns whether the next answer continues one that reached its token limit. Otherwise the machine
+    /// itself requests a whole answer.
     fn continues_answers(&self) -> bool {
         true
     }

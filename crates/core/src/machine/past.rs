@@ -1,4 +1,4 @@
-//! What a machine is rebuilt from.
+//! The input from which a machine is rebuilt.
 
 use std::sync::Arc;
 
@@ -9,28 +9,29 @@ use crate::journal::{InnerMessage, LargeRecord, ProgramStarted, TaskFinished, Tu
 use crate::rng::Seed;
 use crate::view::{Evaluation, JournalView};
 
-/// What a journal says of one evaluation. What is too large for its records is only named in it, unless whoever made it has
-/// put that back.
+/// The records of one evaluation. Content that is too large for records is only referenced, unless the caller
+/// has loaded it.
 #[derive(Debug, Clone)]
 pub struct EvaluationHistory {
     /// The evaluation.
     pub evaluation: Evaluation,
-    /// What was said, in order.
+    /// Messages of the evaluation, in order.
     pub messages: Vec<Arc<InnerMessage>>,
-    /// The evaluations that it follows, the oldest first. Nothing in them counts for this one: not their answers, turns or calls.
+    /// The evaluations that it follows, oldest first. Their answers, turns and calls do not count for this
+    /// one.
     pub followed: Vec<FollowedConversation>,
     /// The programs that were started.
     pub programs: Vec<Arc<ProgramStarted>>,
-    /// The tasks that programs have done.
+    /// The finished tasks of programs.
     pub tasks: Vec<Arc<TaskFinished>>,
-    /// The turns of programs that have ended.
+    /// The finished turns of programs.
     pub turns: Vec<Arc<TurnFinished>>,
-    /// The seed of the session's chance.
+    /// Seed of the session's random numbers.
     pub seed: Seed,
 }
 
 impl EvaluationHistory {
-    /// What a journal says of an evaluation.
+    /// Collects the records of an evaluation.
     pub fn of(view: &JournalView, evaluation: EvaluationId) -> Result<Self, MachineError> {
         let known = view.evaluation(evaluation).ok_or(MachineError::NoEvaluation { evaluation })?;
         let transcript = view.transcript()?;
@@ -46,7 +47,7 @@ impl EvaluationHistory {
         })
     }
 
-    /// The records that may refer to objects.
+    /// Iterates over the records that may refer to objects.
     pub fn large_records_mut(&mut self) -> impl Iterator<Item = &mut dyn LargeRecord> {
         let programs = self.programs.iter_mut().map(|record| record as &mut dyn LargeRecord);
         let tasks = self.tasks.iter_mut().map(|record| record as &mut dyn LargeRecord);
@@ -55,7 +56,7 @@ impl EvaluationHistory {
         programs.chain(tasks).chain(turns).chain(answers.map(|record| record as &mut dyn LargeRecord))
     }
 
-    /// What was said in the whole conversation, in the order in which it is shown.
+    /// Returns all messages of the conversation, in display order.
     pub fn conversation(&self) -> Vec<Arc<InnerMessage>> {
         joined(self.followed.iter().flat_map(|followed| followed.messages.iter().cloned()), &self.messages)
     }

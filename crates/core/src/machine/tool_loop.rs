@@ -1,6 +1,7 @@
-//! The machine of agents that call tools by JSON: ask, run what was called, ask again, until an answer calls nothing.
+//! The machine of agents that call tools by JSON: ask, run the calls, ask again, until an answer has no
+//! calls.
 //!
-//! It notices a policy that goes in circles: one that answers with the same calls and the same arguments again and again.
+//! It detects a policy that loops: one that repeats the same calls with the same arguments.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,26 +17,26 @@ use crate::id::CallId;
 use crate::journal::{InnerMessage, Role};
 use crate::message::Arguments;
 
-/// What a model is told of a call that the token limit cut off.
+/// The result of a call that the token limit cut off.
 const CUT_OFF: &str = "the answer reached its token limit before the arguments of this call were complete, so it was not \
                        run; call it again, with shorter arguments or fewer calls in one answer";
 
-/// Ask, run what was called, ask again, until an answer calls nothing.
+/// Asks, runs the calls and asks again, until an answer has no calls.
 #[derive(Debug, Clone, Default)]
 pub struct ToolLoop {
     max_turns: Option<u64>,
     max_repeats: Option<u64>,
-    /// How many answers there were.
+    /// Number of answers.
     turns: u64,
-    /// What the last answer called.
+    /// Calls of the last answer.
     called: Vec<(String, Arguments)>,
-    /// How many answers in a row have called that.
+    /// Number of consecutive answers with these calls.
     repeats: u64,
-    /// Calls that nobody was told to run yet, in order.
+    /// Calls that are not dispatched yet, in order.
     wanted: Vec<PendingCall>,
-    /// Calls without a result that somebody was told to run.
+    /// Dispatched calls without a result.
     running: HashSet<CallId>,
-    /// Whether the last answer is final, and nobody has said anything since.
+    /// Whether the last answer is final, and no message came after it.
     is_answered: bool,
     /// The turn whose answer counts as final although it reached its token limit.
     accepted: Option<u64>,
@@ -43,19 +44,20 @@ pub struct ToolLoop {
 }
 
 impl ToolLoop {
-    /// A loop at the beginning of an evaluation.
+    /// Creates a loop at the start of an evaluation.
     pub fn new(max_turns: Option<u64>) -> Self {
         Self { max_turns, ..Self::default() }
     }
 
-    /// Ends the evaluation when so many answers in a row make the same calls with the same arguments.
+    /// Limits the number of consecutive answers that make the same calls with the same arguments. At the
+    /// limit the evaluation fails.
     #[must_use]
     pub fn with_max_repeats(mut self, max_repeats: Option<u64>) -> Self {
         self.max_repeats = max_repeats;
         self
     }
 
-    /// The loop of an evaluation as its transcript left it.
+    /// Rebuilds the loop of an evaluation from its transcript.
     pub fn rebuilt(max_turns: Option<u64>, messages: &[Arc<InnerMessage>]) -> Self {
         Self::rebuilt_accepting(max_turns, messages, None)
     }
@@ -73,7 +75,7 @@ impl ToolLoop {
         for message in messages {
             match message.role() {
                 Role::Assistant => {
-                    // The answer is taken in whole, at its first message.
+                    // The whole answer is handled at its first message.
                     if let Some(messages) = answers.remove(&message.turn) {
                         machine.take_in(MachineEvent::Answered { messages, output: None });
                     }
@@ -91,7 +93,7 @@ impl ToolLoop {
 }
 
 impl ToolLoop {
-    /// Counts how many answers in a row have made the same calls. An answer without calls ends the row.
+    /// Counts consecutive answers that make the same calls. An answer without calls resets the count.
     fn note_repeats(&mut self, calls: &[PendingCall]) {
         let is_same = !calls.is_empty()
             && calls.len() == self.called.len()
@@ -106,8 +108,8 @@ impl ToolLoop {
     }
 }
 
-/// Whether arguments say the same. Large ones that lie in the store are told apart by where they lie; one that lies there is not
-/// taken to be the same as one that does not, so a row that an interruption cuts may be counted anew.
+/// Returns whether arguments are equal. Large arguments in the store are compared by object id. Stored and
+/// inline arguments never count as equal, so an interruption may reset the count.
 fn is_same_text(one: &Arguments, other: &Arguments) -> bool {
     match (one.object(), other.object()) {
         (Some(one), Some(other)) => one == other,
@@ -120,9 +122,9 @@ impl Machine for ToolLoop {
         match event {
             MachineEvent::Said(message) => {
                 self.is_answered = false;
-                // Answers that are continued count as well.
+                // Continued answers count as well.
                 self.turns = self.turns.max(message.turn);
-                // What was said may be a reason to call the same again.
+                // A new message may be a reason to repeat a call.
                 self.called.clear();
             }
             MachineEvent::Answered { messages, output } => {
@@ -188,9 +190,9 @@ impl Machine for ToolLoop {
 /// Builds [`ToolLoop`]s.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolLoopFactory {
-    /// How many answers an evaluation may have.
+    /// Largest number of answers of an evaluation.
     pub max_turns: Option<u64>,
-    /// How many answers in a row may make the same calls with the same arguments.
+    /// Largest number of consecutive answers that make the same calls with the same arguments.
     pub max_repeats: Option<u64>,
 }
 

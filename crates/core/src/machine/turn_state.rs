@@ -1,4 +1,4 @@
-//! What an answer of the policy amounts to, by what it holds and by why it ended.
+//! Classification of an answer by its content and the reason for its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 use crate::journal::{Finish, InnerMessage, Role};
 use crate::message::Part;
 
-/// What an answer of the policy amounts to.
+/// Classification of an answer of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnState {
-    /// It calls something, so it is no final answer.
+    /// The answer has calls, so it is not final.
     Calls,
-    /// It is a final answer.
+    /// The answer is final.
     Whole,
-    /// It ended of itself and says nothing.
+    /// The answer ended normally and has no content.
     Empty,
-    /// It reached its token limit. What it says is the beginning of an answer.
+    /// The answer reached its token limit. Its text is the beginning of an answer.
     CutOff,
-    /// Its provider interrupted it, and continues it when it is asked again.
+    /// The provider interrupted the answer, and continues it on the next request.
     Interrupted,
-    /// It was withheld by a filter: what it says does not count.
+    /// A filter withheld the answer. Its text does not count.
     Withheld,
 }
 
 impl TurnState {
-    /// Whether what it says, if anything, may be left out of requests: nothing is said, and nothing called.
+    /// Returns whether requests may omit the answer, because it has neither content nor calls.
     pub fn is_silent<'a>(messages: impl IntoIterator<Item = &'a Arc<InnerMessage>>) -> bool {
         messages.into_iter().all(|message| says_nothing(message))
     }
 
-    /// What the messages of one answer amount to.
+    /// Classifies the messages of one answer.
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a Arc<InnerMessage>> + Clone) -> Self {
         let of_all = || messages.clone().into_iter();
         let finish = of_all().find_map(|message| message.provider.as_ref()?.finish.as_ref());
@@ -44,7 +44,7 @@ impl TurnState {
     }
 }
 
-/// Whether a message holds neither words nor media.
+/// Returns whether a message holds neither text nor media.
 fn says_nothing(message: &InnerMessage) -> bool {
     message.message.parts().is_some_and(|parts| {
         parts.iter().all(|part| match part {
@@ -54,7 +54,7 @@ fn says_nothing(message: &InnerMessage) -> bool {
     })
 }
 
-/// The answers among the messages of an evaluation, by their turn.
+/// Groups the answers of an evaluation by turn.
 pub fn answers_of(messages: &[Arc<InnerMessage>]) -> BTreeMap<u64, Vec<&Arc<InnerMessage>>> {
     let mut answers: BTreeMap<u64, Vec<&Arc<InnerMessage>>> = BTreeMap::new();
     for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
@@ -63,8 +63,8 @@ pub fn answers_of(messages: &[Arc<InnerMessage>]) -> BTreeMap<u64, Vec<&Arc<Inne
     answers
 }
 
-/// The text of an evaluation's final answer: of its last answer alone, together with the answers directly before it that it
-/// continues because they were cut off or interrupted. What was said in any earlier turn is no part of it.
+/// Returns the text of an evaluation's final answer: its last answer, together with the directly preceding
+/// answers that it continues because they were cut off or interrupted. Text of earlier turns is not included.
 pub fn final_text(messages: &[Arc<InnerMessage>]) -> String {
     let is_by_a_person =
         |message: &&Arc<InnerMessage>| message.role() == Role::User && !message.message.policy.is_reserved();

@@ -1,13 +1,14 @@
-//! The arguments of a call: what they say, and how they were said.
+//! Arguments of a call, as an object and as received text.
 //!
-//! A model writes arguments as text, and means an object. [`Arguments`] keep both: the object for whoever invokes the
-//! option, the text as received for whoever shows or sends it again, byte for byte. Text that is not a JSON object is kept
-//! too, and can never be invoked with: it is *unparsable*, has no [`object`](Arguments::object), and is answered by an
-//! error. So is an object that could not be stored (see [`crate::storable`]).
+//! A model writes arguments as text that represents an object. [`Arguments`] keep both: the object for the
+//! invocation, and the received text for display and for later requests, byte for byte. Text that is not a
+//! JSON object is kept too, but never used for an invocation: it is *unparsable*, has no
+//! [`object`](Arguments::object), and the call's result is an error. The same holds for an object that could
+//! not be stored (see [`crate::storable`]).
 //!
-//! In JSON they are the field `arguments`, and `arguments_text` where that says more than the compact JSON of the object
-//! does. Where both are read the text is what counts, and the object is made from it again. Large arguments lie in an
-//! object of their own, `arguments_object`; until they are hydrated they have neither object nor text.
+//! In JSON they are the field `arguments`, and `arguments_text` if the text differs from the compact JSON of
+//! the object. If both are present, the object is parsed from the text again. Large arguments are stored as
+//! an object of the store, `arguments_object`; until they are hydrated they have neither object nor text.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::large::Source;
 use crate::object::{INLINE_LIMIT, Object, ObjectRef};
 use crate::storable;
 
-/// The arguments that an option is called with.
+/// The arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Read")]
 pub struct Arguments(Form);
@@ -29,16 +30,16 @@ pub struct Arguments(Form);
 enum Form {
     /// The text is the compact JSON of the object.
     Object(Map<String, Value>),
-    /// The text is another one than that.
+    /// The text differs from the compact JSON of the object.
     Text { object: Option<Map<String, Value>>, text: Arc<str> },
-    /// The text lies in an object of the store.
+    /// The text is an object of the store.
     Stored(ObjectRef),
 }
 
 impl Arguments {
-    /// Arguments that are made here.
+    /// Creates arguments from an object.
     ///
-    /// An object that could not be stored becomes its text, and is unparsable.
+    /// An object that could not be stored is kept as text, and is unparsable.
     pub fn from_object(object: Map<String, Value>) -> Self {
         match storable::check_object(&object) {
             Ok(()) => Self(Form::Object(object)),
@@ -46,7 +47,7 @@ impl Arguments {
         }
     }
 
-    /// Arguments as they were received.
+    /// Parses arguments from the received text.
     pub fn from_text(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         match serde_json::from_str::<Map<String, Value>>(&text) {
@@ -61,12 +62,12 @@ impl Arguments {
         }
     }
 
-    /// No arguments: the empty object.
+    /// Creates empty arguments.
     pub fn none() -> Self {
         Self(Form::Object(Map::new()))
     }
 
-    /// The arguments by name, unless the text does not parse or lies in an object of the store.
+    /// Returns the arguments by name, unless the text does not parse or is an object of the store.
     pub fn object(&self) -> Option<&Map<String, Value>> {
         match &self.0 {
             Form::Object(object) => Some(object),
@@ -75,8 +76,8 @@ impl Arguments {
         }
     }
 
-    /// The text as received, or the compact JSON of arguments that were made here. It is empty while the text lies in an
-    /// object of the store; see [`Arguments::stored`].
+    /// Returns the received text, or the compact JSON of arguments that were created from an object. It is
+    /// empty while the text is an object of the store; see [`Arguments::stored`].
     pub fn text(&self) -> Cow<'_, str> {
         match &self.0 {
             Form::Object(object) => Cow::Owned(compact(object)),
@@ -85,12 +86,12 @@ impl Arguments {
         }
     }
 
-    /// Whether an option can be invoked with these arguments, as far as their form goes.
+    /// Returns whether the form of the arguments allows an invocation.
     pub fn is_parsable(&self) -> bool {
         self.object().is_some()
     }
 
-    /// The object of the store in which the text lies, until it is hydrated.
+    /// Returns the object of the store that holds the text, until it is hydrated.
     pub fn stored(&self) -> Option<ObjectRef> {
         match &self.0 {
             Form::Stored(reference) => Some(*reference),
@@ -116,7 +117,7 @@ impl Arguments {
 }
 
 fn compact(object: &Map<String, Value>) -> String {
-    // Neither keys nor values of a JSON object can fail to be written, and a string does not run full.
+    // Writing a JSON object to a string cannot fail.
     serde_json::to_string(object).unwrap_or_default()
 }
 
@@ -129,7 +130,7 @@ impl From<Map<String, Value>> for Arguments {
 impl TryFrom<Value> for Arguments {
     type Error = MessageError;
 
-    /// Refuses what is not an object, and what could not be stored.
+    /// Refuses values that are not objects, or that could not be stored.
     fn try_from(value: Value) -> Result<Self, Self::Error> {
         let found = match value {
             Value::Object(object) => {

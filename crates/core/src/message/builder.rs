@@ -1,13 +1,13 @@
-//! Builds what a policy says in one step.
+//! Builds the messages of a policy in one step.
 //!
-//! A [`MessageBuilder`] stands for one speaker in one step. It collects text and media into at most one message of parts,
-//! and calls of options into messages of their own, each with an id that no other call has. Nothing that is added is ever
-//! dropped or merged.
+//! A [`MessageBuilder`] stands for one author in one step. It collects text and media into at most one
+//! message of parts, and calls of options into messages of their own, each with a unique id. Nothing that is
+//! added is ever dropped or merged.
 //!
-//! What is not said has a default: the policy is that of the message which the builder is anchored to; calls are hinted
-//! `assistant`, and the parts of a person `user`; other parts have no hint. A builder that is anchored to a person's parts
-//! goes on as that person. A name that is reserved for the runtime is not taken over from an anchor: who speaks next to
-//! the runtime has to say who they are.
+//! Defaults: the policy is that of the anchor message; the role hint is `assistant` for calls, `user` for
+//! parts of a person, and none for other parts. A builder that is anchored to a person's parts continues as
+//! that person. A name that is reserved for the runtime is not inherited from an anchor: the author after a
+//! message of the runtime has to be set.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::id::IdStream;
 
-/// What a builder goes on from.
+/// The message or step that a builder continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Anchor {
     step: Option<u64>,
@@ -33,21 +33,21 @@ enum Speaker {
 }
 
 impl Anchor {
-    /// Nothing: what comes next is the first step, and its policy has to be given.
+    /// Creates an empty anchor: the next step is the first one, and its policy has to be set.
     pub fn start() -> Self {
         Self::default()
     }
 }
 
 impl From<u64> for Anchor {
-    /// A step of which only the number is known.
+    /// Creates an anchor from the number of a step.
     fn from(step: u64) -> Self {
         Self { step: Some(step), ..Self::default() }
     }
 }
 
 impl From<&Message> for Anchor {
-    /// A message: its step, and its policy unless that is reserved.
+    /// Creates an anchor from a message: its step, and its policy unless that is reserved.
     fn from(message: &Message) -> Self {
         let person = message.kind() == MessageKind::Parts
             && message.role_hint_for_llm == Some(RoleHint::User)
@@ -60,7 +60,7 @@ impl From<&Message> for Anchor {
     }
 }
 
-/// Collects what one policy says in one step.
+/// Collects the messages of one policy in one step.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -87,14 +87,14 @@ pub struct MessageBuilder {
 }
 
 impl MessageBuilder {
-    /// A builder for the step after the anchor's: step 0 when the anchor is in none.
+    /// Creates a builder for the step after that of the anchor; step 0 if the anchor has none.
     pub fn next_step(anchor: impl Into<Anchor>, ids: &IdStream) -> Self {
         let anchor = anchor.into();
         let step = anchor.step.map_or(0, |step| step.saturating_add(1));
         Self::anchored(Anchor { step: Some(step), ..anchor }, ids)
     }
 
-    /// A builder that adds to the anchor's own step.
+    /// Creates a builder that adds to the step of the anchor.
     pub fn continue_step(anchor: impl Into<Anchor>, ids: &IdStream) -> Self {
         Self::anchored(anchor.into(), ids)
     }
@@ -104,12 +104,12 @@ impl MessageBuilder {
         Self { ids: ids.clone(), step, policy, speaker, hint: None, parts: Vec::new(), calls: Vec::new() }
     }
 
-    /// Says which policy speaks. It holds for all that the builder makes, also for what was added before.
+    /// Sets the policy of all messages, including earlier ones of this builder.
     pub fn policy(&mut self, policy: PolicyName) -> &mut Self {
         self.set_speaker(policy, Speaker::Other)
     }
 
-    /// Says which person speaks: as [`policy`](Self::policy), and parts are hinted `user`.
+    /// Sets the person as the policy, with the role hint `user` for parts.
     pub fn person(&mut self, person: PolicyName) -> &mut Self {
         self.set_speaker(person, Speaker::Person)
     }
@@ -122,7 +122,7 @@ impl MessageBuilder {
         self
     }
 
-    /// Gives a hint other than the default. It holds for all that the builder makes, also for what was added before.
+    /// Sets a role hint for all messages, including earlier ones of this builder.
     pub fn role_hint(&mut self, hint: RoleHint) -> &mut Self {
         for call in &mut self.calls {
             call.role_hint_for_llm = Some(hint);
@@ -137,7 +137,7 @@ impl MessageBuilder {
         self
     }
 
-    /// Adds a part as it is. Media without an id gets its stable one.
+    /// Adds a part unchanged. Media without an id gets its stable one.
     pub fn add_part(&mut self, part: Part) -> &mut Self {
         self.parts.push(part.with_stable_id());
         self
@@ -152,7 +152,7 @@ impl MessageBuilder {
         self.add_labelled(Modality::Image, hint.into(), url.as_ref())
     }
 
-    /// Adds a sound with a label for prompts.
+    /// Adds audio with a label for prompts.
     pub fn add_audio(
         &mut self,
         hint: impl Into<String>,
@@ -161,7 +161,7 @@ impl MessageBuilder {
         self.add_labelled(Modality::Audio, hint.into(), url.as_ref())
     }
 
-    /// Adds a film with a label for prompts.
+    /// Adds a video with a label for prompts.
     pub fn add_video(
         &mut self,
         hint: impl Into<String>,
@@ -190,7 +190,7 @@ impl MessageBuilder {
         Ok(self.add_media(media))
     }
 
-    /// Adds media with everything that is known of it. Without an id it gets its stable one.
+    /// Adds media with all of its fields. Without an id it gets its stable one.
     pub fn add_media(&mut self, media: MediaPart) -> &mut Self {
         self.parts.push(media.with_stable_id().into());
         self
@@ -214,7 +214,7 @@ impl MessageBuilder {
         Ok(self)
     }
 
-    /// Says by which id the provider knows the last call.
+    /// Sets the id by which the provider knows the last call.
     pub fn provider_call_id(&mut self, id: impl Into<String>) -> Result<&mut Self, MessageError> {
         match self.calls.last_mut().map(|call| &mut call.content) {
             Some(Content::OptionCall(call)) => call.provider_call_id = Some(id.into()),
@@ -223,7 +223,7 @@ impl MessageBuilder {
         Ok(self)
     }
 
-    /// Says that the token limit cut the last call off.
+    /// Marks the last call as cut off by the token limit.
     pub fn cut_off(&mut self) -> Result<&mut Self, MessageError> {
         match self.calls.last_mut().map(|call| &mut call.content) {
             Some(Content::OptionCall(call)) => call.cut_off = true,
@@ -232,7 +232,7 @@ impl MessageBuilder {
         Ok(self)
     }
 
-    /// The call that was added last.
+    /// Returns the call that was added last.
     pub fn last_option_call(&self) -> Option<&Message> {
         self.calls.last()
     }
@@ -242,12 +242,12 @@ impl MessageBuilder {
         &self.calls
     }
 
-    /// The one message of all parts. Calls are not in it.
+    /// Returns one message of all parts, without the calls.
     pub fn to_message(&self) -> Result<Message, MessageError> {
         self.clone().into_parts_message()
     }
 
-    /// The message of parts, if there are any, and then the calls in order.
+    /// Returns the message of parts, if there are any, and then the calls in order.
     pub fn into_messages(mut self) -> Result<Vec<Message>, MessageError> {
         let calls = std::mem::take(&mut self.calls);
         let mut messages = match self.into_parts_message() {

@@ -1,11 +1,11 @@
-//! A message: who says it, in which step, and what it is.
+//! Messages: their author, step and content.
 //!
-//! A [`Message`] is the immutable unit that flows between policies, options and people. It is of exactly one of three
-//! kinds: *parts* (text and media), a *call* of an option, or the *result* of one. What it means follows from its kind and
-//! its `policy`; `role_hint_for_llm` is for adapters alone. `step_num` groups what belongs to one cycle of deciding: what
-//! a policy saw, chose and got back.
+//! A [`Message`] is the immutable unit of communication between policies, options and people. It has exactly
+//! one of three kinds: *parts* (text and media), a *call* of an option, or the *result* of one. Its meaning
+//! follows from its kind and its `policy`; `role_hint_for_llm` is for adapters alone. `step_num` groups the
+//! messages of one decision cycle: what a policy saw, chose and received.
 //!
-//! A message says nothing about its place in a conversation; that is for the envelope which the journal puts around it.
+//! A message does not hold its place in a conversation; the envelope in the journal does.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::extra::Extra;
 use crate::object::{Object, ObjectId, ObjectRef};
 
 words! {
-    /// Which of its three kinds a message is of.
+    /// Kind of a message.
     MessageKind = "message kind" {
         /// Text and media.
         Parts = "parts",
-        /// An option that a policy chose.
+        /// A call of an option by a policy.
         OptionCall = "option_call",
-        /// What came of a call.
+        /// The result of a call.
         OptionResult = "option_result",
     }
 }
@@ -33,30 +33,30 @@ words! {
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it: the policy that decided; for a result, the option that was invoked.
+    /// Author: the policy that decided; for a result, the invoked option.
     pub policy: PolicyName,
-    /// What an adapter may show it as. Never a reason for anything else.
+    /// Role that an adapter may show it as. It has no other effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_hint_for_llm: Option<RoleHint>,
-    /// The cycle of deciding that it belongs to.
+    /// Decision cycle of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_num: Option<u64>,
-    /// What it says.
+    /// Kind and content.
     pub content: Content,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Content {
     /// Text and media: an observation or a prompt.
     Parts(Parts),
-    /// An option that a policy chose.
+    /// A call of an option by a policy.
     OptionCall(OptionCall),
-    /// What came of a call.
+    /// The result of a call.
     OptionResult(OptionResult),
 }
 
@@ -78,7 +78,7 @@ impl tagged::Kind for MessageKind {
     }
 }
 
-/// Text and media, in the order in which they are to be read.
+/// Text and media, in reading order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
     /// The parts.
@@ -95,12 +95,12 @@ impl From<Vec<Part>> for Parts {
 }
 
 impl Message {
-    /// A message without a hint and outside of any step.
+    /// Creates a message without a hint and outside of any step.
     pub fn new(policy: PolicyName, content: Content) -> Self {
         Self { policy, role_hint_for_llm: None, step_num: None, content, extra: Extra::default() }
     }
 
-    /// Which kind it is of.
+    /// Kind of the message.
     pub fn kind(&self) -> MessageKind {
         match self.content {
             Content::Parts(_) => MessageKind::Parts,
@@ -109,7 +109,7 @@ impl Message {
         }
     }
 
-    /// The parts, when it is a message of parts. Those of a result are reached through the result.
+    /// Returns the parts of a message of parts. Those of a result are part of the result.
     pub fn parts(&self) -> Option<&[Part]> {
         match &self.content {
             Content::Parts(content) => Some(&content.parts),
@@ -117,7 +117,7 @@ impl Message {
         }
     }
 
-    /// The call, when it is one.
+    /// Returns the call, if it is one.
     pub fn option_call(&self) -> Option<&OptionCall> {
         match &self.content {
             Content::OptionCall(call) => Some(call),
@@ -125,7 +125,7 @@ impl Message {
         }
     }
 
-    /// The result, when it is one.
+    /// Returns the result, if it is one.
     pub fn option_result(&self) -> Option<&OptionResult> {
         match &self.content {
             Content::OptionResult(result) => Some(result),
@@ -133,7 +133,8 @@ impl Message {
         }
     }
 
-    /// The texts of a message of parts, one per line; empty for the other kinds. Texts that lie in objects are not in it.
+    /// Returns the texts of a message of parts, one per line; empty for the other kinds. Texts in objects are
+    /// not included.
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts = self.parts().unwrap_or_default().iter().filter_map(inline_text);
         let Some(first) = texts.next() else { return Cow::Borrowed("") };
@@ -145,8 +146,8 @@ impl Message {
         })
     }
 
-    /// Moves every text, result and arguments text that is too large for a record out of the message. The objects are
-    /// added to `objects`, and are to be stored before the message is.
+    /// Moves every text, result and arguments text that is too large for a record into objects. They are
+    /// added to `objects`, and have to be stored before the message.
     pub fn spill(&mut self, objects: &mut Vec<Object>) {
         match &mut self.content {
             Content::Parts(content) => content.parts.iter_mut().for_each(|part| part.spill(objects)),
@@ -155,7 +156,7 @@ impl Message {
         }
     }
 
-    /// Puts back everything that was moved out. On an error, what was put back before stays.
+    /// Restores everything that was moved into objects. On an error, what was restored before stays restored.
     pub fn hydrate(
         &mut self,
         mut fetch: impl FnMut(ObjectRef) -> Option<Arc<[u8]>>,
@@ -168,7 +169,7 @@ impl Message {
         }
     }
 
-    /// The objects that the message cannot do without: those that hold what was moved out, and those of its media.
+    /// Returns the objects that the message needs: those with moved content, and those of its media.
     pub fn object_refs(&self) -> Vec<ObjectId> {
         match &self.content {
             Content::Parts(content) => content.parts.iter().filter_map(Part::object).collect(),

@@ -1,7 +1,7 @@
-//! What can be wrong with a message.
+//! Errors of messages.
 //!
-//! Each error says what was refused and what to do instead. None of them quotes a media URL, since a URL that is refused may
-//! be refused for the password in it.
+//! Each error states what was refused and what to do instead. None of them quotes a media URL, since a
+//! refused URL may contain a password.
 
 use std::convert::Infallible;
 use std::str::Utf8Error;
@@ -11,7 +11,7 @@ use crate::id::CallId;
 use crate::object::{InvalidObjectId, ObjectId};
 use crate::storable::NotStorable;
 
-/// A message, or a piece of one, cannot be as it was asked for.
+/// A message, or a part of one, is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -21,18 +21,18 @@ pub enum MessageError {
     /// A policy's name is too long.
     #[error("a policy's name has {bytes} bytes; it may have {limit}")]
     LongPolicyName {
-        /// How long it is.
+        /// Length of the name.
         bytes: usize,
-        /// How long it may be.
+        /// Largest length allowed.
         limit: usize,
     },
-    /// A policy's name holds a character that cannot be shown.
+    /// A policy's name holds a control character.
     #[error("a policy's name holds the control character {character:?}; leave it out")]
     IllegalPolicyName {
         /// The character.
         character: char,
     },
-    /// The name is one that the runtime speaks under.
+    /// The name is reserved for the runtime.
     #[error("the policy name `{name}` is reserved for the runtime; choose another")]
     ReservedPolicyName {
         /// The name.
@@ -41,25 +41,25 @@ pub enum MessageError {
     /// A word is not in its closed set.
     #[error("unknown {what} {text:?}; it is one of {}", known.join(", "))]
     UnknownWord {
-        /// What the word would have named.
+        /// Kind of word that was expected.
         what: &'static str,
         /// The word, cut to 64 characters.
         text: String,
-        /// The words that are known.
+        /// All known words.
         known: &'static [&'static str],
     },
 
-    /// A media URL is none that can be followed.
+    /// A media URL does not parse.
     #[error("a media URL does not parse; give an absolute http, https or blob URL")]
     MalformedMediaUrl {
-        /// What the parser says.
+        /// Error of the parser.
         #[source]
         source: url::ParseError,
     },
-    /// A media URL is written in a way that not everybody reads alike.
+    /// Parsers may disagree about a media URL.
     #[error("a media URL {problem}; write it as `https://host/path`, percent-encoded")]
     IllegalMediaUrl {
-        /// What is wrong, as the end of a sentence.
+        /// The problem, as the end of a sentence.
         problem: &'static str,
     },
     /// A media URL has a scheme that is not supported.
@@ -72,18 +72,18 @@ pub enum MessageError {
     },
     /// A media URL holds a user name or a password.
     #[error(
-        "a media URL holds credentials, which must not reach the journal; remove what stands before the `@`"
+        "a media URL holds credentials, which must not reach the journal; remove the user name and password"
     )]
     MediaUrlWithCredentials,
     /// A `blob:` URL names no object.
     #[error("a blob URL names no object; it is `blob:` and an object id")]
     InvalidBlobUrl {
-        /// What is wrong with the id.
+        /// Error of the id.
         #[source]
         source: InvalidObjectId,
     },
 
-    /// Content is there both inside of the message and as an object.
+    /// Content is given both inline and as an object.
     #[error("both `{inline}` and `{object}` are given; give one of them")]
     Ambiguous {
         /// The field that holds content.
@@ -100,19 +100,19 @@ pub enum MessageError {
     /// Arguments are JSON, but not an object.
     #[error("arguments must be a JSON object, not {found}; name each argument")]
     ArgumentsNotObject {
-        /// What they are.
+        /// Type of the arguments.
         found: &'static str,
     },
-    /// A value would not come back from the journal.
+    /// A value would change in storage.
     #[error("`{field}` cannot be stored: {problem}")]
     NotStorable {
         /// The field.
         field: &'static str,
-        /// Why.
+        /// Reason for the refusal.
         problem: NotStorable,
     },
 
-    /// A builder does not know who speaks.
+    /// The policy of a message is not set.
     #[error(
         "no policy is known for this message; call `policy` or `person` first, or anchor to a message of a policy"
     )]
@@ -129,46 +129,46 @@ pub enum MessageError {
     /// Only a call can be answered.
     #[error("only an option_call has a result; this message is of kind {kind}")]
     NotAnOptionCall {
-        /// What it is.
+        /// Kind of the message.
         kind: MessageKind,
     },
-    /// A result names another call than the one that it answers.
+    /// A result names another call than its own.
     #[error("the result answers call {expected}, not {given}; build it with the call that it answers")]
     MismatchedInvocation {
-        /// The id of the call.
+        /// Id of the call.
         expected: CallId,
-        /// The id that was given.
+        /// Id in the result.
         given: CallId,
     },
-    /// A result names another option than the one that was called.
+    /// A result names another option than its call.
     #[error(
         "the result answers a call of `{expected}`, not of `{given}`; build it with the call that it answers"
     )]
     MismatchedOption {
-        /// The option that was called.
+        /// Option of the call.
         expected: String,
-        /// The option that was given.
+        /// Option in the result.
         given: String,
     },
 
-    /// An object that holds content of a message is not there.
-    #[error("object {object}, which holds `{field}`, is not there; restore it to the store")]
+    /// An object with content of a message does not exist.
+    #[error("object {object}, which holds `{field}`, is missing; restore it to the store")]
     MissingObject {
         /// The field.
         field: &'static str,
         /// The object.
         object: ObjectId,
     },
-    /// An object has another length than the message says.
+    /// The length of an object differs from that in the message.
     #[error("object {object}, which holds `{field}`, has {found} bytes instead of {expected}; it is damaged")]
     ObjectLength {
         /// The field.
         field: &'static str,
         /// The object.
         object: ObjectId,
-        /// The length that the message says.
+        /// Length in the message.
         expected: u64,
-        /// The length that the object has.
+        /// Length of the object.
         found: u64,
     },
     /// An object that should hold text does not.
@@ -178,7 +178,7 @@ pub enum MessageError {
         field: &'static str,
         /// The object.
         object: ObjectId,
-        /// What is wrong.
+        /// Position of the error.
         #[source]
         source: Utf8Error,
     },
@@ -189,14 +189,14 @@ pub enum MessageError {
         field: &'static str,
         /// The object.
         object: ObjectId,
-        /// What is wrong.
+        /// Position of the error.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl From<Infallible> for MessageError {
-    /// Lets a conversion that cannot fail stand where one that can is wanted.
+    /// Allows infallible conversions where a fallible one is expected.
     fn from(never: Infallible) -> Self {
         match never {}
     }

@@ -1,11 +1,11 @@
 //! Content that may be too large for a record.
 //!
-//! A [`Large`] is its content while that is small, and a reference to an object once it is large: records stay small
-//! enough to be read in one go, and equal content is stored once. Moving content out (*spilling*) and putting it back
-//! (*hydrating*) changes where it lies and nothing else.
+//! A [`Large`] is its content while that is small, and a reference to an object once it is large: records
+//! stay small enough to be read at once, and equal content is stored once. Moving content out (*spilling*)
+//! and restoring it (*hydrating*) changes only where it is stored.
 //!
-//! In JSON the two forms have two names, `text` and `text_object`, so that a text that looks like a reference is still a
-//! text. Both at once are refused.
+//! In JSON the two forms have two names, `text` and `text_object`, so that a text that looks like a reference
+//! is still a text. A structure with both is refused.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ pub enum Large<T> {
 }
 
 impl<T> Large<T> {
-    /// The content, unless an object holds it.
+    /// Returns the content, unless an object holds it.
     pub fn inline(&self) -> Option<&T> {
         match self {
             Self::Inline(content) => Some(content),
@@ -37,7 +37,7 @@ impl<T> Large<T> {
         }
     }
 
-    /// The object that holds the content, if one does.
+    /// Returns the object that holds the content, if there is one.
     pub fn object(&self) -> Option<ObjectRef> {
         match self {
             Self::Inline(_) => None,
@@ -47,14 +47,14 @@ impl<T> Large<T> {
 }
 
 impl Large<Value> {
-    /// Whether the content is `null`, which most records do not write.
+    /// Returns whether the content is `null`, which most records omit.
     pub(crate) fn is_null(&self) -> bool {
         self.inline().is_some_and(Value::is_null)
     }
 }
 
 impl<T: LargeContent> Large<T> {
-    /// The object that the content has to be moved to, when it is too large for a record.
+    /// Returns the content as an object, if it is too large for a record.
     pub(crate) fn oversized(&self) -> Option<Object> {
         self.inline()?.to_large_bytes().map(Object::blob)
     }
@@ -98,13 +98,13 @@ impl From<String> for Large<Arc<str>> {
 
 /// Content that a [`Large`] can hold.
 pub trait LargeContent: Serialize + DeserializeOwned {
-    /// The bytes of the object that holds the content, if they are more than [`INLINE_LIMIT`].
+    /// Returns the bytes of the object for the content, if they exceed [`INLINE_LIMIT`].
     fn to_large_bytes(&self) -> Option<Arc<[u8]>>;
 
-    /// Reads the content from the bytes of its object.
+    /// Decodes the content from the bytes of its object.
     fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError>;
 
-    /// What stands for a field that is not there.
+    /// Returns the default of a missing field.
     fn absent(field: &'static str) -> Result<Self, MessageError> {
         Err(MessageError::Missing { field })
     }
@@ -153,7 +153,7 @@ fn json<T: DeserializeOwned>(field: &'static str, object: ObjectId, bytes: &[u8]
     serde_json::from_slice(bytes).map_err(|source| MessageError::ObjectNotJson { field, object, source })
 }
 
-/// Where spilled content comes back from.
+/// A source of spilled content.
 pub(crate) struct Source<'a>(pub(crate) &'a mut dyn FnMut(ObjectRef) -> Option<Arc<[u8]>>);
 
 impl Source<'_> {
@@ -172,18 +172,18 @@ impl Source<'_> {
     }
 }
 
-/// A field of a stored structure that holds a [`Large`], always or where there is one.
+/// A field of a stored structure that holds a [`Large`], always or optionally.
 pub(crate) trait LargeField: Sized {
-    /// What it holds.
+    /// Type of the content.
     type Content: LargeContent;
 
-    /// The content, or where it lies.
+    /// Returns the content or its reference.
     fn large(&self) -> Option<&Large<Self::Content>>;
 
-    /// The same, to be changed.
+    /// Returns the content or its reference for changes.
     fn large_mut(&mut self) -> Option<&mut Large<Self::Content>>;
 
-    /// The field as it was read.
+    /// Converts the decoded field.
     fn from_large(field: &'static str, large: Option<Large<Self::Content>>) -> Result<Self, MessageError>;
 }
 
@@ -250,7 +250,7 @@ fn write<F: LargeField, S: Serializer>(names: &[&str], field: &F, serializer: S)
     fields.end()
 }
 
-/// Reads the one of two fields that is there. A `null` is no content, but it is there.
+/// Decodes whichever of two fields is present. A `null` is present, but has no content.
 struct Fields<F>(&'static [&'static str], PhantomData<F>);
 
 impl<'de, F: LargeField> Visitor<'de> for Fields<F> {

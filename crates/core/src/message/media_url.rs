@@ -1,13 +1,14 @@
-//! Where media lies.
+//! Addresses of media.
 //!
-//! Media is never carried inside of a message: a [`MediaUrl`] says where it is. That is either a web address (`http` or
-//! `https`, with a host) or `blob:` with the id of an object that we hold. The text is kept exactly as it was given, since
-//! a signed address is only good as it was signed.
+//! A message never contains media, but a [`MediaUrl`]. It is either a web address (`http` or `https`, with a
+//! host) or `blob:` with the id of a stored object. The text is kept unchanged, since a signed address is
+//! valid only as it was signed.
 //!
-//! Everything else is refused: other schemes (`data:` would put bytes into the journal, `file:` and `javascript:` would
-//! reach for the machine), relative addresses, and addresses with a user name or password, which must not reach the
-//! journal. So is what parsers do not agree on, such as `https:host`, `https:///host`, backslashes and spaces: whoever
-//! follows the address must see the same host as whoever allowed it.
+//! Everything else is refused: other schemes (`data:` would put bytes into the journal, `file:` and
+//! `javascript:` would access the machine), relative addresses, and addresses with a user name or password,
+//! which must not reach the journal. Addresses that parsers disagree on are refused too, such as
+//! `https:host`, `https:///host`, and those with backslashes or spaces: the client that opens the address
+//! must see the same host as the check that allowed it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,10 +29,10 @@ pub struct MediaUrl {
 }
 
 impl MediaUrl {
-    /// The most bytes that an address may have.
+    /// Largest length of an address, in bytes.
     pub const MAX_BYTES: usize = 8 * 1024;
 
-    /// The address with this text.
+    /// Checks and creates an address.
     pub fn new(text: impl AsRef<str>) -> Result<Self, MessageError> {
         let text = text.as_ref();
         let object = match text.strip_prefix(BLOB) {
@@ -44,17 +45,17 @@ impl MediaUrl {
         Ok(Self { text: text.into(), object })
     }
 
-    /// The address of an object that we hold.
+    /// Creates the address of a stored object.
     pub fn blob(object: ObjectId) -> Self {
         Self { text: format!("{BLOB}{object}").into(), object: Some(object) }
     }
 
-    /// The object that holds the media, when this is a `blob:` address.
+    /// Returns the object that holds the media, if this is a `blob:` address.
     pub fn object_id(&self) -> Option<ObjectId> {
         self.object
     }
 
-    /// The text, as it was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -74,7 +75,7 @@ fn check_web(text: &str) -> Result<(), MessageError> {
     {
         return illegal("holds a space, a control character or a backslash");
     }
-    // The parser forgives a missing or a third slash, and then finds a host where others find none.
+    // The parser accepts a missing or a third slash, and then finds a host where other parsers find none.
     let authority =
         text.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
     match authority {

@@ -1,16 +1,17 @@
-//! Messages: what policies, options and people say to each other.
+//! Messages of policies, options and people.
 //!
-//! A [`Message`] names its [`policy`](Message::policy) and is of exactly one of three kinds: [`Parts`] (text and media), an
-//! [`OptionCall`] or an [`OptionResult`]. It knows nothing of any provider; adapters turn messages into what a provider
-//! wants, and back. Messages are made with a [`MessageBuilder`], results with an [`OptionResultBuilder`].
+//! A [`Message`] names its [`policy`](Message::policy) and has exactly one of three kinds: [`Parts`] (text
+//! and media), an [`OptionCall`] or an [`OptionResult`]. It is independent of providers; adapters convert
+//! messages to a provider's format, and back. Messages are built with a [`MessageBuilder`], results with an
+//! [`OptionResultBuilder`].
 //!
-//! Messages are plain JSON with a `kind` that tells variants apart. Guarantees of reading and writing:
+//! Messages are plain JSON with a `kind` that distinguishes variants. Guarantees of encoding and decoding:
 //!
-//! - what is written can be read again, and is then equal;
-//! - fields that this version does not know survive, on messages, payloads and parts alike ([`crate::extra`]);
+//! - an encoded message can be decoded, and is then equal;
+//! - unknown fields survive, on messages, payloads and parts alike ([`crate::extra`]);
 //! - an unknown kind, modality or role is an error, never a guess;
-//! - input of any form gives a message or an error, and no panic;
-//! - no media bytes and no credentials of media addresses get in.
+//! - any input results in a message or an error, never in a panic;
+//! - messages contain no media bytes and no credentials of media addresses.
 
 mod arguments;
 mod builder;

@@ -1,8 +1,8 @@
 //! Calls of options, and their results.
 //!
-//! A policy *calls* an option; the option, or the runtime in its stead, gives a *result*. The two are paired by
-//! `invocation_id`, which is ours and unique in the session. The id by which a provider knows the call is kept beside it
-//! and means something to that provider alone.
+//! A policy *calls* an option; the option, or the runtime in its stead, returns a *result*. Both have the
+//! same `invocation_id`, which Backstitch creates and which is unique in the session. The id of the provider
+//! is kept separately and has a meaning only for that provider.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
@@ -14,24 +14,24 @@ use crate::id::CallId;
 use crate::object::{Object, ObjectId};
 use crate::storable;
 
-/// An option that a policy chose, and what it chose it with.
+/// A call of an option by a policy, with arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionCall {
     /// The call's id, which its result repeats.
     pub invocation_id: CallId,
-    /// The option's name, as the policy gave it. It need not be the name of any option.
+    /// Name of the option, as the policy wrote it. There may be no such option.
     pub option_name: String,
-    /// What the option is called with.
+    /// Arguments of the call.
     #[serde(flatten)]
     pub arguments: Arguments,
     /// The id by which the provider knows this call, if a provider made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_call_id: Option<String>,
-    /// Where in a program the call is made, if a program makes it and not the answer itself.
+    /// Place of the call in a program, if a program makes it and not the answer itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether the token limit cut the call off before its arguments were complete. Such a call never runs, even if its
-    /// arguments can be read; its result is an error.
+    /// Whether the token limit cut the call off before its arguments were complete. Such a call never runs,
+    /// even if its arguments can be parsed; its result is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     /// Fields that this version does not know.
@@ -40,7 +40,7 @@ pub struct OptionCall {
 }
 
 impl OptionCall {
-    /// A call of `option_name`.
+    /// Creates a call of `option_name`.
     pub fn new(invocation_id: CallId, option_name: impl Into<String>, arguments: Arguments) -> Self {
         Self {
             invocation_id,
@@ -54,29 +54,29 @@ impl OptionCall {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionResult {
-    /// The id of the call that this answers.
+    /// Id of the call.
     pub invocation_id: CallId,
-    /// The name of the option that was called.
+    /// Name of the called option.
     pub option_name: String,
-    /// What the option gave back; `null` when it gave nothing, or failed.
+    /// Value of the option; `null` if there is none, or the call failed.
     #[serde(flatten, serialize_with = "large::result::serialize", deserialize_with = "storable_result")]
     pub result: Large<Value>,
-    /// Media that the option gave back, with words where there are any.
+    /// Media of the result, with text if there is any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
-    /// Which kind of failure it was.
+    /// Kind of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
-    /// What went wrong, in words.
+    /// Error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// Whether the same call may succeed later; unknown when absent.
+    /// Whether a retry may succeed; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
     /// Fields that this version does not know.
@@ -85,7 +85,7 @@ pub struct OptionResult {
 }
 
 impl OptionResult {
-    /// What came of a call: this value, and no failure.
+    /// Creates a successful result with this value.
     pub fn new(invocation_id: CallId, option_name: impl Into<String>, result: Value) -> Self {
         Self {
             invocation_id,

@@ -1,8 +1,8 @@
-//! The parts of a message: text and media, in the order in which they are to be read.
+//! Parts of a message: text and media, in reading order.
 //!
-//! Media has a *modality*, which is required and says what it is to a model, and an address. Its MIME type is known or it
-//! is not; nothing depends on it. A `prompt_hint` is a label that an adapter may show beside the media, and carries no
-//! meaning of its own. An `id` names the media inside of a session and is the same after a replay.
+//! Media has an address and a *modality*, which is required and determines how a model perceives it. The MIME
+//! type is optional, and nothing depends on it. A `prompt_hint` is a label that an adapter may show with the
+//! media; it has no other meaning. An `id` names the media within a session and is the same after a replay.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use crate::extra::Extra;
 use crate::object::{Object, ObjectId};
 
 words! {
-    /// What media is to whoever perceives it.
+    /// How a model perceives media.
     Modality = "modality" {
-        /// Something to be looked at.
+        /// A still picture.
         Image = "image",
-        /// Something to be listened to.
+        /// A sound.
         Audio = "audio",
-        /// Something to be watched.
+        /// A film.
         Video = "video",
-        /// Something to be read.
+        /// A text document.
         Document = "document",
     }
 }
 
 words! {
-    /// Which of its two kinds a part is of.
+    /// Kind of a part.
     PartKind = "kind of part" {
-        /// Words.
+        /// Text.
         Text = "text",
-        /// A picture, a sound, a film or a document.
+        /// An image, audio, a video or a document.
         Media = "media",
     }
 }
@@ -43,19 +43,19 @@ words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Part {
-    /// Words.
+    /// Text.
     Text(TextPart),
-    /// A picture, a sound, a film or a document.
+    /// An image, audio, a video or a document.
     Media(MediaPart),
 }
 
 impl Part {
-    /// A part with this text.
+    /// Creates a part with this text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(TextPart::new(text))
     }
 
-    /// Which kind it is of.
+    /// Kind of the part.
     pub fn kind(&self) -> PartKind {
         match self {
             Self::Text(_) => PartKind::Text,
@@ -63,7 +63,7 @@ impl Part {
         }
     }
 
-    /// The text, when this is a text part.
+    /// Returns the text, if this is a text part.
     pub fn as_text(&self) -> Option<&TextPart> {
         match self {
             Self::Text(text) => Some(text),
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// The media, when this is a media part.
+    /// Returns the media, if this is a media part.
     pub fn as_media(&self) -> Option<&MediaPart> {
         match self {
             Self::Text(_) => None,
@@ -99,7 +99,7 @@ impl Part {
         }
     }
 
-    /// The part with a stable id, when it is media that has none.
+    /// Adds a stable id to media without an id.
     pub(super) fn with_stable_id(self) -> Self {
         match self {
             Self::Text(_) => self,
@@ -137,10 +137,10 @@ impl From<MediaPart> for Part {
     }
 }
 
-/// Words.
+/// A text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
-    /// The text: inside of the message, or the object that holds it.
+    /// The text itself, or the object that holds it.
     #[serde(flatten, with = "large::text")]
     pub text: Large<Arc<str>>,
     /// Fields that this version does not know.
@@ -149,7 +149,7 @@ pub struct TextPart {
 }
 
 impl TextPart {
-    /// A part with this text.
+    /// Creates a part with this text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self { text: Large::Inline(text.into()), extra: Extra::default() }
     }
@@ -158,20 +158,20 @@ impl TextPart {
 /// A reference to a media item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediaPart {
-    /// What the media is to whoever perceives it.
+    /// How a model perceives the media.
     pub modality: Modality,
-    /// Where the media lies.
+    /// Address of the media.
     pub url: MediaUrl,
-    /// The media's MIME type, as far as it is known.
+    /// MIME type, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
     /// A label for prompts, such as "the first sketch".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_hint: Option<String>,
-    /// The name of the media in its session.
+    /// Name of the media in its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The digest of the media's bytes, when they were seen.
+    /// Digest of the media's bytes, if they were available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// Fields that this version does not know.
@@ -180,42 +180,43 @@ pub struct MediaPart {
 }
 
 impl MediaPart {
-    /// A reference to the media at `url`.
+    /// Creates a reference to the media at `url`.
     pub fn new(modality: Modality, url: MediaUrl) -> Self {
         let extra = Extra::default();
         Self { modality, url, mime: None, prompt_hint: None, id: None, digest: None, extra }
     }
 
-    /// Media whose bytes are at hand, and the object that holds them. The object has to be stored with whatever refers to it.
+    /// Creates a reference to these bytes, and the object that holds them. The object has to be stored
+    /// together with the referring record.
     pub fn held(modality: Modality, bytes: impl Into<Arc<[u8]>>) -> (Self, Object) {
         let object = Object::blob(bytes);
         let digest = Some(Digest::of(object.bytes()));
         (Self { digest, ..Self::new(modality, MediaUrl::blob(object.id())) }, object)
     }
 
-    /// The same reference with a MIME type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
         self.mime = Some(mime.into());
         self
     }
 
-    /// The same reference with a label for prompts.
+    /// Sets a label for prompts.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.prompt_hint = Some(hint.into());
         self
     }
 
-    /// The id that this media has unless it is given another: made from modality and address, so that the same media has
-    /// the same id in each replay.
+    /// Returns the default id of the media, derived from modality and address, so that the same media has the
+    /// same id in each replay.
     pub fn stable_id(&self) -> String {
         let digest = Digest::of(format!("{} {}", self.modality, self.url).as_bytes());
         let hex: String = digest.as_bytes()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
         format!("media-{hex}")
     }
 
-    /// The same reference with its stable id, unless it has an id already.
+    /// Sets the stable id, unless there is an id already.
     #[must_use]
     pub fn with_stable_id(mut self) -> Self {
         if self.id.is_none() {

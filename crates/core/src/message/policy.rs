@@ -1,12 +1,13 @@
 //! The names of policies.
 //!
-//! A policy is whoever decides: a model with a prompt, a person, a script. Each message says which policy it comes from; the
-//! result of an option names the option that was invoked. A [`PolicyName`] is never empty, has at most
-//! [`PolicyName::MAX_BYTES`] bytes and no control characters, so that it can stand in a log line or a file name list.
+//! A policy makes decisions: a model with a prompt, a person, a script. Each message names its policy; the
+//! result of an option names the invoked option. A [`PolicyName`] is never empty, has at most
+//! [`PolicyName::MAX_BYTES`] bytes and no control characters, so that it fits into a log line or a list of
+//! file names.
 //!
-//! Two names are reserved: `runtime` and `executor` are what the runtime itself speaks as, when arguments are refused or a
-//! call was interrupted. [`PolicyName::new`], which names given by people go through, refuses them. Reading accepts them,
-//! because journals hold them.
+//! Two names are reserved: `runtime` and `executor` are the author of results that the runtime itself
+//! creates, for refused arguments or interrupted calls. [`PolicyName::new`], the constructor for names from
+//! users, refuses them. Decoding accepts them, because journals hold them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,10 +25,10 @@ const EXECUTOR: &str = "executor";
 pub struct PolicyName(Arc<str>);
 
 impl PolicyName {
-    /// The most bytes that a name may have.
+    /// Largest length of a name, in bytes.
     pub const MAX_BYTES: usize = 256;
 
-    /// A name that somebody chose. Refuses what is no name, and the reserved names.
+    /// Checks and creates a name from a user. Fails for invalid and for reserved names.
     pub fn new(name: impl AsRef<str>) -> Result<Self, MessageError> {
         let name = Self::parse(name.as_ref())?;
         if name.is_reserved() {
@@ -36,19 +37,19 @@ impl PolicyName {
         Ok(name)
     }
 
-    /// The name under which the runtime speaks for itself. Not for policies.
+    /// The name of the runtime as an author. Not for policies.
     pub fn runtime() -> Self {
         Self(RUNTIME.into())
     }
 
-    /// The name under which an executor of options that is not this runtime speaks for itself. Not for policies. The runtime
-    /// reserves the name and never uses it: its own results speak as [`PolicyName::runtime`]. Journals and conversations from
-    /// elsewhere may hold it.
+    /// The name of an executor of options other than this runtime, as an author. Not for policies. The
+    /// runtime reserves the name and never uses it: the policy of its own results is [`PolicyName::runtime`].
+    /// Imported journals and conversations may hold it.
     pub fn executor() -> Self {
         Self(EXECUTOR.into())
     }
 
-    /// Whether this is a name that only the runtime speaks under.
+    /// Returns whether the name is reserved for the runtime.
     pub fn is_reserved(&self) -> bool {
         matches!(self.as_str(), RUNTIME | EXECUTOR)
     }
@@ -58,7 +59,7 @@ impl PolicyName {
         &self.0
     }
 
-    /// A name as it stands in a journal, where the reserved ones are legal.
+    /// Parses a name of a journal, where reserved names are allowed.
     fn parse(name: &str) -> Result<Self, MessageError> {
         if name.is_empty() {
             return Err(MessageError::EmptyPolicyName);
@@ -76,7 +77,7 @@ impl PolicyName {
 impl FromStr for PolicyName {
     type Err = MessageError;
 
-    /// As [`PolicyName::new`]: the reserved names are refused.
+    /// Parses a name as [`PolicyName::new`] does: reserved names are refused.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::new(text)
     }

@@ -1,11 +1,11 @@
 //! Builds the result of a call.
 //!
-//! An [`OptionResultBuilder`] can only be made from a call, and copies from it what has to be equal: the id, the name and
-//! the step. Whoever names another id or another option is refused, so a result cannot answer the wrong call.
+//! An [`OptionResultBuilder`] can only be created from a call, and copies the id, the name and the step from
+//! it. Setting another id or another option fails, so a result cannot belong to the wrong call.
 //!
-//! A result comes from the option that was invoked, and that is its policy. Where the runtime answers instead, because the
-//! arguments were refused or the call was interrupted, it speaks [as itself](OptionResultBuilder::as_runtime). It also does
-//! so for an option whose name cannot be the name of a policy, such as one that a model made up.
+//! The policy of a result is the invoked option. If the runtime creates it, because the arguments were
+//! refused or the call was interrupted, the policy is [the runtime](OptionResultBuilder::as_runtime). It also
+//! is for an option whose name cannot be the name of a policy, such as one that a model invented.
 
 use serde_json::Value;
 
@@ -13,17 +13,17 @@ use super::{Content, Large, Message, MessageError, OptionResult, Part, PolicyNam
 use crate::id::CallId;
 use crate::storable;
 
-/// Whether a call that failed may be made again as it was.
+/// Whether a failed call may be repeated unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// The same call may succeed later.
     Allowed,
-    /// The same call will fail again. What is not said otherwise is this.
+    /// The same call will fail again. This is the default.
     #[default]
     Refused,
 }
 
-/// Builds the one message that answers a call.
+/// Builds the result message of a call.
 #[derive(Debug, Clone)]
 pub struct OptionResultBuilder {
     invocation_id: CallId,
@@ -34,7 +34,7 @@ pub struct OptionResultBuilder {
 }
 
 impl OptionResultBuilder {
-    /// A builder for the result of this call. Refuses a message that is not a call.
+    /// Creates a builder for the result of this call. Fails for a message that is not a call.
     pub fn response_to(call: &Message) -> Result<Self, MessageError> {
         let payload =
             call.option_call().ok_or_else(|| MessageError::NotAnOptionCall { kind: call.kind() })?;
@@ -48,19 +48,19 @@ impl OptionResultBuilder {
         })
     }
 
-    /// Makes the runtime the speaker, for what did not come from the option.
+    /// Makes the runtime the author of the result.
     pub fn as_runtime(&mut self) -> &mut Self {
         self.policy = PolicyName::runtime();
         self
     }
 
-    /// Says which call is answered. Refuses any but the one that the builder was made from.
+    /// Checks the id of the call. Fails for any other call than that of the builder.
     pub fn invocation_id(&mut self, given: CallId) -> Result<&mut Self, MessageError> {
         let expected = self.invocation_id;
         if given == expected { Ok(self) } else { Err(MessageError::MismatchedInvocation { expected, given }) }
     }
 
-    /// Says which option was called. Refuses any but the one that the builder was made from.
+    /// Checks the name of the option. Fails for any other option than that of the builder.
     pub fn option_name(&mut self, given: &str) -> Result<&mut Self, MessageError> {
         if given == self.option_name {
             return Ok(self);
@@ -69,15 +69,16 @@ impl OptionResultBuilder {
         Err(MessageError::MismatchedOption { expected, given })
     }
 
-    /// Gives the media that the option gave back. What has no id gets its stable one.
+    /// Sets the media of the result. Media without an id gets its stable one.
     pub fn with_parts(&mut self, parts: Vec<Part>) -> &mut Self {
         self.parts = parts.into_iter().map(Part::with_stable_id).collect();
         self
     }
 
-    /// The option gave back this value.
+    /// Builds a success with this value.
     ///
-    /// A value that could not be read from the journal again (see [`crate::storable`]) is kept as the text of its JSON.
+    /// A value that could not be read from the journal again (see [`crate::storable`]) is kept as the text of
+    /// its JSON.
     pub fn success(&self, result: impl Into<Value>) -> Message {
         let mut result = result.into();
         if storable::check(&result).is_err() {
@@ -86,12 +87,13 @@ impl OptionResultBuilder {
         self.message(|payload| payload.result = Large::Inline(result))
     }
 
-    /// The call failed, or was never made, and would fail again as it was: [`Self::error`] without the hint that retrying helps.
+    /// Builds a failure of a call that ran or was refused, and that would fail again: [`Self::error`] without
+    /// the hint to retry.
     pub fn failure(&self, error_type: impl Into<String>, error_message: impl Into<String>) -> Message {
         self.error(error_type, error_message, Retry::default())
     }
 
-    /// The call failed, or was never made.
+    /// Builds a failure of a call that ran or was refused.
     pub fn error(
         &self,
         error_type: impl Into<String>,

@@ -1,20 +1,20 @@
-//! What a message might be to a language model.
+//! Role hints of messages for language models.
 //!
-//! A [`RoleHint`] helps an adapter to choose among a provider's roles. It is a hint and nothing more: no rule of this
-//! project looks at it to decide what a message means; `policy` and the kind of the message say that.
+//! A [`RoleHint`] helps an adapter to choose among a provider's roles. It is only a hint: the meaning of a
+//! message follows from its `policy` and its kind, and no rule of this project depends on the hint.
 
 use super::word::words;
 
 words! {
-    /// The role that a message would best be shown to a model as.
+    /// The role in which a message is best shown to a model.
     RoleHint = "role hint" {
-        /// What a person said.
+        /// A message of a person.
         User = "user",
-        /// What the model said or chose.
+        /// A message or a call of the model.
         Assistant = "assistant",
-        /// What an option gave back.
+        /// A result of an option.
         Tool = "tool",
-        /// What the model is told about its task.
+        /// Instructions for the model.
         System = "system",
     }
 }

@@ -1,9 +1,9 @@
-//! Reads objects whose field `kind` says what they are.
+//! Decodes objects whose field `kind` selects their type.
 //!
-//! What a derived reader would do, but stricter: the kind is a word and nothing else (a derived reader also takes the
-//! number of a variant, where its input was buffered), an unknown word is an error that lists the known ones, the object
-//! is an object and not an array, and a second `kind` is refused. Where the kind comes first, as it does in all that we
-//! write, nothing is buffered.
+//! This is stricter than a derived deserializer: the kind is a word and nothing else (a derived one also
+//! accepts the number of a variant if its input was buffered), an unknown word is an error that lists the
+//! known ones, the object is an object and not an array, and a second `kind` is refused. If the kind comes
+//! first, as in everything that Backstitch writes, nothing is buffered.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,16 +16,16 @@ use serde_json::Value;
 
 const TAG: &str = "kind";
 
-/// A kind, which knows how to read the fields of an object of its kind.
+/// A kind that can decode the fields of its objects.
 pub(super) trait Kind: DeserializeOwned {
-    /// What is read.
+    /// The decoded type.
     type Object;
 
-    /// Reads the fields other than `kind`.
+    /// Decodes the fields other than `kind`.
     fn read<'de, D: Deserializer<'de>>(self, fields: D) -> Result<Self::Object, D::Error>;
 }
 
-/// Reads an object with a kind.
+/// Decodes an object with a kind.
 pub(super) fn read<'de, K: Kind, D: Deserializer<'de>>(deserializer: D) -> Result<K::Object, D::Error> {
     deserializer.deserialize_map(TaggedContent::<K>(PhantomData))
 }
@@ -61,7 +61,8 @@ impl<'de, K: Kind> Visitor<'de> for TaggedContent<K> {
     }
 }
 
-/// The fields after the kind. Another kind among them would pass for an unknown field, and so be written twice.
+/// The fields after the kind. Another kind among them would be kept as an unknown field, and be written
+/// twice.
 struct ContentFields<A>(A);
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for ContentFields<A> {

@@ -1,7 +1,7 @@
 //! Closed sets of words, such as the roles of a message.
 //!
-//! Each such set is an enum that is written as its word and read from nothing but its word: an unknown word is an error
-//! that lists the known ones.
+//! Each set is an enum that is encoded as its word and decoded from nothing but its word: an unknown word is
+//! an error that lists the known ones.
 
 /// Defines an enum whose variants are words.
 macro_rules! words {
@@ -18,10 +18,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// All words, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The word that it is written as.
+            /// The stored word.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*

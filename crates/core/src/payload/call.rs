@@ -1,4 +1,4 @@
-//! Records of calls and requests: the intent before, the outcome after, and what both cost.
+//! Records of calls and requests: the intent before, the outcome after, and the cost of both.
 
 use std::fmt;
 
@@ -12,28 +12,30 @@ use crate::id::{CallId, EvaluationId, ReservationId, SessionId};
 use crate::message::{Large, large};
 use crate::object::ObjectId;
 
-/// What a call may do to the world outside of the session, and so what may be done about it after a crash.
+/// The effect class of a call: its possible effect on the world outside of the session, and the recovery
+/// after a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It only reads: it runs again.
+    /// Only reads. Runs again after a crash.
     Pure,
-    /// It changes only session state and files of the workspace: they are put back and it runs again.
+    /// Changes only session state and files of the workspace. After a crash both are restored and the call
+    /// runs again.
     Workspace,
-    /// It changes the world, but twice under one key is once: it runs again with the same key.
+    /// Changes the world, but idempotently under one key. Runs again with the same key.
     Idempotent,
-    /// It changes the world: it never runs again unasked. What is not declared is this.
+    /// Changes the world. Never runs again without a decision. This is the default.
     #[default]
     External,
 }
 
-/// The key under which a call's effect must happen at most once: the session's id and the call's.
+/// The key under which a call's effect must happen at most once: the ids of the session and of the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// The key of a call.
+    /// Creates the key of a call.
     pub fn new(session: SessionId, call: CallId) -> Self {
         Self(format!("{session}/{call}"))
     }
@@ -50,26 +52,27 @@ impl fmt::Display for IdempotencyKey {
     }
 }
 
-/// The state of a workspace, by content: its files as git would hold them, and what git cannot hold.
+/// The state of a workspace, by content: its files in git's format, and a manifest of what git cannot
+/// represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WorkspaceRoot {
     /// The tree.
     pub tree: ObjectId,
-    /// What git cannot hold: modes, empty directories, refused names.
+    /// Manifest of what git cannot represent: modes, empty directories, refused names.
     pub manifest: ObjectId,
 }
 
-/// The files at one moment: their root, and what was decided about what it does not cover.
+/// The files at one moment: their root, and the coverage of that root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkspaceRevision {
     /// The root.
     pub root: WorkspaceRoot,
-    /// The object that lists what the root does not cover.
+    /// The object that lists the paths that the root does not cover.
     pub coverage: Option<ObjectId>,
 }
 
 impl WorkspaceRevision {
-    /// The files of a record that may have a root.
+    /// Returns the files of a record that may have a root.
     pub fn of(root: Option<WorkspaceRoot>, coverage: Option<ObjectId>) -> Option<Self> {
         root.map(|root| Self { root, coverage })
     }
@@ -82,27 +85,28 @@ pub struct CallStarted {
     pub call_id: CallId,
     /// The evaluation that it belongs to.
     pub evaluation_id: EvaluationId,
-    /// The option.
+    /// Name of the option.
     pub name: String,
-    /// The arguments, where they are not those of the call's message.
+    /// The arguments, if they differ from those of the call's message.
     #[serde(flatten, with = "large::arguments")]
     pub arguments: Option<Large<Map<String, Value>>>,
-    /// What the call may do.
+    /// Effect class of the call.
     pub effect: Effect,
-    /// The key of its effect.
+    /// Idempotency key of the call.
     pub idempotency_key: IdempotencyKey,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// The workspace before it, for calls that may write.
+    /// The workspace before the call, for calls that may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
-    /// The object that lists what the root does not cover; none when it covers all that can be. It holds until the call ends.
+    /// The object that lists the paths that the root does not cover; none if everything coverable is covered.
+    /// It applies until the call ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ObjectId>,
-    /// What is held back for it.
+    /// Budget held back for the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
-    /// The session that works for it, when the option is another agent.
+    /// The child session of the call, if the option is a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// Fields that this version does not know.
@@ -110,14 +114,15 @@ pub struct CallStarted {
     pub extra: Extra,
 }
 
-/// An outside sub-step of a call is done. A call that runs again gets its value from here instead of doing it twice.
+/// An external step of a call is done. A call that runs again uses the recorded value instead of repeating
+/// the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepFinished {
     /// The call.
     pub call_id: CallId,
-    /// The step, by a name that is its own within the call.
+    /// Name of the step, unique within the call.
     pub name: String,
-    /// What it gave.
+    /// Value of the step.
     pub value: Value,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -125,53 +130,56 @@ pub struct StepFinished {
 }
 
 impl StepFinished {
-    /// Creates the end of a sub-step.
+    /// Creates the end of a step.
     pub fn new(call_id: CallId, name: impl Into<String>, value: Value) -> Self {
         Self { call_id, name: name.into(), value, extra: Extra::default() }
     }
 }
 
-/// A process that a call starts. It is recorded before the program does anything, so that whoever takes over after a crash can
-/// end what is left of it. A number alone would not do: numbers are given out again.
+/// A process that a call starts. It is recorded before the program does anything, so that the next process
+/// that drives the session after a crash can kill the rest of it. A process id alone is not enough, because
+/// ids are reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessStarted {
     /// The call.
     pub call_id: CallId,
-    /// The program, for people.
+    /// Name of the program, for people.
     pub program: String,
-    /// The process group, which is also the number of its first process.
+    /// The process group, which is also the id of its first process.
     pub group: u32,
-    /// When the first process started, as the system tells it.
+    /// Start time of the first process, in the system's own format.
     pub started: String,
-    /// Which start of the system that time belongs to.
+    /// The boot of the system that the start time refers to.
     pub boot: String,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// A call has ended. It is the last record of its batch that belongs to the call.
+/// A call has ended. This is the last record of the call in its batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallFinished {
     /// The call.
     pub call_id: CallId,
-    /// Whether its changes stand.
+    /// Whether its changes are kept.
     pub outcome: CallVerdict,
-    /// The workspace after it, for calls that may write.
+    /// The workspace after the call, for calls that may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
-    /// The object that lists what that root, or the rescue, does not cover; none when it covers all that can be.
+    /// The object that lists the paths that the root, or the rescue, does not cover; none if everything
+    /// coverable is covered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ObjectId>,
-    /// The workspace as a failed call left it, before it was put back.
+    /// The workspace as a failed call left it, before the restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
-    /// What a failed call left and the rescue does not hold, because it was too much; of very many, the first.
+    /// Files of a failed call that the rescue omits because of their size. Only the first of very many are
+    /// listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OmittedFile>,
-    /// How long it took, in microseconds.
+    /// Duration of the call, in microseconds.
     pub elapsed_micros: u64,
-    /// A line about its result, for lists.
+    /// One-line summary of the result, for lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Fields that this version does not know.
@@ -180,7 +188,7 @@ pub struct CallFinished {
 }
 
 impl CallFinished {
-    /// Creates the end of a call that took no time and left no files.
+    /// Creates the end of a call without duration and files.
     pub fn new(call_id: CallId, outcome: CallVerdict) -> Self {
         Self {
             call_id,
@@ -196,47 +204,47 @@ impl CallFinished {
     }
 }
 
-/// Something that was not kept before files were put back.
+/// A file that was not saved before a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OmittedFile {
-    /// Where it was.
+    /// Path in the workspace.
     pub path: String,
-    /// How large it was, where that is known.
+    /// Size of the file, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
-/// Whether a call's changes stand.
+/// Whether a call's changes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallVerdict {
-    /// They do.
+    /// The changes are kept.
     Succeeded,
-    /// They were rolled back.
+    /// The changes were rolled back.
     Failed,
 }
 
-/// A model is about to be asked.
+/// A request is about to be sent to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestStarted {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The number that the response will have.
+    /// Number of the response.
     pub turn: u64,
     /// The provider.
     pub provider: String,
     /// The model.
     pub model: String,
-    /// The digest of the rendered request. The request itself is not kept: it can be rendered again.
+    /// Digest of the rendered request. The request itself is not stored: it can be rendered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The length of the rendered request, in bytes.
+    /// Length of the rendered request, in bytes.
     #[serde(default)]
     pub length: u64,
-    /// The version of what rendered it.
+    /// Version of the renderer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renderer: Option<String>,
-    /// What is held back for it.
+    /// Budget held back for the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
     /// Fields that this version does not know.
@@ -244,13 +252,13 @@ pub struct RequestStarted {
     pub extra: Extra,
 }
 
-/// Something was paid for.
+/// Costs were charged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BudgetCharged {
-    /// The reservation that this settles.
+    /// The reservation that the charge settles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<ReservationId>,
-    /// What was paid.
+    /// Amounts charged.
     pub amounts: Amounts,
     /// Fields that this version does not know.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Records of how evaluations begin, go on and end.
+//! Records of the start, resumption and end of evaluations.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::extra::Extra;
 use crate::id::EvaluationId;
 use crate::message::{Large, PolicyName, large};
 
-/// A prompt starts to be driven to an answer.
+/// An evaluation starts: a prompt is driven to an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationStarted {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The namespace of the prompt.
+    /// Namespace of the prompt.
     pub prompt_ns: String,
-    /// The key of the prompt.
+    /// Key of the prompt.
     pub prompt_key: String,
-    /// A digest of the prompt's contract: rendered text, tools, output.
+    /// Digest of the prompt's contract: rendered text, tools, output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
-    /// A digest of the contract of each tool that is offered, by its name.
+    /// Digests of the contracts of the offered tools, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<BTreeMap<String, Digest>>,
-    /// The evaluation that this one goes on from, when that one was superseded.
+    /// The evaluation that this one supersedes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_evaluation: Option<EvaluationId>,
-    /// The evaluation whose conversation this one continues: its messages, and those that it continues itself, are shown before
-    /// this one's. Journals of older versions have none, and each of their evaluations is shown alone.
+    /// The evaluation whose conversation this one continues. The messages of the whole chain are shown before
+    /// those of this one. Journals of older versions have none, and each of their evaluations is shown alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<EvaluationId>,
-    /// What it may spend.
+    /// Spending limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Limits>,
-    /// How much active time it has, in milliseconds.
+    /// Limit of active time, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_millis: Option<u64>,
-    /// The policy that decides. Only what it says can be an answer.
+    /// The policy that decides. Only its messages can be an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<PolicyName>,
     /// Fields that this version does not know.
@@ -71,24 +71,25 @@ impl EvaluationStarted {
     }
 }
 
-/// An evaluation that was interrupted or paused goes on. The time before this record is not part of its active time.
+/// An interrupted or paused evaluation is resumed. The time before this record is not part of its active
+/// time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationResumed {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// Who drives it from here on, for a person.
+    /// Process that drives it from here on, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What it may spend from now on; without it, what it might before.
+    /// New spending limits; the earlier ones apply if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Limits>,
-    /// How much active time it has from now on, in milliseconds; without it, what is left of what it had.
+    /// New limit of active time, in milliseconds; the rest of the earlier one applies if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_millis: Option<u64>,
-    /// A digest of the contract of the prompt that it goes on with.
+    /// Digest of the contract of the prompt that it is resumed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
-    /// The policy that decides from now on, when it is another one or none was named before.
+    /// The policy that decides from now on, if it differs or none was named before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<PolicyName>,
     /// Fields that this version does not know.
@@ -97,7 +98,7 @@ pub struct EvaluationResumed {
 }
 
 impl EvaluationResumed {
-    /// Creates the resumption of an evaluation with what it had before.
+    /// Creates the resumption of an evaluation with unchanged limits.
     pub fn new(evaluation_id: EvaluationId) -> Self {
         Self {
             evaluation_id,
@@ -111,17 +112,17 @@ impl EvaluationResumed {
     }
 }
 
-/// An evaluation has ended. Its answer's text is its last message.
+/// An evaluation has ended. The text of its answer is in its last message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationFinished {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// How it ended.
+    /// Kind of end.
     pub outcome: EvaluationOutcome,
-    /// The structured answer, where there is one.
+    /// The structured answer, if there is one.
     #[serde(flatten, with = "large::output")]
     pub output: Option<Large<Value>>,
-    /// What went wrong, when something did.
+    /// The failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<EvaluationFailure>,
     /// Fields that this version does not know.
@@ -136,26 +137,26 @@ impl EvaluationFinished {
     }
 }
 
-/// How an evaluation ended.
+/// Kind of end of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluationOutcome {
-    /// With an answer.
+    /// It has an answer.
     Completed,
-    /// With an error.
+    /// It has an error.
     Failed,
-    /// Because someone ended it.
+    /// It was ended from outside.
     Cancelled,
-    /// Because another evaluation took its place.
+    /// Another evaluation took its place.
     Superseded,
 }
 
-/// Why an evaluation failed.
+/// Reason why an evaluation failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationFailure {
-    /// A stable word for the kind of error, mostly an [`ErrorCode`].
+    /// Stable word for the kind of error, mostly an [`ErrorCode`].
     pub kind: String,
-    /// What happened, for a person.
+    /// Error message for a person.
     pub message: String,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -179,9 +180,9 @@ impl EvaluationFailure {
 pub struct TurnFinished {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The number of the turn.
+    /// Number of the turn.
     pub turn: u64,
-    /// The turn.
+    /// Content of the turn.
     #[serde(flatten, with = "large::data", skip_serializing_if = "Large::is_null")]
     pub data: Large<Value>,
     /// Fields that this version does not know.

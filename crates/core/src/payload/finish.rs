@@ -1,48 +1,49 @@
-//! Why an answer ended, with one meaning for all providers.
+//! Reason for the end of an answer, with one meaning for all providers.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why an answer ended.
+/// Reason for the end of an answer.
 ///
-/// Policies set it on each [`Answer`](crate::ports::PolicyAnswer), and the driver records it with the answer, on the
-/// [`ProviderSidecar`](super::ProviderSidecar) of the turn's first message. Only [`Finish::Stop`] and [`Finish::Calls`] are
-/// whole answers.
+/// Policies set it on each [`Answer`](crate::ports::PolicyAnswer), and the driver records it with the answer,
+/// on the [`ProviderSidecar`](super::ProviderSidecar) of the turn's first message. Only [`Finish::Stop`] and
+/// [`Finish::Calls`] are whole answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The policy said all that it wanted to say, and called nothing. A final answer. Also the value for policies that give no
-    /// reason.
+    /// The policy ended its answer and made no calls: a final answer. Also the value for policies that report
+    /// no reason.
     #[default]
     Stop,
-    /// The policy called something and waits for the results. The answer has at least one call.
+    /// The policy made calls and waits for the results. The answer has at least one call.
     Calls,
-    /// The answer reached its token limit. What was said is the beginning of an answer and never counts as a final one. There
-    /// may be no text at all, if thinking used up the limit. Calls whose arguments were incomplete have
-    /// [`cut_off`](crate::message::OptionCall::cut_off) set and must not run; the other calls of the answer are complete.
+    /// The answer reached its token limit. Its text is the beginning of an answer and never counts as a final
+    /// one. There may be no text at all, if reasoning used up the limit. Calls whose arguments were
+    /// incomplete have [`cut_off`](crate::message::OptionCall::cut_off) set and must not run; the other calls
+    /// of the answer are complete.
     Length,
-    /// The provider or the model withheld the answer or its end (a content filter, a refusal). What was said does not count.
-    /// Asking the same again gives the same. `ModelPolicy` reports it as a
-    /// [`PolicyError`](crate::ports::PolicyError) of the kind `content_filter` instead, so that an answer has it only when the
-    /// policy hands over what was said before it was withheld, as scripted ones do.
+    /// The provider or the model withheld the answer or its end (a content filter, a refusal). Its text does
+    /// not count, and a retry has the same result. `ModelPolicy` reports it as a
+    /// [`PolicyError`](crate::ports::PolicyError) of the kind `content_filter` instead. An answer has this
+    /// value only if the policy returns the text before it was withheld, as scripted ones do.
     Filter,
-    /// The provider interrupted a long answer and expects to be asked again with what was said so far (`pause_turn`). Neither a
-    /// failure nor a final answer: ask again at once, without adding a message. Rendering adds what the provider needs in order to
-    /// continue.
+    /// The provider interrupted a long answer and expects another request with the answer so far
+    /// (`pause_turn`). This is neither a failure nor a final answer: the next request follows at once,
+    /// without another message. Rendering adds what the provider needs in order to continue.
     Pause,
-    /// Another reason, in the provider's own word, whose meaning is not known here. It counts as [`Finish::Stop`] or
+    /// Another reason, in the provider's own word, of unknown meaning. It counts as [`Finish::Stop`] or
     /// [`Finish::Calls`], and a note in the journal names it.
     Other(String),
 }
 
 impl Finish {
-    /// Whether the answer is whole: nothing was cut off, withheld or interrupted, as far as is known.
+    /// Returns whether the answer is whole: nothing was cut off, withheld or interrupted, as far as is known.
     pub fn is_whole(&self) -> bool {
         matches!(self, Self::Stop | Self::Calls | Self::Other(_))
     }
 
-    /// A stable word for it; of another reason, the provider's own.
+    /// Returns a stable word for the reason; for another reason, the provider's own.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",

@@ -1,8 +1,8 @@
-//! A message with its place in the conversation.
+//! Messages with their place in a conversation.
 //!
-//! An [`InnerMessage`] is the envelope around a [`Message`]: which evaluation it belongs to, where in it, in which turn. It
-//! is what the journal records and what the transcript slice holds. Of an assistant's answer, its text and each of its calls
-//! are messages of their own with one `turn`; views and adapters group them.
+//! An [`InnerMessage`] is the envelope around a [`Message`]: its evaluation, its place there, and its turn.
+//! The journal records it, and the transcript slice holds it. The text and each call of an assistant's answer
+//! are separate messages with the same `turn`; views and adapters group them.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use crate::message::{Content, Large, Message, MessageError, PolicyName, RoleHint
 use crate::object::{Object, ObjectId, ObjectRef};
 use crate::time::Timestamp;
 
-/// A message with its place.
+/// A message with its place in a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InnerMessage {
-    /// Names the message.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// The evaluation that it belongs to.
+    /// The evaluation of the message.
     pub evaluation_id: EvaluationId,
-    /// Its place in the evaluation: 0, 1, 2 and so on, without a gap on any branch.
+    /// Place in the evaluation: 0, 1, 2 and so on, without a gap on any branch.
     pub sequence: u64,
-    /// The number of the provider's response that it belongs to; of a system or user message, the number of responses before it.
+    /// The turn of the provider's response. For a system or user message, the number of responses before it.
     pub turn: u64,
-    /// The namespace of the prompt.
+    /// Namespace of the prompt.
     pub prompt_ns: String,
-    /// The key of the prompt.
+    /// Key of the prompt.
     pub prompt_key: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// What was said.
+    /// The message itself.
     pub message: Message,
-    /// Who speaks in parts: it follows from the policy that speaks and the one that decides when the message is recorded
-    /// ([`Role::of_parts`]). Messages of older journals have none, and are read by their hint.
+    /// Role of the author of parts. It is derived from the author and the deciding policy when the message is
+    /// recorded ([`Role::of_parts`]). Messages of older journals have none; their hint is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// What only the provider that made it understands; on the first message of its turn.
+    /// Data that only the provider of the answer understands; on the first message of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderSidecar>,
     /// Fields that this version does not know.
@@ -47,29 +47,31 @@ pub struct InnerMessage {
     pub extra: Extra,
 }
 
-/// The part of an answer that only its provider understands, and what the provider said about it.
+/// The part of an answer that only its provider understands, and the provider's metadata.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProviderSidecar {
     /// The provider.
     pub provider: String,
     /// The model.
     pub model: String,
-    /// The endpoint, where one provider has several.
+    /// The endpoint, if the provider has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// The raw payload, byte for byte: reasoning and signatures stand in it.
+    /// The raw payload, byte for byte, including reasoning and signatures.
     #[serde(flatten, with = "large::payload")]
     pub payload: Option<Large<Arc<str>>>,
-    /// Whether the raw payload was not kept because it held a secret: without it, signatures in it would be wrong.
+    /// Whether the raw payload was dropped because it held a secret. Its signatures would be invalid without
+    /// the secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_redacted: bool,
-    /// Why the answer ended, in the provider's word.
+    /// Reason for the end of the answer, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-    /// Why the answer ended, with one meaning for all providers. Absent in journals of versions that did not know it.
+    /// Reason for the end of the answer, with one meaning for all providers. Absent in journals of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<Finish>,
-    /// What the answer cost.
+    /// Cost of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::budget::Amounts>,
     /// Fields that this version does not know.
@@ -77,26 +79,27 @@ pub struct ProviderSidecar {
     pub extra: Extra,
 }
 
-/// The name under which the rendered prompt speaks.
+/// Policy name of the rendered prompt.
 const PROMPT: &str = "prompt";
 
-/// Who speaks, in the words of providers.
+/// Role of a message's author, in the words of providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The prompt.
+    /// The rendered prompt.
     System,
-    /// The one who decides.
+    /// The policy that decides.
     Assistant,
-    /// A person.
+    /// Any other author, such as a person.
     User,
-    /// An option that was invoked.
+    /// An invoked option.
     Tool,
 }
 
 impl Role {
-    /// Who speaks in a message of an evaluation in which `decider` decides; `None` for calls and results, whose kind says it. The
-    /// prompt speaks first or not at all. What anybody else says is an observation, in the role of a user. Hints mean nothing here.
+    /// Returns the author's role in a message of an evaluation in which `decider` decides; `None` for calls
+    /// and results, whose kind defines it. Only the first message can be the prompt. A message of any other
+    /// author is an observation, in the role of a user. Hints are ignored.
     pub fn of_parts(message: &Message, decider: &PolicyName, sequence: u64) -> Option<Self> {
         message.parts()?;
         let is_prompt = sequence == 0 && message.policy.as_str() == PROMPT;
@@ -107,7 +110,8 @@ impl Role {
         })
     }
 
-    /// Who speaks in parts by their hint alone, which is all that older journals have. Parts without a hint were made by a policy.
+    /// Returns the role of parts by their hint alone, which is all that older journals have. A policy is the
+    /// author of parts without a hint.
     fn hinted(hint: Option<RoleHint>) -> Self {
         match hint {
             Some(RoleHint::System) => Self::System,
@@ -119,8 +123,9 @@ impl Role {
 }
 
 impl InnerMessage {
-    /// The first message of an evaluation that no prompt drives, with a fresh id and the time of now. Place it with
-    /// [`InnerMessage::at`] and [`InnerMessage::of_prompt`]. In a live session, `LiveSession::say` does all of this.
+    /// Creates the first message of an evaluation without a prompt, with a new id and the current time. Place
+    /// it with [`InnerMessage::at`] and [`InnerMessage::of_prompt`]. In a live session, `LiveSession::say`
+    /// does all of this.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -157,19 +162,20 @@ impl InnerMessage {
         }
     }
 
-    /// The message at this place of its evaluation, in this turn.
+    /// Sets the place in the evaluation, and the turn.
     #[must_use]
     pub fn at(self, sequence: u64, turn: u64) -> Self {
         Self { sequence, turn, ..self }
     }
 
-    /// The message as one of an evaluation that this prompt drives.
+    /// Sets the prompt of the evaluation.
     #[must_use]
     pub fn of_prompt(self, ns: impl Into<String>, key: impl Into<String>) -> Self {
         Self { prompt_ns: ns.into(), prompt_key: key.into(), ..self }
     }
 
-    /// Who speaks: the assistant in calls, the tool in results, and in parts whoever was recorded.
+    /// Returns the author's role: the assistant in calls, the tool in results, and the recorded role in
+    /// parts.
     pub fn role(&self) -> Role {
         match &self.message.content {
             Content::OptionCall(_) => Role::Assistant,
@@ -178,8 +184,8 @@ impl InnerMessage {
         }
     }
 
-    /// The text of the message: its text parts, or a result as text (an error's message, a text as it is, anything else as
-    /// JSON). A call has none. What lies in objects has to be hydrated first.
+    /// Returns the text of the message: its text parts, or a result as text (an error's message, a text
+    /// unchanged, any other value as JSON). A call has none. Content in objects has to be hydrated first.
     pub fn content(&self) -> String {
         let Some(result) = self.message.option_result() else { return self.message.text().into_owned() };
         if result.is_error
@@ -204,7 +210,7 @@ impl InnerMessage {
         self.message.option_result().map(|result| result.option_name.as_ref())
     }
 
-    /// Moves what is too large for a record out into objects.
+    /// Moves content that is too large for a record into objects.
     pub fn spill(&mut self, objects: &mut Vec<Object>) {
         self.message.spill(objects);
         if let Some(payload) = self.payload_mut() {
@@ -212,7 +218,7 @@ impl InnerMessage {
         }
     }
 
-    /// Puts back what was moved out.
+    /// Restores content from its objects.
     pub fn hydrate(
         &mut self,
         mut source: impl FnMut(ObjectRef) -> Option<Arc<[u8]>>,
@@ -228,7 +234,7 @@ impl InnerMessage {
         self.provider.as_mut()?.payload.as_mut()
     }
 
-    /// Whether both say the same, wherever what they say lies.
+    /// Returns whether both have the same content, inline or in objects.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         let spilled = |message: &Self| {
             let mut message = message.clone();
@@ -238,7 +244,7 @@ impl InnerMessage {
         self == other || spilled(self) == spilled(other)
     }
 
-    /// The objects that the message refers to.
+    /// Returns the objects that the message refers to.
     pub fn object_refs(&self) -> Vec<ObjectId> {
         let payload = self.provider.as_ref().and_then(|sidecar| sidecar.payload.as_ref()?.object());
         let mut objects = self.message.object_refs();

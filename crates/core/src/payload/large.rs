@@ -1,6 +1,7 @@
-//! Records with one field that may be too large for them.
+//! Records with one field that may be too large.
 //!
-//! Which field of a record that is, is said here once. Storing, fetching and listing objects use [`LargeRecord`].
+//! This module defines the field of each record once. Storing, loading and listing objects use
+//! [`LargeRecord`].
 
 use std::sync::Arc;
 
@@ -9,19 +10,19 @@ use crate::message::MessageError;
 use crate::message::large::{Large, LargeField, Source};
 use crate::object::{Object, ObjectRef};
 
-/// A record with one field that may be too large for it.
+/// A record with one field that may be too large.
 pub trait LargeRecord: Send + Sync {
     /// The object that holds the field, if one does.
     fn large_object(&self) -> Option<ObjectRef>;
 
-    /// Moves the field out into an object, if it is too large.
+    /// Moves the field into an object, if it is too large.
     fn spill(&mut self, objects: &mut Vec<Object>);
 
-    /// Puts the field back from its object.
+    /// Restores the field from its object.
     fn hydrate(&mut self, object: &Object) -> Result<(), MessageError>;
 }
 
-/// Names the field of each record.
+/// Declares the field of each record.
 macro_rules! large_records {
     ($($record:ident.$field:ident),* $(,)?) => {$(
         impl $crate::payload::LargeRecord for std::sync::Arc<$record> {
@@ -58,7 +59,7 @@ pub(crate) fn object(field: &impl LargeField) -> Option<ObjectRef> {
     field.large().and_then(Large::object)
 }
 
-/// A shared record is copied only if its field has to be moved.
+/// Spills a field of a shared record, which is copied only if the field has to be moved.
 pub(crate) fn spill<T: Clone, F: LargeField>(
     record: &mut Arc<T>,
     field: impl FnOnce(&T) -> &F,

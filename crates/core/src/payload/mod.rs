@@ -1,7 +1,7 @@
 //! Payloads of records that depend on neither the journal nor the session.
 //!
-//! Sessions hold messages and carry the provenance of their calls; journals record both. The types that the two share stand below them.
-//! They are public as part of [`journal`](crate::journal).
+//! Sessions hold messages and carry the provenance of their calls; journals record both. This module has the
+//! types that the two share. They are public as part of [`journal`](crate::journal).
 
 mod call;
 mod evaluation;

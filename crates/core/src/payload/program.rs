@@ -1,4 +1,4 @@
-//! Records of programs: that one is about to run, and what it remembers while it does.
+//! Records of programs: their start, and the tasks that they have finished.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::id::EvaluationId;
 use crate::message::{Large, large};
 use crate::time::Timestamp;
 
-/// A program of an agent that answers with programs is about to run. All that it depends on is said here or before, so that a
-/// program which was interrupted can run again and come to the same place.
+/// A program of an agent that answers with programs is about to run. All of its inputs are in this record or
+/// in earlier ones, so that an interrupted program can run again and reach the same state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramStarted {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The turn whose answer it was found in.
+    /// The turn whose answer holds the program.
     pub turn: u64,
     /// The text of the program.
     #[serde(flatten, with = "large::source")]
     pub source: Option<Large<Arc<str>>>,
-    /// The time that it is while the program runs.
+    /// The current time for the program.
     pub now: Timestamp,
-    /// What its chance is made of.
+    /// Seed of its random numbers.
     pub seed: u64,
-    /// The turn that left the memory which it starts from; none when nothing is remembered yet.
+    /// The turn that left the memory from which the program starts; none if there is no memory yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// The interpreter. Another one may run the same program in other steps.
+    /// Version of the interpreter. Another one may run the same program in other steps.
     pub interpreter: String,
-    /// A digest of what it is given: data, tools, limits.
+    /// Digest of its inputs: data, tools, limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Digest>,
     /// Fields that this version does not know.
@@ -39,18 +39,18 @@ pub struct ProgramStarted {
     pub extra: Extra,
 }
 
-/// A task of a program is done, and is not done again: not by the same program, and not by those that come after it.
+/// A task of a program is done. Neither the same program nor later ones repeat it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskFinished {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
     /// The turn of the program.
     pub turn: u64,
-    /// Where in the program it was done.
+    /// Place of the task in the program.
     pub path: String,
-    /// The id of the task, as the language writes it.
+    /// Id of the task, as written in the language.
     pub task: String,
-    /// Its value, as the language stores it.
+    /// Value of the task, in the stored form of the language.
     #[serde(flatten, with = "large::value", skip_serializing_if = "Large::is_null")]
     pub value: Large<Value>,
     /// Fields that this version does not know.

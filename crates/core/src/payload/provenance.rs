@@ -1,8 +1,9 @@
-//! What a snapshot or a conversation carries beside its slices and messages.
+//! Data that a snapshot or a conversation carries in addition to slices and messages.
 //!
-//! A transcript alone does not say which session its calls belong to, which of them were started, what prompt and which tools
-//! an evaluation was started with, and how it ended. The journal knows. A [`Provenance`] is that knowledge as data: exports
-//! carry it, and a session that adopts an export records it in its first record.
+//! A transcript alone does not record which session its calls belong to, which of them were started, what
+//! prompt and which tools an evaluation was started with, and how it ended. The journal does. A
+//! [`Provenance`] is that part of the journal as data: exports carry it, and a session that adopts an export
+//! stores it in its first record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::object::{Object, ObjectId};
 
-/// What the journal of a session knows about a conversation beside its messages.
+/// What the journal of a session records about a conversation in addition to its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The session that the export was made from. The idempotency key of a pending call is made from its id, unless the call
+    /// The exported session. The idempotency key of a pending call is derived from its id, unless the call
     /// has an origin of its own.
     pub session: SessionId,
     /// The evaluations, in the order in which they started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<CarriedEvaluation>,
-    /// The pending calls of which more is known than that they were made.
+    /// The pending calls that have records of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CarriedCall>,
     /// Fields that this version does not know.
@@ -42,19 +43,19 @@ pub struct Provenance {
 pub struct CarriedEvaluation {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// How it was started: prompt, fingerprint, contracts of its tools.
+    /// The start of the evaluation: prompt, fingerprint, contracts of its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Arc<EvaluationStarted>>,
-    /// How it ended, if it did.
+    /// The end of the evaluation, if it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<Arc<EvaluationFinished>>,
     /// The programs that were started, of an agent that answers with programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Arc<ProgramStarted>>,
-    /// The tasks that its programs have finished.
+    /// The finished tasks of its programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Arc<TaskFinished>>,
-    /// The turns of its programs that have ended.
+    /// The finished turns of its programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Arc<TurnFinished>>,
     /// Fields that this version does not know.
@@ -62,17 +63,19 @@ pub struct CarriedEvaluation {
     pub extra: Extra,
 }
 
-/// A call that had no result when it was exported.
+/// A call that had no result at the time of the export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CarriedCall {
     /// The call.
     pub call_id: CallId,
-    /// The session that first made the call. However often the call is adopted, its idempotency key is made from this id.
+    /// The session that first made the call. The idempotency key is derived from this id, however often the
+    /// call is adopted.
     pub origin: SessionId,
-    /// The latest intent, if one was recorded before the export. Its files, budget and sub-agent session stayed behind.
+    /// The latest intent, if one was recorded before the export. Its files, budget and child session are not
+    /// exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Arc<CallStarted>>,
-    /// The outside sub-steps that are done, by name.
+    /// The finished external steps, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, Value>,
     /// Fields that this version does not know.
@@ -81,12 +84,12 @@ pub struct CarriedCall {
 }
 
 impl Provenance {
-    /// The provenance of an export of which nothing but its session is known.
+    /// Creates the provenance of an export of which only the session is known.
     pub fn of_session(session: SessionId) -> Self {
         Self { session, evaluations: Vec::new(), calls: Vec::new(), extra: Extra::default() }
     }
 
-    /// The provenance without what concerns other evaluations than this one.
+    /// Removes everything about other evaluations.
     #[must_use]
     pub fn of_evaluation(mut self, evaluation: EvaluationId, calls: impl Fn(CallId) -> bool) -> Self {
         self.evaluations.retain(|carried| carried.evaluation_id == evaluation);
@@ -94,19 +97,19 @@ impl Provenance {
         self
     }
 
-    /// Moves what is too large for a record out into objects.
+    /// Moves fields that are too large for a record into objects.
     pub fn spill(&mut self, objects: &mut Vec<Object>) {
         self.large_records_mut().for_each(|record| record.spill(objects));
     }
 
-    /// The objects that it refers to.
+    /// Returns the objects that it refers to.
     pub fn object_refs(&self) -> Vec<ObjectId> {
         let mut shared = self.clone();
         let refs = shared.large_records_mut().filter_map(|record| record.large_object());
         refs.map(|reference| reference.object).collect()
     }
 
-    /// The records that may refer to objects.
+    /// Iterates over the records that may refer to objects.
     pub fn large_records_mut(&mut self) -> impl Iterator<Item = &mut dyn LargeRecord> {
         let started = self.calls.iter_mut().filter_map(|call| call.started.as_mut());
         started.map(|record| record as &mut dyn LargeRecord).chain(self.evaluations.iter_mut().flat_map(
@@ -122,13 +125,13 @@ impl Provenance {
 }
 
 impl CarriedCall {
-    /// A pending call of which nothing is known but where it was made.
+    /// Creates a pending call of which only the origin is known.
     pub fn new(call_id: CallId, origin: SessionId) -> Self {
         Self { call_id, origin, started: None, steps: BTreeMap::new(), extra: Extra::default() }
     }
 }
 
-/// The bytes of media that an export refers to. As JSON they are written in base64.
+/// The bytes of media that an export refers to. In JSON they are encoded as base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CarriedObject(pub Object);
 
@@ -149,11 +152,10 @@ impl<'de> Deserialize<'de> for CarriedObject {
         let stored = StoredObject::deserialize(deserializer)?;
         let bytes = STANDARD.decode(&stored.base64).map_err(de::Error::custom)?;
         let object = Object::blob(bytes);
-        match object.id() == stored.object {
-            true => Ok(Self(object)),
-            false => {
-                Err(de::Error::custom(format!("the content of object {} is another one", stored.object)))
-            }
+        if object.id() == stored.object {
+            Ok(Self(object))
+        } else {
+            Err(de::Error::custom(format!("the content of object {} does not match its id", stored.object)))
         }
     }
 }

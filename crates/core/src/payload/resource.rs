@@ -6,14 +6,14 @@ use serde_json::Value;
 use crate::extra::Extra;
 use crate::message::{Large, large};
 
-/// The state of a snapshotable resource: at the beginning of the session, or after a call that changed it.
+/// The state of a snapshotable resource at the start of the session, or after a call that changed it.
 ///
-/// It stands in the batch of what it belongs to: of the first record, or of the end of the call.
+/// It is in the batch of the first record, or of the end of the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceChanged {
     /// The stored name of the resource.
     pub name: String,
-    /// Its state.
+    /// State of the resource after the change.
     #[serde(flatten, with = "large::state", skip_serializing_if = "Large::is_null")]
     pub state: Large<Value>,
     /// Fields that this version does not know.
@@ -22,7 +22,7 @@ pub struct ResourceChanged {
 }
 
 impl ResourceChanged {
-    /// The state of the resource with this name.
+    /// Creates the record of a state.
     pub fn new(name: impl Into<String>, state: Value) -> Self {
         Self { name: name.into(), state: state.into(), extra: Extra::default() }
     }

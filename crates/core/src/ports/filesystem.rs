@@ -1,9 +1,10 @@
 //! Files, as tools see them.
 //!
-//! A [`Filesystem`] is a tree of files below one root. Paths are relative, plain and confined ([`FilePath`]); whatever would
-//! leave the root, by `..`, by an absolute path or through a symbolic link, is refused. It is synchronous: who must not
-//! block calls it elsewhere. Reading text in windows, editing, globbing and searching are built on these few operations and
-//! are the same for every implementation; see [`crate::filesystem`].
+//! A [`Filesystem`] is a tree of files below one root. Paths are relative, plain and confined ([`FilePath`]);
+//! access outside of the root, by `..`, by an absolute path or through a symbolic link, is refused. It is
+//! synchronous: callers that must not block use another thread. Reading text in windows, editing, globbing
+//! and searching are built on these operations and are the same for every implementation; see the crate
+//! `backstitch-filesystem`.
 
 use std::fmt;
 
@@ -14,31 +15,31 @@ use crate::time::Timestamp;
 
 /// A tree of files below one root.
 pub trait Filesystem: Send + Sync + fmt::Debug {
-    /// Whether it may be written to.
+    /// Returns whether writes are allowed.
     fn access(&self) -> Access;
 
-    /// What it allows.
+    /// Returns the size limits.
     fn limits(&self) -> FilesystemLimits;
 
-    /// What is at a path. A symbolic link is not followed.
+    /// Returns the metadata of a path. A symbolic link is not followed.
     fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError>;
 
-    /// The content of a file. A symbolic link is followed inside of the root only.
+    /// Reads a file. A symbolic link is followed only inside of the root.
     fn read_bytes(&self, path: &FilePath) -> Result<Vec<u8>, FilesystemError>;
 
-    /// Writes a file, making the directories above it.
+    /// Writes a file, and creates its parent directories.
     fn write_bytes(&self, path: &FilePath, bytes: &[u8], mode: WriteMode) -> Result<(), FilesystemError>;
 
-    /// What a directory holds, by name.
+    /// Lists a directory, ordered by name.
     fn list(&self, path: &FilePath) -> Result<Vec<DirectoryEntry>, FilesystemError>;
 
     /// Deletes a file, a link, or a directory.
     fn delete(&self, path: &FilePath, recursion: Recursion) -> Result<(), FilesystemError>;
 
-    /// Makes a directory and those above it. One that is there already is left alone.
+    /// Creates a directory and its parents. An existing one is left unchanged.
     fn make_directory(&self, path: &FilePath) -> Result<(), FilesystemError>;
 
-    /// Moves a file or a directory. What is at the new path must not exist.
+    /// Moves a file or a directory. The new path must not exist.
     fn rename(&self, from: &FilePath, to: &FilePath) -> Result<(), FilesystemError>;
 }
 
@@ -46,42 +47,42 @@ pub trait Filesystem: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// They may.
+    /// Files may be read and changed.
     ReadWrite,
-    /// They may only be read.
+    /// Files may only be read.
     ReadOnly,
 }
 
-/// What a write does to a file that is there.
+/// Behaviour of a write if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteMode {
-    /// There must be none.
+    /// The write fails.
     Create,
-    /// It is replaced.
+    /// The file is replaced.
     Overwrite,
-    /// It grows.
+    /// The bytes are appended.
     Append,
 }
 
-/// Whether a directory is deleted with what it holds.
+/// Whether a directory is deleted with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recursion {
-    /// It must be empty.
+    /// The directory must be empty.
     None,
-    /// With all that it holds.
+    /// The directory is deleted with all of its content.
     All,
 }
 
-/// How large things may be.
+/// Size limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilesystemLimits {
-    /// The most bytes that a file may have to be read or written.
+    /// Largest size of a file for reads and writes, in bytes.
     pub file_bytes: u64,
-    /// The most segments of a path.
+    /// Largest number of segments of a path.
     pub path_depth: usize,
-    /// The most bytes of a segment.
+    /// Largest size of a segment, in bytes.
     pub segment_bytes: usize,
 }
 
@@ -91,7 +92,7 @@ impl Default for FilesystemLimits {
     }
 }
 
-/// What kind of thing is at a path.
+/// Kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -101,57 +102,58 @@ pub enum FileKind {
     Directory,
     /// A symbolic link.
     Link,
-    /// A socket, a pipe, a device: listed, and otherwise left alone.
+    /// A socket, a pipe or a device. It is listed, but cannot be read or changed.
     Other,
 }
 
-/// What is known of a path.
+/// Metadata of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
     /// What it is.
     pub kind: FileKind,
-    /// How many bytes a file has.
+    /// Size of a file.
     pub bytes: u64,
     /// Whether a file may be executed.
     pub executable: bool,
-    /// When it was last changed, where that is known.
+    /// Time of the last change, if it is known.
     pub modified: Option<Timestamp>,
 }
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryEntry {
-    /// The name. Bytes that are no text are shown as replacement characters, and such a file cannot be named by a path.
+    /// Name of the entry. Bytes that are not UTF-8 are shown as replacement characters, and such a file has
+    /// no path.
     pub name: String,
     /// What it is.
     pub kind: FileKind,
-    /// How many bytes a file has.
+    /// Size of a file.
     pub bytes: u64,
 }
 
-/// A filesystem refused or failed.
+/// A filesystem refused an operation, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilesystemError {
-    /// There is nothing at the path.
+    /// The path does not exist.
     #[error("{path}: there is no such file or directory")]
     NotFound {
         /// The path.
         path: String,
     },
-    /// There is something at the path already.
+    /// The path exists already.
     #[error("{path}: it exists already")]
     Exists {
         /// The path.
         path: String,
     },
-    /// The path is a directory, and a file was wanted.
+    /// The path is a directory, and a file was expected.
     #[error("{path}: it is a directory")]
     IsDirectory {
         /// The path.
         path: String,
     },
-    /// The path, or something above it, is no directory.
+    /// The path, or one of its parents, is not a directory.
     #[error("{path}: it is not a directory")]
     NotDirectory {
         /// The path.
@@ -163,13 +165,13 @@ pub enum FilesystemError {
         /// The path.
         path: String,
     },
-    /// The path leads out of the root, or to what must not be touched.
+    /// The path is outside of the root, or must not be accessed.
     #[error("{path}: it is outside of the workspace")]
     Outside {
         /// The path.
         path: String,
     },
-    /// The path is kept for the runtime's own files.
+    /// The path is reserved for files of the runtime.
     #[error("{path}: it is kept for Backstitch's own files")]
     Reserved {
         /// The path.
@@ -181,13 +183,13 @@ pub enum FilesystemError {
         /// The path.
         path: String,
     },
-    /// The call that the files were given to has ended.
+    /// The call that the files belong to has ended.
     #[error("{path}: the call has ended")]
     Revoked {
         /// The path.
         path: String,
     },
-    /// The filesystem may only be read.
+    /// The filesystem is read-only.
     #[error("{path}: the workspace is read-only")]
     ReadOnly {
         /// The path.
@@ -198,15 +200,15 @@ pub enum FilesystemError {
     TooLarge {
         /// The path.
         path: String,
-        /// How large it is or would be.
+        /// Size that the file has or would have.
         bytes: u64,
-        /// How large it may be.
+        /// Largest size allowed.
         limit: u64,
     },
-    /// The path is no path.
+    /// The path is invalid.
     #[error(transparent)]
     InvalidPath(#[from] super::InvalidPath),
-    /// The file is no text.
+    /// The file is not UTF-8.
     #[error("{path}: it is not UTF-8 text; read it as bytes")]
     NotText {
         /// The path.
@@ -217,7 +219,7 @@ pub enum FilesystemError {
     Edit {
         /// The path.
         path: String,
-        /// What does not fit, and what to do.
+        /// The problem, and how to fix it.
         reason: String,
     },
     /// A pattern cannot be used.
@@ -225,15 +227,15 @@ pub enum FilesystemError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// Why not.
+        /// Reason for the refusal.
         reason: String,
     },
-    /// What is below failed.
+    /// The layer below failed.
     #[error("{path}: {source}")]
     Io {
         /// The path.
         path: String,
-        /// What happened.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },

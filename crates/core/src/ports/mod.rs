@@ -1,7 +1,8 @@
-//! Ports: traits behind which the world lies.
+//! Ports: traits for everything outside of the process.
 //!
-//! Each trait stands beside the plain data that it carries. Adapters live in crates of their own, and every adapter of a port
-//! passes the same conformance suite. Traits that wait are object-safe and give boxed futures that name no runtime.
+//! Each trait is defined together with the plain data that it carries. Adapters live in crates of their own,
+//! and every adapter of a port passes the same conformance suite. Asynchronous traits are object-safe and
+//! return boxed futures that depend on no runtime.
 
 mod filesystem;
 mod path;
@@ -35,5 +36,5 @@ pub use workspace::{
 
 pub use crate::journal::Finish;
 
-/// A future that a port gives.
+/// A future that a port returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,8 +1,8 @@
 //! Paths that cannot leave their root.
 //!
-//! A [`FilePath`] is relative and plain: segments of text, joined by `/`, with no `.`, no `..`, no empty segment and no control
-//! character. What a tool is given is parsed into one before anything touches a file, so confinement by name is decided
-//! here; confinement against symbolic links is what implementations add.
+//! A [`FilePath`] is relative and plain: segments of text, joined by `/`, with no `.`, no `..`, no empty
+//! segment and no control character. Paths from tools are parsed into one before any file is accessed, so
+//! confinement by name is decided here. Implementations add confinement against symbolic links.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,18 +17,18 @@ use super::FilesystemLimits;
 #[serde(try_from = "String", into = "String")]
 pub struct FilePath(Arc<str>);
 
-/// The text is no path below a root.
+/// The text is not a path below a root.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path:?} is not a path below the workspace: {reason}")]
 pub struct InvalidPath {
-    /// What was given.
+    /// The rejected text.
     pub path: String,
-    /// Why it is refused.
+    /// The rule that the path breaks.
     pub reason: &'static str,
 }
 
 impl FilePath {
-    /// The root itself.
+    /// Returns the root itself.
     pub fn root() -> Self {
         Self(Arc::from(""))
     }
@@ -60,14 +60,14 @@ impl FilePath {
         if segments.len() > limits.path_depth {
             return Err(refuse("it is too deep"));
         }
-        // A drive or a backslash means something else where people come from Windows; neither is meant as a name.
+        // Drives and backslashes have another meaning on Windows; neither is meant as a part of a name.
         if text.contains('\\') || segments.first().is_some_and(|first| is_drive(first)) {
             return Err(refuse("it is written as on Windows; use `/` between names"));
         }
         Ok(Self(segments.join("/").into()))
     }
 
-    /// Whether this is the root.
+    /// Returns whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -87,7 +87,7 @@ impl FilePath {
         self.segments().next_back()
     }
 
-    /// The directory above; none for the root.
+    /// Returns the parent directory; none for the root.
     pub fn parent(&self) -> Option<Self> {
         match self.0.rsplit_once('/') {
             Some((parent, _)) => Some(Self(parent.into())),
@@ -95,15 +95,12 @@ impl FilePath {
         }
     }
 
-    /// The path of a name in this directory.
+    /// Returns the path of a name in this directory.
     pub fn join(&self, name: &str) -> Result<Self, InvalidPath> {
-        match self.is_root() {
-            true => Self::new(name),
-            false => Self::new(&format!("{}/{name}", self.0)),
-        }
+        if self.is_root() { Self::new(name) } else { Self::new(&format!("{}/{name}", self.0)) }
     }
 
-    /// Whether this path is `other` or below it.
+    /// Returns whether this path is `other` or below it.
     pub fn is_below(&self, other: &Self) -> bool {
         other.is_root()
             || self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,8 +1,8 @@
-//! Policies: whoever decides what happens next.
+//! Policies: models, people and programs that decide what happens next.
 //!
-//! A model with a prompt, a person, a script, any async function: each is a [`Policy`]. It is asked a [`PolicyRequest`], which
-//! holds everything that was said, and gives an [`PolicyAnswer`]: words, and the options that it invokes. A policy keeps no memory of
-//! its own that a resume would need; whatever it has to know stands in the question.
+//! A model with a prompt, a person, a script, any async function: each is a [`Policy`]. It receives a
+//! [`PolicyRequest`] with the whole conversation, and returns a [`PolicyAnswer`]: text, and calls of options.
+//! A policy has no memory of its own that a resume would need; the request contains everything.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,59 +24,59 @@ use crate::session::{BoxError, Items, Session};
 use crate::tool_spec::ToolSpec;
 use crate::view::Transcript;
 
-/// What a policy is asked.
+/// A request for the next answer of a policy.
 #[derive(Debug, Clone)]
 pub struct PolicyRequest {
     /// The session.
     pub session_id: SessionId,
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The number that the answer will have in its evaluation, from 1.
+    /// Turn of the answer in its evaluation, from 1.
     pub turn: u64,
-    /// What whoever decides is shown of the conversation, in order: what was said in the evaluation and in those that it follows,
-    /// or what is left of that where the agent renders it in another way. While nothing is left out, the list of a later question
-    /// begins with the very messages of the one before.
+    /// The part of the conversation that the policy sees, in order: the messages of the evaluation and of
+    /// those that it follows, or a compressed form of them if the agent uses a renderer. While nothing is
+    /// omitted, the list of a later request starts with the messages of the earlier one.
     pub shown: Items<InnerMessage>,
-    /// What rendered it, with its version; none when all is shown as it was said.
+    /// Name and version of the renderer; `None` if the messages are unchanged.
     pub renderer: Option<String>,
-    /// Everything that was said in the session, with nothing left out.
+    /// The whole transcript of the session, with nothing omitted.
     pub transcript: Transcript,
-    /// The bytes of media that is shown and that the store holds.
+    /// Bytes of shown media that are in the store.
     pub media: MediaBytes,
-    /// What may be invoked.
+    /// Options that the policy may call.
     pub options: Arc<[Arc<ToolSpec>]>,
-    /// What the answer has to look like once it calls nothing, as a JSON Schema of an object; none when words will do. Whoever
-    /// can hold a model to it does so; the answer is checked in any case.
+    /// JSON Schema of a final answer, which is an object; none if the answer is text. Policies that can
+    /// constrain a model to it do so; the answer is checked in any case.
     pub output: Option<Arc<Value>>,
-    /// Where pieces of the answer may be told while it is still coming.
+    /// Receives pieces of the answer while it is streamed.
     pub deltas: Deltas,
-    /// The state of the session. It is a copy: changing it changes nothing.
+    /// A copy of the session's state. Changes of it have no effect.
     pub session: Session,
 }
 
-/// The bytes of media that the store holds, by their names there. A clone is cheap.
+/// The bytes of media in the store, by object id. A clone is cheap.
 pub type MediaBytes = Arc<HashMap<ObjectId, Arc<[u8]>>>;
 
-/// A piece of an answer that is still coming. Pieces are for display: what counts is the answer.
+/// A piece of an answer that is being streamed. Pieces are for display; only the whole answer counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// A piece of what is said.
+    /// A piece of the text.
     Text(String),
-    /// A piece of what is shown of the thoughts behind it.
+    /// A piece of the visible reasoning.
     Reasoning(String),
 }
 
-/// Where pieces of an answer are told; by default, nowhere.
+/// A listener for pieces of an answer; by default there is none.
 #[derive(Clone, Default)]
 pub struct Deltas(Option<Arc<dyn Fn(Delta) + Send + Sync>>);
 
 impl Deltas {
-    /// Tells pieces to this function. It must not wait for anything.
+    /// Passes pieces to this function, which must not block.
     pub fn new(tell: impl Fn(Delta) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))
     }
 
-    /// Tells a piece.
+    /// Passes a piece to the listener.
     pub fn tell(&self, delta: Delta) {
         if let Some(tell) = &self.0 {
             tell(delta);
@@ -90,72 +90,72 @@ impl fmt::Debug for Deltas {
     }
 }
 
-/// What is known of a request before it is sent.
+/// Description of a request before it is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// The provider, or the kind of policy.
+    /// Name of the provider, or the kind of policy.
     pub provider: String,
     /// The model.
     pub model: String,
-    /// The digest of the rendered request.
+    /// Digest of the rendered request.
     pub digest: Option<Digest>,
-    /// The length of the rendered request, in bytes.
+    /// Length of the rendered request, in bytes.
     pub length: u64,
-    /// The version of what rendered it.
+    /// Version of the renderer.
     pub renderer: Option<String>,
-    /// What it will cost at most, to be held back.
+    /// Largest possible cost, to be reserved.
     pub estimate: Amounts,
-    /// In what it departs from what was said, a line each. This is recorded.
+    /// Differences between the request and the transcript, a line each. They are recorded.
     pub departures: Vec<String>,
-    /// The rendered request itself, where there is one, so that it need not be rendered again. This is not recorded.
+    /// The rendered request, if there is one, so that it need not be rendered again. It is not recorded.
     pub body: Option<Arc<str>>,
 }
 
-/// An option that a policy invokes.
+/// A call in an answer of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnsweredCall {
-    /// The option.
+    /// Name of the option.
     pub name: String,
-    /// What it is invoked with.
+    /// Arguments of the call.
     pub arguments: Arguments,
     /// The id by which the provider knows the call.
     pub provider_call_id: Option<String>,
-    /// Whether the token limit cut it off before its arguments were complete. It is recorded, does not run, and gets an error
-    /// for its result.
+    /// Whether the token limit cut it off before its arguments were complete. Such a call is recorded, does
+    /// not run, and its result is an error.
     pub cut_off: bool,
 }
 
 impl AnsweredCall {
-    /// A call of an option.
+    /// Creates a call of an option.
     pub fn new(name: impl Into<String>, arguments: Arguments) -> Self {
         Self { name: name.into(), arguments, provider_call_id: None, cut_off: false }
     }
 }
 
-/// What a policy decided. Without calls, and if it is [whole](Finish::is_whole), it is the end of the evaluation.
+/// The answer of a policy. Without calls, and if it is [whole](Finish::is_whole), it ends the evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PolicyAnswer {
-    /// What it says.
+    /// Text and media of the answer.
     pub parts: Vec<Part>,
-    /// What it invokes, in order.
+    /// Calls, in order.
     pub calls: Vec<AnsweredCall>,
-    /// What only its provider understands.
+    /// Data that only its provider understands.
     pub provider: Option<ProviderSidecar>,
-    /// What it cost.
+    /// Cost of the answer.
     pub usage: Amounts,
-    /// The structured answer, where there is one.
+    /// The structured answer, if there is one.
     pub output: Option<Value>,
-    /// Why it ended.
+    /// Reason for the end of the answer.
     pub finish: Finish,
 }
 
 impl PolicyAnswer {
-    /// An answer of words alone.
+    /// Creates an answer of text alone.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self { parts: vec![Part::text(text)], ..Self::default() }
     }
 
-    /// Invokes one more option.
+    /// Adds a call.
     #[must_use]
     pub fn call(mut self, name: impl Into<String>, arguments: Arguments) -> Self {
         self.calls.push(AnsweredCall::new(name, arguments));
@@ -165,8 +165,8 @@ impl PolicyAnswer {
         self
     }
 
-    /// The messages that record the answer: its words, then each call. An answer that says nothing at all is recorded as
-    /// empty words, since it is an answer all the same.
+    /// Returns the messages that record the answer: its text, then each call. An empty answer is recorded as
+    /// an empty text, since it is still an answer.
     pub fn into_messages(
         self,
         policy: &PolicyName,
@@ -194,53 +194,53 @@ impl PolicyAnswer {
     }
 }
 
-/// A policy did not answer. The question may be asked again; nothing was recorded.
+/// A policy did not answer. The request may be repeated; nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 #[error("{policy} did not answer ({kind}): {message}{}", wait_text(*.retry_after))]
 pub struct PolicyError {
-    /// Who was asked.
+    /// Name of the policy.
     pub policy: PolicyName,
-    /// A stable word for the kind of error: an [`ErrorCode`], or a word of the policy's own.
+    /// Stable word for the kind of error: an [`ErrorCode`], or a word of the policy's own.
     pub kind: String,
-    /// What happened, for a person.
+    /// Error message for a person.
     pub message: String,
-    /// Whether the same question may be answered later.
+    /// Whether a retry may succeed.
     pub retryable: bool,
-    /// How long to wait before asking again, where that was said.
+    /// Delay before a retry, if one was requested.
     pub retry_after: Option<Duration>,
-    /// What lies below.
+    /// Underlying error.
     #[source]
     pub source: Option<BoxError>,
 }
 
 impl PolicyError {
-    /// The stable code of the error. The kinds of policies that this crate does not know share one.
+    /// Returns the stable code of the error. Kinds of policies that this crate does not know share one.
     pub fn code(&self) -> ErrorCode {
         ErrorCode::of_kind(&self.kind, ErrorCode::Policy)
     }
 }
 
-/// The end of an error's text that names the wait which was asked for; empty where none was.
+/// Returns the end of an error's text that names the requested delay; empty if there is none.
 pub fn wait_text(retry_after: Option<Duration>) -> String {
     let Some(wait) = retry_after else { return String::new() };
     let seconds = (wait.as_secs_f64() * 10.0).ceil() / 10.0;
-    format!("; it asks to wait {seconds} s before it is asked again")
+    format!("; it asks to wait {seconds} s before a retry")
 }
 
-/// Whoever decides what happens next.
+/// Decides what happens next.
 pub trait Policy: Send + Sync {
-    /// The name that it speaks under.
+    /// Name of the policy, as the author of its messages.
     fn name(&self) -> &PolicyName;
 
-    /// The keys that it asks with. They are kept out of everything that tools give back.
+    /// API keys of the policy. They are removed from everything that tools return.
     fn secrets(&self) -> Secrets {
         Secrets::default()
     }
 
-    /// What is known of the request that a question would make, before it is made.
+    /// Describes the request before it is sent.
     fn describe(&self, question: &PolicyRequest) -> RequestInfo;
 
-    /// Decides. What the question was described as is handed back.
+    /// Returns the answer to a request. The caller passes the result of [`Policy::describe`].
     fn decide(
         &self,
         question: PolicyRequest,

@@ -1,9 +1,10 @@
-//! Child processes: what a tool may start, and what comes of it.
+//! Child processes that a tool may start, and their outcome.
 //!
-//! A [`ProcessSpec`] is plain data. Whoever starts it sees to it that the process and its children form a group of their own,
-//! that the group is in the journal before the program does anything, and that it ends with the program, with the call, and
-//! with the runtime, however that ends. A process that leaves its group (`setsid`) is ended with the call, by the mark that it
-//! has inherited; one that erased its environment and whose parent has ended is out of reach.
+//! A [`ProcessSpec`] is plain data. Its executor ensures that the process and its children form a group of
+//! their own, that the group is in the journal before the program does anything, and that it is killed at the
+//! end of the program, of the call, and of the runtime, even after a crash. A process that leaves its group
+//! (`setsid`) is killed with the call, by a mark that it has inherited; one that erased its environment and
+//! whose parent has ended cannot be found.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,24 +18,26 @@ use crate::session::BoxError;
 /// A program to run to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// The program: a name that is looked up in `PATH`, or a path. A relative path starts at the directory below.
+    /// The program: a name that is looked up in `PATH`, or a path. A relative path starts at `directory`.
     pub program: String,
-    /// What it is given.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// What its environment has besides the runtime's own, or lacks where the value is none.
+    /// Variables in addition to the runtime's environment; those without a value are removed from it.
     pub environment: BTreeMap<String, Option<String>>,
-    /// Where it runs, below the workspace. Without one it runs at the root of the system and is given no files.
+    /// Working directory below the workspace. Without one it is the root of the system, and the program gets
+    /// no files.
     pub directory: Option<FilePath>,
-    /// What it reads.
+    /// Standard input.
     pub input: Vec<u8>,
-    /// How much of what it writes is kept.
+    /// Limits of the captured output.
     pub caps: OutputCaps,
-    /// How long it may take. It and all that it started are then killed, and what it wrote so far is given.
+    /// Time limit. After it the program and all of its child processes are killed, and the output so far is
+    /// returned.
     pub timeout: Option<Duration>,
 }
 
 impl ProcessSpec {
-    /// A program without arguments that runs at the root of the workspace.
+    /// Creates a program without arguments that runs at the root of the workspace.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             program: program.into(),
@@ -47,68 +50,68 @@ impl ProcessSpec {
         }
     }
 
-    /// A command for the shell.
+    /// Creates a shell command.
     pub fn shell(command: impl Into<String>) -> Self {
         Self::new("/bin/sh").arg("-c").arg(command)
     }
 
-    /// Gives one more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Gives more arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment.insert(name.into(), Some(value.into()));
         self
     }
 
-    /// Keeps a variable of the runtime from it, such as a key.
+    /// Removes a variable of the runtime's environment, such as an API key.
     #[must_use]
     pub fn without_env(mut self, name: impl Into<String>) -> Self {
         self.environment.insert(name.into(), None);
         self
     }
 
-    /// Runs it in a directory of the workspace.
+    /// Sets the working directory within the workspace.
     #[must_use]
     pub fn in_directory(mut self, directory: FilePath) -> Self {
         self.directory = Some(directory);
         self
     }
 
-    /// Runs it outside of the workspace, at the root of the system.
+    /// Runs the program outside of the workspace, at the root of the system.
     #[must_use]
     pub fn without_files(mut self) -> Self {
         self.directory = None;
         self
     }
 
-    /// Gives it something to read.
+    /// Sets the standard input.
     #[must_use]
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// Says how much of what it writes is kept.
+    /// Sets the limits of the captured output.
     #[must_use]
     pub fn caps(mut self, caps: OutputCaps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// Says how long it may take.
+    /// Sets the time limit.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -116,7 +119,7 @@ impl ProcessSpec {
     }
 }
 
-/// How much of each stream is kept: so many bytes of its beginning and so many of its end.
+/// Limits of the captured output of each stream: bytes of its beginning and of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputCaps {
     /// Bytes of the beginning.
@@ -131,24 +134,24 @@ impl Default for OutputCaps {
     }
 }
 
-/// What came of a process.
+/// The outcome of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOutcome {
-    /// How it ended.
+    /// Exit status.
     pub exit: ProcessExit,
-    /// What it wrote as its result.
+    /// Standard output.
     pub stdout: ProcessOutput,
-    /// What it wrote beside its result.
+    /// Standard error.
     pub stderr: ProcessOutput,
 }
 
 impl ProcessOutcome {
-    /// Whether it ended with code 0.
+    /// Returns whether the exit code is 0.
     pub fn success(&self) -> bool {
         self.exit == ProcessExit::Code(0)
     }
 
-    /// Replaces keys in the output, also the half of one that was cut in two.
+    /// Replaces keys in the output, including a part of a key at a cut.
     #[must_use]
     pub fn redacted(mut self, secrets: &Secrets) -> Self {
         if !secrets.is_empty() {
@@ -160,14 +163,14 @@ impl ProcessOutcome {
     }
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessExit {
-    /// With this code.
+    /// The process exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal killed the process.
     Signal(i32),
-    /// It took longer than it might, and was killed with all that it had started.
+    /// The process exceeded its time limit, and was killed with all of its child processes.
     TimedOut,
 }
 
@@ -181,19 +184,19 @@ impl fmt::Display for ProcessExit {
     }
 }
 
-/// What a process wrote to one stream, as much as was to be kept.
+/// Captured output of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessOutput {
-    /// The beginning; all of it when nothing was left out.
+    /// The beginning; everything if nothing was omitted.
     pub head: Vec<u8>,
-    /// How many bytes after the beginning were left out.
+    /// Number of bytes omitted after the beginning.
     pub cut: u64,
-    /// The end, after what was left out.
+    /// The end, after the omitted bytes.
     pub tail: Vec<u8>,
 }
 
 impl ProcessOutput {
-    /// What was kept as text, with a line in place of what was left out.
+    /// Returns the captured output as text, with a line in place of omitted bytes.
     pub fn text(&self) -> String {
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
         match self.cut {
@@ -203,60 +206,60 @@ impl ProcessOutput {
     }
 }
 
-/// A process could not be started, or could not be ended.
+/// A process could not be started or killed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// The call has ended or was stopped.
     #[error("the call has ended; it can start nothing more")]
     Ended,
-    /// There is no such program.
+    /// The program does not exist.
     #[error("there is no program {program:?} that can be run")]
     NotFound {
         /// The program.
         program: String,
     },
-    /// The directory is no directory of the workspace.
+    /// The directory is not a directory of the workspace.
     #[error("{directory:?} is no directory to run in: {reason}")]
     Directory {
         /// The directory.
         directory: String,
-        /// Why not.
+        /// Reason for the refusal.
         reason: String,
     },
-    /// An argument or a variable cannot be given to a process.
+    /// An argument or a variable cannot be passed to a process.
     #[error("{what} cannot be given to a process: {reason}")]
     Invalid {
-        /// Which one.
+        /// The argument or variable.
         what: String,
-        /// Why not.
+        /// Reason for the refusal.
         reason: &'static str,
     },
-    /// The system refused.
+    /// The system refused to start the program.
     #[error("{program:?} could not be started")]
     Start {
         /// The program.
         program: String,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: BoxError,
     },
-    /// That it was about to start could not be recorded, so it was not started.
+    /// The start could not be recorded, so the program was not started.
     #[error("{program:?} was not started, because that could not be recorded")]
     NotRecorded {
         /// The program.
         program: String,
-        /// What happened.
+        /// Reason for the failure.
         #[source]
         source: BoxError,
     },
-    /// It was killed and does not go away.
+    /// The process group was killed but still exists.
     #[error("process group {group} was killed and is still there")]
     Survives {
-        /// The group, or the one process of it that was found.
+        /// Id of the group, or of the one process of it that was found.
         group: u32,
     },
-    /// There are no processes here.
+    /// The host does not support processes.
     #[error("processes are not supported here")]
     Unsupported,
 }

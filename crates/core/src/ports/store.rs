@@ -1,9 +1,9 @@
-//! The store: where journals and objects are kept.
+//! The store of journals and objects.
 //!
-//! [`Store::append`] is the only way to write a journal. It names the position that the writer believes to be next and the
-//! fence that the writer holds, and both are checked together with the write: of two writers exactly one succeeds, and a
-//! writer that was replaced can do no harm however late it wakes up. A batch is stored whole or not at all, its objects no
-//! later than its records, and what was acknowledged is never lost.
+//! [`Store::append`] is the only way to write a journal. It names the position that the writer expects to be
+//! next and the fence of its claim, and both are checked atomically with the write: of two writers exactly
+//! one succeeds, and a writer that was replaced can never write again. A batch is stored atomically, its
+//! objects no later than its records, and acknowledged batches are never lost.
 
 use std::fmt;
 
@@ -16,18 +16,18 @@ use crate::journal::{Batch, InboxId, InboxItem, LargeRecord, Position, Record, R
 use crate::object::{Object, ObjectId};
 use crate::time::Timestamp;
 
-/// The number of a claim to a session. A later claim has a larger number, and only the largest may write.
+/// The number of a claim to a session. Later claims have larger numbers, and only the largest may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FenceToken(pub u64);
 
-/// Who holds a session, for a person to read.
+/// Name of the holder of a session, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Owner(String);
 
 impl Owner {
-    /// An owner with this name, for instance a host and a process id.
+    /// Creates an owner with this name, for example a host and a process id.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
@@ -39,14 +39,14 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The process that holds a session, where a store knows it.
+/// The process that holds a session, if the store knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
-    /// The name of its machine.
+    /// Name of the machine.
     pub host: String,
-    /// Its number there.
+    /// Process id on that machine.
     pub pid: u32,
-    /// Since when it holds the session.
+    /// Time of the claim.
     pub since: Timestamp,
 }
 
@@ -56,12 +56,12 @@ impl fmt::Display for Process {
     }
 }
 
-/// What to do when a session is held by someone else.
+/// Behaviour of a claim if another process holds the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimMode {
-    /// Leave it to them.
+    /// The claim fails.
     IfFree,
-    /// Take it from them: from now on nothing of theirs is written.
+    /// The claim succeeds, and the earlier holder can no longer write.
     TakeOver,
 }
 
@@ -70,24 +70,24 @@ pub enum ClaimMode {
 pub struct SessionClaim {
     /// The session.
     pub session: SessionId,
-    /// The number of the claim.
+    /// Number of the claim.
     pub fence: FenceToken,
-    /// Who holds it.
+    /// Name of the holder.
     pub owner: Owner,
 }
 
-/// The state of a session at a cut, as whoever saved it wrote it.
+/// The state of a session at a cut, in the format of its writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedSnapshot {
-    /// The cut: the state that all records before it lead to.
+    /// Cut in the journal.
     pub position: Position,
-    /// The state.
+    /// Encoded state.
     pub bytes: Vec<u8>,
 }
 
-/// Where journals and objects are kept.
+/// A store of journals and objects.
 pub trait Store: Send + Sync {
-    /// Claims a session, which need not exist yet. Each claim has a larger fence than all before it.
+    /// Claims a session, which need not exist yet. Each claim has a larger fence than all earlier ones.
     fn claim(
         &self,
         session: SessionId,
@@ -95,14 +95,15 @@ pub trait Store: Send + Sync {
         claim: ClaimMode,
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>>;
 
-    /// Gives a session back. Giving back what is no longer held changes nothing.
+    /// Releases a session. Does nothing if the claim is no longer current.
     fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Who holds a session.
+    /// Returns the holder of a session.
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>>;
 
-    /// Appends a batch whose first record stands at `expected`, and gives the position after its last. When this returns, the
-    /// batch is as durable as the store can make it. Objects that are already stored are not stored again.
+    /// Appends a batch whose first record is at `expected`, and returns the position after its last. On
+    /// return, the batch is as durable as the store can make it. Objects that are already stored are not
+    /// stored again.
     fn append(
         &self,
         session: SessionId,
@@ -111,10 +112,11 @@ pub trait Store: Send + Sync {
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>>;
 
-    /// The position after the last record.
+    /// Returns the position after the last record.
     fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>>;
 
-    /// At most `limit` records from `from` on, in order. Reading never waits for a writer, and sees whole batches.
+    /// Returns at most `limit` records starting at `from`, in order. Reads never wait for a writer, and see
+    /// whole batches.
     fn read(
         &self,
         session: SessionId,
@@ -122,23 +124,23 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>>;
 
-    /// All sessions, in the order in which they were created.
+    /// Returns all sessions, in the order of their creation.
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;
 
-    /// An object, if it is stored. One that retention threw away is [`StoreError::Pruned`].
+    /// Returns an object, if it is stored. An object that retention deleted is [`StoreError::Pruned`].
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>>;
 
-    /// Puts an item into the inbox of a session. Anybody may, also without holding the session; it must exist. When this
-    /// returns, the item is as durable as a batch. The holder takes it out with [`Batch::take`].
+    /// Adds an item to the inbox of a session. The caller need not hold the session, but the session must
+    /// exist. On return, the item is as durable as a batch. The holder removes it with [`Batch::take`].
     fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>>;
 
-    /// The items that wait in the inbox of a session, in the order in which they were sent. Empty for a session that does
-    /// not exist.
+    /// Returns the items in the inbox of a session, in the order in which they were sent. Empty for a session
+    /// that does not exist.
     fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>>;
 
-    /// Keeps the state of a session as it is at a cut, in place of an earlier snapshot. It is for opening the session faster
-    /// and for nothing else: the journal alone is enough. Refused to whoever does not hold the session, and for a cut that
-    /// lies beyond the head.
+    /// Saves the state of a session at a cut, in place of an earlier snapshot. It only makes opening the
+    /// session faster: the journal alone is enough. Fails if the caller does not hold the session, and for a
+    /// cut beyond the head.
     fn save_snapshot(
         &self,
         session: SessionId,
@@ -147,12 +149,12 @@ pub trait Store: Send + Sync {
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// The latest snapshot of a session, if there is one.
+    /// Returns the latest snapshot of a session, if there is one.
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>>;
 }
 
-/// Checks what every store has to check of a batch before it looks at its own data: that it says something, and that the
-/// creation of the session stands at its beginning and nowhere else.
+/// Checks the rules that hold for batches of every store: a batch has records, and the creation of the
+/// session is its first record and no other.
 pub fn check_batch(session: SessionId, expected: Position, batch: &Batch) -> Result<(), StoreError> {
     if batch.is_empty() {
         return Err(StoreError::EmptyBatch);
@@ -170,7 +172,7 @@ pub fn check_batch(session: SessionId, expected: Position, batch: &Batch) -> Res
     Ok(())
 }
 
-/// Puts back what is too large for a record from the store that it is recorded in.
+/// Loads the large field of a record from its store.
 pub async fn fetch_large(store: &dyn Store, record: &mut dyn LargeRecord) -> Result<(), StoreError> {
     match record.large_object() {
         Some(reference) => hydrate(record, store.object(reference.object).await?),
@@ -178,12 +180,12 @@ pub async fn fetch_large(store: &dyn Store, record: &mut dyn LargeRecord) -> Res
     }
 }
 
-/// Puts back what is too large for a record from the object that was found under its name.
+/// Restores the large field of a record from its object.
 pub fn hydrate(record: &mut dyn LargeRecord, found: Option<Object>) -> Result<(), StoreError> {
     let Some(object) = record.large_object().map(|reference| reference.object) else { return Ok(()) };
     let found = found.ok_or(StoreError::MissingObject { object })?;
     record.hydrate(&found).map_err(|error| {
-        let reason = format!("it is not what its record says: {error}");
+        let reason = format!("it does not match its record: {error}");
         StoreError::DamagedObject { object, reason }
     })
 }

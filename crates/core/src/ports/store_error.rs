@@ -1,4 +1,4 @@
-//! What a store refuses, and what can be wrong with what it holds.
+//! Errors of stores, and kinds of damage.
 
 use std::path::PathBuf;
 
@@ -10,38 +10,38 @@ use crate::object::ObjectId;
 use crate::session::BoxError;
 use crate::storable::NotStorable;
 
-/// A store refused or failed. Unless it says otherwise, nothing was written.
+/// A store refused an operation, or failed. Unless a variant states otherwise, nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Someone else has appended since the writer last looked.
+    /// Another writer has appended to the session.
     #[error("session {session} continues at position {actual}, not at {expected}; read it again")]
     Conflict {
         /// The session.
         session: SessionId,
-        /// The position that the writer believed to be next.
+        /// Position that the writer expected to be next.
         expected: Position,
-        /// The position that is next.
+        /// Actual next position.
         actual: Position,
     },
-    /// Someone else has claimed the session since, or nobody has.
+    /// Another process has claimed the session since then, or the claim was released.
     #[error("session {session} is no longer held by claim {}: {}", .fence.0, holder(.owner))]
     Fenced {
         /// The session.
         session: SessionId,
-        /// The writer's claim.
+        /// Claim of the writer.
         fence: FenceToken,
-        /// Who holds it now.
+        /// Current holder.
         owner: Option<Owner>,
     },
-    /// The session is held by someone else.
+    /// Another process holds the session.
     #[error("session {session} is held by {owner}{}", place(.process))]
     Held {
         /// The session.
         session: SessionId,
-        /// Who holds it.
+        /// Current holder.
         owner: Owner,
-        /// Where that is, if the store knows it.
+        /// Process of the holder, if the store knows it.
         process: Option<Process>,
     },
     /// There is no such session.
@@ -50,7 +50,7 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
-    /// A batch without records says nothing.
+    /// A batch has no records.
     #[error("a batch needs at least one record")]
     EmptyBatch,
     /// A journal begins with the creation of its session and has it nowhere else.
@@ -65,7 +65,7 @@ pub enum StoreError {
         /// The object.
         object: ObjectId,
     },
-    /// An object was thrown away by retention: the boundary that it belonged to can no longer be gone back to.
+    /// Retention deleted an object, so its boundary can no longer be restored.
     #[error("object {object} was pruned by retention")]
     Pruned {
         /// The object.
@@ -77,7 +77,7 @@ pub enum StoreError {
         /// The object.
         object: ObjectId,
     },
-    /// A batch takes an item that does not wait in the session's inbox.
+    /// A batch removes an item that is not in the session's inbox.
     #[error(
         "item {item} does not wait in the inbox of session {session}: it was taken before, or never sent"
     )]
@@ -87,122 +87,124 @@ pub enum StoreError {
         /// The item.
         item: InboxId,
     },
-    /// A snapshot stands behind the end of its journal.
+    /// A snapshot is beyond the end of its journal.
     #[error("a snapshot at position {position} lies beyond the head {head} of session {session}")]
     BeyondHead {
         /// The session.
         session: SessionId,
-        /// Where the snapshot stands.
+        /// Position of the snapshot.
         position: Position,
-        /// Where the journal ends.
+        /// End of the journal.
         head: Position,
     },
-    /// A record could be written but not be read again, so it is not written.
+    /// A record could be written but not read again, so it is not written.
     #[error("record {position} of session {session} cannot be stored")]
     Unstorable {
         /// The session.
         session: SessionId,
-        /// Where the record would stand.
+        /// Position of the record.
         position: Position,
-        /// Why not.
+        /// Reason for the refusal.
         #[source]
         source: EncodeError,
     },
-    /// An item for an inbox could be written but not be read again, so it is not sent.
+    /// An inbox item could be written but not read again, so it is not sent.
     #[error("the item for the inbox of session {session} cannot be stored")]
     UnstorableItem {
         /// The session.
         session: SessionId,
-        /// Why not.
+        /// Reason for the refusal.
         #[source]
         source: NotStorable,
     },
-    /// Something is larger than the store can hold in one piece.
+    /// A value is larger than the store can hold in one piece.
     #[error("{what} has {bytes} bytes, and the store holds at most {limit} in one piece")]
     TooLarge {
-        /// What it is.
+        /// Description of the value.
         what: String,
-        /// How large it is.
+        /// Size of the value.
         bytes: u64,
-        /// How large it may be.
+        /// Largest size allowed.
         limit: u64,
     },
-    /// The stored record at a position is not the one that was written there.
+    /// The stored record at a position differs from the one that was written.
     #[error("session {session} is damaged at position {position}: {damage}")]
     Damaged {
         /// The session.
         session: SessionId,
-        /// Where.
+        /// Position of the damage.
         position: Position,
-        /// How.
+        /// Kind of damage.
         damage: Damage,
     },
-    /// What is stored under the name of an object is not that object.
+    /// The content stored under the name of an object is not that object.
     #[error("object {object} is damaged: {reason}")]
     DamagedObject {
         /// The object.
         object: ObjectId,
-        /// How.
+        /// Reason for the failure.
         reason: String,
     },
-    /// The stored snapshot of a session is not what was written. The journal tells the same.
-    #[error("the snapshot of session {session} is damaged; its journal tells the same")]
+    /// The stored snapshot of a session differs from the one that was written. The journal holds the same
+    /// state.
+    #[error("the snapshot of session {session} is damaged; its journal holds the same state")]
     DamagedSnapshot {
         /// The session.
         session: SessionId,
     },
-    /// A stored record cannot be read.
+    /// A stored record cannot be decoded.
     #[error("session {session} has a broken record")]
     BrokenRecord {
         /// The session.
         session: SessionId,
-        /// Which one, and how.
+        /// Position and kind of the failure.
         #[source]
         source: DecodeError,
     },
     /// The store's file is damaged below the level of sessions.
     #[error("the store's file is damaged")]
     Corrupt {
-        /// What the layer below said.
+        /// Error of the layer below.
         #[source]
         source: BoxError,
     },
-    /// There is no room: the disk is full, or the store has reached the size that it was given. Acknowledged batches are durable,
-    /// reading still works, and writing works again once there is room.
+    /// The disk is full, or the store has reached its size limit. Acknowledged batches are durable, reads
+    /// still work, and writes work again once there is space.
     #[error("the store is full: {reason}")]
     Full {
-        /// What is used up.
+        /// The exhausted resource.
         reason: String,
-        /// What the layer below said.
+        /// Error of the layer below.
         #[source]
         source: Option<BoxError>,
     },
-    /// The store may only be read: it was opened so, or its file or directory is.
+    /// The store is read-only: it was opened so, or its file or directory is.
     #[error("the store can only be read: {reason}")]
     ReadOnly {
-        /// What is read-only.
+        /// The read-only file, directory or mode.
         reason: String,
     },
-    /// Someone else kept the store locked for too long. Trying again may help.
-    #[error("the store is busy: another process writes to it and did not let go")]
+    /// Another process kept the store locked for too long. A retry may help.
+    #[error("the store is busy: another process kept it locked for too long")]
     Busy {
-        /// What the layer below said.
+        /// Error of the layer below.
         #[source]
         source: BoxError,
     },
-    /// The store's files were removed, moved or replaced while it was open, so a commit would reach files that nobody finds
-    /// again. The batch is not acknowledged, and neither is any later one: open the store again. What the open files held is
-    /// in the copy; it holds everything that was acknowledged, and may hold the batch that failed.
+    /// The store's files were removed, moved or replaced while it was open, so a commit would reach files
+    /// that no process can find again. Neither this batch nor any later one is acknowledged: the store has to
+    /// be opened again. The content of the open files is in the copy, which holds everything that was
+    /// acknowledged, and may hold the batch that failed.
     #[error("the store {} was removed or replaced while it was open; {}", .path.display(), saved(.copy, .failure))]
     Replaced {
-        /// Where the store was opened.
+        /// Path of the opened store.
         path: PathBuf,
-        /// Where everything that it held was copied to, unless that failed.
+        /// Path of the copy, unless copying failed.
         copy: Option<PathBuf>,
-        /// Why there is no copy.
+        /// Reason why there is no copy.
         failure: Option<String>,
     },
-    /// What is below the store failed.
+    /// The layer below the store failed.
     #[error("the store failed")]
     Backend(#[source] BoxError),
 }
@@ -236,18 +238,18 @@ impl StoreError {
     }
 }
 
-/// What is wrong at a place of a journal.
+/// Kind of damage at a position of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// There is no record, though there are later ones.
+    /// The record is missing, though there are later ones.
     #[error("the record is missing")]
     Gap,
     /// The record, or one before it, was changed after it was written.
     #[error("its checksum does not follow from the record and the one before it")]
     Checksum,
-    /// What stands there is no text.
-    #[error("it is no text")]
+    /// The stored value is not a text.
+    #[error("it is not text")]
     NotText,
 }
 
@@ -264,5 +266,5 @@ fn place(process: &Option<Process>) -> String {
 }
 
 fn holder(owner: &Option<Owner>) -> String {
-    owner.as_ref().map_or_else(|| "nobody holds it".to_owned(), |owner| format!("{owner} holds it"))
+    owner.as_ref().map_or_else(|| "it is not held".to_owned(), |owner| format!("{owner} holds it"))
 }

@@ -1,8 +1,9 @@
-//! Workspaces: files whose state can be captured and put back.
+//! Workspaces: files whose state can be captured and restored.
 //!
-//! A [`Workspace`] is a [`Filesystem`] with a memory. Capturing gives a root, a name made of content alone, together with the
-//! objects that are not stored yet; they are appended to the journal in the batch that names the root. Restoring writes only
-//! what differs, and can be repeated after it was interrupted. What a workspace does not cover, it says.
+//! A [`Workspace`] adds captures and restores to a [`Filesystem`]. A capture returns a root, which depends on
+//! content alone, together with the objects that are not stored yet; they are appended to the journal in the
+//! batch that names the root. A restore writes only differences, and can be repeated after an interruption.
+//! Uncovered paths are always reported.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,23 +17,23 @@ use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
 use crate::session::BoxError;
 
-/// Objects that are stored, for reading. It is synchronous, as the workspaces that read from it are.
+/// Read access to stored objects. It is synchronous, as the workspaces that use it.
 pub trait Objects: Send + Sync {
-    /// An object, if it is stored.
+    /// Returns an object, if it is stored.
     fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError>;
 
-    /// Whether an object is stored.
+    /// Returns whether an object is stored.
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError>;
 }
 
-/// What is stored, and what is not yet.
+/// Stored objects, and new ones that are not stored yet.
 pub struct ObjectOverlay<'a> {
     new: HashMap<ObjectId, Object>,
     stored: &'a dyn Objects,
 }
 
 impl<'a> ObjectOverlay<'a> {
-    /// These objects over what is stored.
+    /// Creates an overlay of new objects over stored ones.
     pub fn new(new: impl IntoIterator<Item = Object>, stored: &'a dyn Objects) -> Self {
         Self { new: new.into_iter().map(|object| (object.id(), object)).collect(), stored }
     }
@@ -51,38 +52,39 @@ impl Objects for ObjectOverlay<'_> {
     }
 }
 
-/// Files whose state can be captured and put back.
+/// Files whose state can be captured and restored.
 pub trait Workspace: Send + Sync {
     /// The files, as tools see them.
     fn filesystem(&self) -> Arc<dyn Filesystem>;
 
-    /// The directory that holds the files, where processes can see them; none when they are not on a disk.
+    /// The directory of the files, for processes; none if they are not on a disk.
     fn host_directory(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The state of the files as they are now. What is covered is decided anew.
+    /// Captures the current state of the files, and decides the coverage anew.
     fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError>;
 
-    /// The state of the files as they are now, where what is covered was decided by an earlier capture: what that one left out
-    /// stays left out. `coverage` names the stored object of its decision; none if it left out nothing.
+    /// Captures the current state of the files with the coverage of an earlier capture: paths that it did not
+    /// cover stay uncovered. `coverage` names the stored object of that decision; none if it covered
+    /// everything.
     fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<WorkspaceCapture, WorkspaceError> {
         let _ = coverage;
         self.capture()
     }
 
-    /// The state of the files before they are put back to a state with this coverage, within a budget of new content. What
-    /// does not fit is listed and not captured.
+    /// Captures the state of the files before a restore with this coverage, within a budget of new content.
+    /// Content over the budget is listed and not captured.
     fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {
         let _ = byte_budget;
         Ok(RescueCapture { captured: self.capture_covering(coverage)?, left_out: Vec::new() })
     }
 
-    /// Puts the files back to a state. What is not covered is not touched; what that is, the last capture decided.
+    /// Restores the files to a state. Uncovered paths are not touched; the last capture decided the coverage.
     fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError>;
 
-    /// Puts the files back to a state with the coverage that was recorded with it. What is not covered is not touched, what
-    /// is covered is put back even if it could not be captured as it is now.
+    /// Restores the files to a state with the coverage that was recorded with it. Uncovered paths are not
+    /// touched. Covered ones are restored even if their current content could not be captured.
     fn restore_covering(
         &self,
         root: WorkspaceRoot,
@@ -92,7 +94,7 @@ pub trait Workspace: Send + Sync {
         self.restore(root)
     }
 
-    /// The same with objects that are needed and may not be stored.
+    /// Does the same with additional objects that may not be stored.
     fn restore_bringing(
         &self,
         root: WorkspaceRoot,
@@ -103,7 +105,7 @@ pub trait Workspace: Send + Sync {
         self.restore_covering(root, coverage)
     }
 
-    /// Refuses a state of which something is neither stored nor brought along, before anything is changed.
+    /// Fails if an object of a state is neither stored nor passed along, before anything is changed.
     fn check_restorable(
         &self,
         root: WorkspaceRoot,
@@ -111,75 +113,75 @@ pub trait Workspace: Send + Sync {
         brought: &[Object],
     ) -> Result<(), WorkspaceError>;
 
-    /// What differs between two states, by path.
+    /// Returns the differences between two states, by path.
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError>;
 }
 
-/// The state of a workspace.
+/// A captured state of a workspace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspaceCapture {
-    /// Its name.
+    /// Root of the captured state.
     pub root: WorkspaceRoot,
-    /// The objects below the root that were not stored yet. The root must not be recorded without them.
+    /// Objects of the root that were not stored yet. The root must not be recorded without them.
     pub objects: Vec<Object>,
-    /// What the root does not cover.
+    /// Paths that the root does not cover.
     pub uncovered: Vec<UncoveredPath>,
-    /// What was decided about that, for whoever puts the files back to this root: it has to be recorded and stored with it.
-    /// None when all is covered that can be.
+    /// The coverage decision, for a later restore to this root. It has to be recorded and stored with the
+    /// root. None if everything coverable is covered.
     pub coverage: Option<Object>,
 }
 
-/// The state of a workspace that is about to be overwritten.
+/// A captured state that a restore is about to overwrite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RescueCapture {
-    /// What was captured. What did not fit is not in it.
+    /// The captured part.
     pub captured: WorkspaceCapture,
-    /// What did not fit, or could not be captured, although it is covered: it is lost if the files are put back.
+    /// Covered paths that are over the budget or could not be captured. A restore loses them.
     pub left_out: Vec<UncoveredPath>,
 }
 
-/// Something that a root does not cover: a restore neither changes nor deletes it.
+/// A path that a root does not cover: a restore neither changes nor deletes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UncoveredPath {
-    /// Where it is.
+    /// Path in the workspace.
     pub path: String,
     /// Why it is not covered.
     pub reason: UncoveredReason,
-    /// How large it is, where that is known.
+    /// Size, if it is known.
     pub bytes: Option<u64>,
 }
 
-/// Why something is not covered.
+/// Reason why a path is not covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UncoveredReason {
-    /// It is the workspace's own repository.
+    /// The repository of the workspace itself.
     OwnRepository,
-    /// It belongs to the runtime.
+    /// Files of the runtime.
     OwnFiles,
     /// A configured pattern excludes it.
     Excluded,
-    /// It is larger than a file may be.
+    /// A file over the size limit.
     TooLarge,
-    /// It is a directory that is ignored and larger than the budget for such.
+    /// An ignored directory over the budget for such directories.
     IgnoredBudget,
-    /// It is a socket, a pipe or a device.
+    /// A socket, a pipe or a device.
     Special,
-    /// Another name of the same file exists: that both are one is not kept.
+    /// A file with several names. A restore does not keep them linked.
     HardLink,
-    /// It could not be read.
+    /// A file that could not be read.
     Unreadable,
-    /// It is nested too deeply.
+    /// A path that is nested too deeply.
     TooDeep,
-    /// It has extended attributes or an access list: its content is kept, they are not.
+    /// A file with extended attributes or an access list. Its content is covered, they are not.
     Attributes,
-    /// A process outside of the call is writing it, or keeps changing it while files are put back.
+    /// A file that a process outside of the call is writing, or keeps changing during a restore.
     InUse,
 }
 
 impl UncoveredReason {
-    /// Whether the content is covered all the same, and only something beside it is not.
+    /// Returns whether the content is covered, and only metadata is not.
     pub fn covers_content(self) -> bool {
         matches!(self, Self::HardLink | Self::Attributes)
     }
@@ -203,48 +205,48 @@ impl std::fmt::Display for UncoveredReason {
     }
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// What it wrote or deleted.
+    /// Paths that were written or deleted.
     pub changed: Vec<PathChange>,
-    /// What stands in the way of the wanted state, and was left as it is, because it is not covered or in use.
+    /// Uncovered or used paths that are in the way of the target state, and were left unchanged.
     pub kept: Vec<UncoveredPath>,
 }
 
-/// One path that differs.
+/// A path that differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PathChange {
-    /// Where. Bytes that are no text are shown as replacement characters.
+    /// Path in the workspace. Bytes that are not UTF-8 are shown as replacement characters.
     pub path: String,
-    /// How.
+    /// Kind of difference.
     pub change: ChangeKind,
 }
 
-/// How a path differs.
+/// Kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was added.
+    /// The path was added.
     Added,
-    /// Its content or its kind changed.
+    /// Content or kind changed.
     Modified,
-    /// Only its mode changed.
+    /// Only the mode changed.
     Mode,
-    /// It was deleted.
+    /// The path was deleted.
     Deleted,
 }
 
-/// A workspace refused or failed.
+/// A workspace refused an operation, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// The directory must not be a workspace.
+    /// The directory is not allowed as a workspace.
     #[error("{path} cannot be a workspace: {reason}")]
     RefusedRoot {
         /// The directory.
         path: String,
-        /// Why not.
+        /// Reason for the refusal.
         reason: String,
     },
     /// Another session holds the directory, one inside of it, or one around it.
@@ -252,35 +254,35 @@ pub enum WorkspaceError {
     Held {
         /// The directory that is held.
         path: String,
-        /// Who holds it.
+        /// Description of the holder.
         holder: String,
     },
     /// An object of a root is not stored, so it cannot be restored.
-    #[error("object {object} is not stored, so the files cannot be put back")]
+    #[error("object {object} is not stored, so the files cannot be restored")]
     MissingObject {
         /// The object.
         object: ObjectId,
     },
-    /// An object is not what its place says.
+    /// An object does not have the expected kind or content.
     #[error("object {object} is damaged: {reason}")]
     DamagedObject {
         /// The object.
         object: ObjectId,
-        /// What is wrong.
+        /// Reason for the failure.
         reason: String,
     },
-    /// A restore met what it may not change. The files are neither as before nor as wanted.
-    #[error("{path} could not be put back: {reason}")]
+    /// A restore found a path that it may not change. The files are partly restored.
+    #[error("{path} could not be restored: {reason}")]
     Blocked {
-        /// Where.
+        /// Path in the workspace.
         path: String,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
-    /// Too many or too large files.
+    /// There are too many or too large files.
     #[error("the workspace exceeds a limit: {reason}")]
     Limit {
-        /// Which one.
+        /// The limit that is exceeded.
         reason: String,
     },
     /// The platform is not supported.
@@ -289,19 +291,19 @@ pub enum WorkspaceError {
     /// The object store failed.
     #[error("the object store failed")]
     Objects(#[source] BoxError),
-    /// The files could not be reached.
+    /// The files could not be accessed.
     #[error("{path}: {source}")]
     Io {
-        /// Where.
+        /// Path of the file.
         path: String,
-        /// What happened.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl WorkspaceError {
-    /// The stable code of the error; of a failed object store, the store's own.
+    /// Returns the stable code of the error; for a failed object store, the store's own.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::RefusedRoot { .. } => ErrorCode::WorkspaceRefused,

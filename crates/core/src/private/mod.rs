@@ -1,4 +1,4 @@
-//! What generated code refers to. Nothing here is for people: it changes without notice.
+//! Items for generated code. They are not a public interface and change without notice.
 
 mod tool;
 

@@ -1,4 +1,4 @@
-//! The pieces of which `#[tool]` puts a tool together.
+//! Functions from which `#[tool]` assembles a tool.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::tool::{
     Compensate, Reconcile, ReconcileOutcome, Tool, ToolBuilder, ToolExample, ToolOutcome, ToolResult,
 };
 
-/// Starts a tool whose name was checked when it was compiled.
+/// Starts a tool whose name was checked at compile time.
 pub fn tool_builder(name: &str, description: &str) -> ToolBuilder {
     Tool::builder(name, description).expect("invariant: `#[tool]` checks names by the same rule")
 }
 
-/// A call as it may look. The arguments were written as an object.
+/// Creates an example call. The arguments must be an object.
 pub fn tool_example(description: &str, arguments: Value, result: Option<Value>) -> ToolExample {
     let arguments = match arguments {
         Value::Object(arguments) => arguments,
@@ -26,27 +26,27 @@ pub fn tool_example(description: &str, arguments: Value, result: Option<Value>) 
     ToolExample { description: description.to_owned(), arguments, result }
 }
 
-/// Says that results are values of this type.
+/// Declares that results are values of this type.
 pub fn describes_value<T: Serialize + JsonSchema>(builder: ToolBuilder) -> ToolBuilder {
     builder.output::<T>()
 }
 
-/// A result of a function that gives a value.
+/// Converts the value of a function to a result.
 pub fn value_result<T: Serialize>(value: T) -> ToolOutcome {
     Ok(ToolResult::default().with_value(value)?)
 }
 
-/// A result of a function that says itself what to tell the model.
+/// Returns the result of a function that builds it itself.
 pub fn tool_result(result: ToolResult) -> ToolOutcome {
     Ok(result)
 }
 
-/// A result of a function that gives nothing.
+/// Returns the result of a function without a value.
 pub fn done((): ()) -> ToolOutcome {
     Ok(ToolResult::ok("done"))
 }
 
-/// An async function as a hook of a tool.
+/// Makes an async function a hook of a tool.
 pub fn reconcile_with<F, W, E>(hook: F) -> Reconcile
 where
     F: Fn(IdempotencyKey, Map<String, Value>) -> W + Send + Sync + 'static,
@@ -59,7 +59,7 @@ where
     })
 }
 
-/// An async function as a hook of a tool.
+/// Makes an async function a hook of a tool.
 pub fn compensate_with<F, W, E>(hook: F) -> Compensate
 where
     F: Fn(IdempotencyKey, Map<String, Value>) -> W + Send + Sync + 'static,
@@ -72,13 +72,13 @@ where
     })
 }
 
-/// Cannot be asked about an alias of `Result`, whose errors would otherwise be passed on as values.
+/// Is ambiguous for an alias of `Result`, whose errors would otherwise be passed on as values.
 pub trait NotAnAliasOfResult<Evidence> {
-    /// Nothing; asking for it is what counts.
+    /// Does nothing; the call only has to compile.
     fn check() {}
 }
 
-/// What makes the question about a `Result` ambiguous.
+/// Makes the implementation for a `Result` ambiguous.
 pub struct WriteItOut;
 
 impl<T> NotAnAliasOfResult<()> for T {}

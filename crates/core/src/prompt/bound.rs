@@ -1,4 +1,4 @@
-//! Prompts with their parameters.
+//! Prompts bound to their parameters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{PromptError, RenderedPrompt};
 use crate::message::Part;
 use crate::session::Session;
 
-/// A prompt with its parameters, and what it is asked to do. A clone is cheap.
+/// A prompt with its parameters and its mission. A clone is cheap.
 #[derive(Clone)]
 pub struct BoundPrompt {
     prompt: Prompt,
@@ -24,13 +24,13 @@ impl BoundPrompt {
         Self { prompt, values: Arc::new(values), mission: Arc::from(Vec::new()) }
     }
 
-    /// Says what is to be done: the first message of a person in an evaluation.
+    /// Sets the mission: the first user message of an evaluation.
     #[must_use]
     pub fn asking(self, mission: impl Into<Arc<str>>) -> Self {
         self.asking_parts(vec![Part::text(mission)])
     }
 
-    /// Says what is to be done, in text and media.
+    /// Sets the mission, in text and media.
     #[must_use]
     pub fn asking_parts(mut self, mission: Vec<Part>) -> Self {
         self.mission = mission.into();
@@ -42,17 +42,17 @@ impl BoundPrompt {
         &self.prompt
     }
 
-    /// The parameters, by field.
+    /// The parameters, by field name.
     pub fn values(&self) -> &Map<String, Value> {
         &self.values
     }
 
-    /// What is to be done; empty when nobody said.
+    /// The mission; empty if none is set.
     pub fn mission(&self) -> &[Part] {
         &self.mission
     }
 
-    /// The text and the tools for a session as it is.
+    /// Renders the text and the tools for the current state of a session.
     pub fn render(&self, session: &Session) -> Result<RenderedPrompt, PromptError> {
         super::render::render(self, session)
     }
@@ -64,11 +64,11 @@ impl fmt::Debug for BoundPrompt {
     }
 }
 
-/// The fields of a value.
+/// Returns the fields of a value.
 pub(super) fn values_of<P: Serialize + ?Sized>(parameters: &P) -> Result<Map<String, Value>, PromptError> {
     let found = match serde_json::to_value(parameters).map_err(PromptError::Parameters)? {
         Value::Object(values) => return Ok(values),
-        // What has nothing to say says it as null.
+        // The unit type serializes as null.
         Value::Null => return Ok(Map::new()),
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",

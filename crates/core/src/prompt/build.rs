@@ -1,4 +1,4 @@
-//! Prompts, checked: names, paths, tools and texts.
+//! Prompts, and checks of their names, paths, tools and texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::digest::Digest;
 use crate::slices::Visibility;
 use crate::tool::{Tool, ToolName};
 
-/// A prompt: a tree of sections, and perhaps what its answer looks like. A clone is cheap.
+/// A prompt: a tree of sections, and optionally a description of its output. A clone is cheap.
 #[derive(Clone)]
 pub struct Prompt {
     pub(super) inner: Arc<Inner>,
@@ -27,21 +27,21 @@ pub(super) struct Inner {
     pub(super) ns: String,
     pub(super) key: String,
     pub(super) name: String,
-    /// What is said before all sections, as it stands.
+    /// Text before all sections. It is not a template.
     pub(super) preamble: String,
     pub(super) sections: Vec<SectionNode>,
     pub(super) output: Option<Output>,
-    /// The fields that texts name, each with the path of the first that does.
+    /// The fields of all texts, each with the path of the first section that uses it.
     pub(super) fields: BTreeMap<String, String>,
 }
 
-/// A section whose texts were read.
+/// A section whose texts are parsed.
 pub(super) struct SectionNode {
     pub(super) key: String,
     pub(super) path: String,
     pub(super) title: String,
     pub(super) body: Template,
-    /// Whether the text is the session's digest for this section, and the body stands in until there is one.
+    /// Whether the text is the session's digest for this section. The body is used until there is one.
     pub(super) is_digest: bool,
     pub(super) summary: Option<Template>,
     pub(super) visibility: Visibility,
@@ -52,12 +52,12 @@ pub(super) struct SectionNode {
 }
 
 impl SectionNode {
-    /// Whether it can be shown in short.
+    /// Returns whether it can be shown as a summary.
     pub(super) fn can_close(&self) -> bool {
         self.summary.is_some() || self.is_digest
     }
 
-    /// Whether it, or anything below it, offers tools.
+    /// Returns whether it, or any section below it, offers tools.
     pub(super) fn has_tools(&self) -> bool {
         !self.tools.is_empty() || self.children.iter().any(Self::has_tools)
     }
@@ -69,39 +69,39 @@ impl SectionNode {
 }
 
 impl Prompt {
-    /// Starts to write a prompt down.
+    /// Creates a builder.
     pub fn builder(ns: impl Into<String>, key: impl Into<String>) -> PromptBuilder {
         let (ns, key) = (ns.into(), key.into());
         PromptBuilder { ns, key, name: None, preamble: String::new(), sections: Vec::new(), output: None }
     }
 
-    /// The namespace of its key.
+    /// Namespace of the prompt's key.
     pub fn ns(&self) -> &str {
         &self.inner.ns
     }
 
-    /// Its key.
+    /// Key of the prompt within its namespace.
     pub fn key(&self) -> &str {
         &self.inner.key
     }
 
-    /// Its name, for people: `ns/key` unless it was given one.
+    /// Name for people: `ns/key` by default.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// What its answer looks like, if that was said.
+    /// Description of the answer, if there is one.
     pub fn output(&self) -> Option<&Output> {
         self.inner.output.as_ref()
     }
 
-    /// Whether what is rendered can differ from one session to another.
+    /// Returns whether the rendered text can differ between sessions.
     pub fn depends_on_session(&self) -> bool {
         self.inner.sections.iter().any(SectionNode::depends_on_session)
     }
 
-    /// Gives the prompt its parameters: a value with a field for each `$field`, no more and no fewer. A prompt without fields
-    /// takes `&()`.
+    /// Binds the prompt to its parameters: a value with a field for each `$field`, no more and no fewer. A
+    /// prompt without fields takes `&()`.
     pub fn bind<P: Serialize + ?Sized>(&self, parameters: &P) -> Result<BoundPrompt, PromptError> {
         let values = values_of(parameters)?;
         let fields = &self.inner.fields;
@@ -115,8 +115,8 @@ impl Prompt {
         Ok(BoundPrompt::new(self.clone(), values))
     }
 
-    /// A digest of what the prompt promises: its sections as they are written, the contracts of all of their tools, and the
-    /// output. It does not depend on parameters or sessions.
+    /// Computes a digest of the prompt's contract: the source of its sections, the contracts of all of their
+    /// tools, and the output. It does not depend on parameters or sessions.
     pub fn descriptor(&self) -> Result<Digest, PromptError> {
         let sections = described(&self.inner.sections)?;
         let schema = self.output().map(Output::schema);
@@ -155,7 +155,7 @@ impl fmt::Debug for Prompt {
     }
 }
 
-/// A prompt that is being written down.
+/// A builder of prompts.
 #[derive(Debug, Clone)]
 pub struct PromptBuilder {
     ns: String,
@@ -167,14 +167,14 @@ pub struct PromptBuilder {
 }
 
 impl PromptBuilder {
-    /// Gives it a name for people.
+    /// Sets a name for people.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Says this before all sections, as it stands: a `$` in it is no parameter.
+    /// Sets a text before all sections. It is used unchanged: a `$` in it is not a parameter.
     #[must_use]
     pub fn preamble(mut self, text: impl Into<String>) -> Self {
         self.preamble = text.into();
@@ -188,14 +188,14 @@ impl PromptBuilder {
         self
     }
 
-    /// Says what the answer looks like.
+    /// Sets the description of the answer.
     #[must_use]
     pub fn output(mut self, output: Output) -> Self {
         self.output = Some(output);
         self
     }
 
-    /// The prompt, if there is nothing wrong with it.
+    /// Builds the prompt, or fails if its names, paths, tools or texts are invalid.
     pub fn build(self) -> Result<Prompt, PromptError> {
         name::check_prompt("the namespace of a prompt", &self.ns)?;
         name::check_prompt("the key of a prompt", &self.key)?;
@@ -208,7 +208,7 @@ impl PromptBuilder {
     }
 }
 
-/// What was met so far.
+/// Paths, tools and fields seen so far.
 #[derive(Default)]
 struct PromptNames {
     tools: BTreeSet<ToolName>,
@@ -232,10 +232,7 @@ impl PromptNames {
     fn node(&mut self, section: Section, above: &str) -> Result<SectionNode, PromptError> {
         let Section { key, title, body, summary, visibility, selector, enabled, tools, children } = section;
         name::check_section(&key)?;
-        let path = match above.is_empty() {
-            true => key.clone(),
-            false => format!("{above}.{key}"),
-        };
+        let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
         let (body, is_digest) = match body {
             Body::Text(body) => (body, false),
             Body::Digest(otherwise) => (otherwise, true),

@@ -1,4 +1,4 @@
-//! What can be wrong with a prompt.
+//! Errors of prompts.
 
 use crate::session::SessionError;
 use crate::tool::ToolName;
@@ -7,55 +7,55 @@ use crate::tool::ToolName;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PromptError {
-    /// A name is none.
+    /// A name is invalid.
     #[error("{name:?} is not {what}: {reason}")]
     InvalidName {
-        /// What it should have been.
+        /// Kind of name that was expected.
         what: &'static str,
-        /// What was given.
+        /// The rejected name.
         name: String,
-        /// Why it is refused.
+        /// The rule that the name breaks.
         reason: &'static str,
     },
-    /// Two sections stand at one path.
+    /// Two sections have the same path.
     #[error("there are two sections {path:?}; give one of them another key")]
     DuplicateSection {
         /// The path.
         path: String,
     },
-    /// Two sections offer tools of one name, or one that is kept for opening sections.
+    /// Two sections offer tools of one name, or a tool has a reserved name.
     #[error("section {path:?} offers the tool {tool}, and there is another one of that name")]
     DuplicateTool {
-        /// The section that comes second.
+        /// The second section.
         path: String,
         /// The tool.
         tool: ToolName,
     },
-    /// A section is to be shown in short, and there is nothing to show.
+    /// A section without a summary should be shown as one.
     #[error("section {path:?} is to be shown as a summary, and has none")]
     NoSummary {
         /// The section.
         path: String,
     },
-    /// The text of a section cannot be read.
+    /// The text of a section is not a valid template.
     #[error("the text of section {path:?} cannot be read")]
     Template {
         /// The section.
         path: String,
-        /// What is wrong with it.
+        /// Position of the error.
         #[source]
         source: TemplateError,
     },
     /// The parameters cannot be written as JSON.
     #[error("the parameters of the prompt cannot be written as JSON")]
     Parameters(#[source] serde_json::Error),
-    /// The parameters have no fields.
+    /// The parameters are not an object.
     #[error("the parameters of a prompt are an object with a field for each `$field`, and not {found}")]
     NoFields {
-        /// What they are.
+        /// Type of the parameters.
         found: &'static str,
     },
-    /// A text names a field that the parameters do not have.
+    /// A text uses a field that the parameters do not have.
     #[error("section {path:?} names ${field}, and the parameters have no such field")]
     MissingField {
         /// The section.
@@ -63,29 +63,29 @@ pub enum PromptError {
         /// The field.
         field: String,
     },
-    /// The parameters have a field that no text names.
+    /// The parameters have a field that no text uses.
     #[error("no section names ${field}; the fields are: {}", .known.join(", "))]
     UnknownField {
         /// The field.
         field: String,
-        /// The fields that are named.
+        /// The fields that texts use.
         known: Vec<String>,
     },
-    /// Whether a section is there cannot be said.
-    #[error("whether section {path:?} is enabled cannot be said")]
+    /// The condition of a section failed.
+    #[error("the condition of section {path:?} failed")]
     Enabled {
         /// The section.
         path: String,
-        /// What its condition ran into.
+        /// Error of the condition.
         #[source]
         source: SessionError,
     },
-    /// How much of a section is shown cannot be said.
-    #[error("how much of section {path:?} is shown cannot be said")]
+    /// The selector of a section failed.
+    #[error("the visibility of section {path:?} could not be determined")]
     Visibility {
         /// The section.
         path: String,
-        /// What its selector ran into.
+        /// Error of the selector.
         #[source]
         source: SessionError,
     },
@@ -97,12 +97,12 @@ pub enum PromptError {
     Contract(#[source] serde_json::Error),
 }
 
-/// A text is no template.
+/// A text is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: a `$` is followed by the name of a field, as in `$field` or `${{field}}`; `$$` is the sign itself"
 )]
 pub struct TemplateError {
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
 }

@@ -1,24 +1,25 @@
-//! Finding JSON in what a model said.
+//! Extraction of JSON from answers.
 
 use serde_json::Value;
 
-/// How many beginnings of objects and arrays are tried.
+/// Largest number of positions at which an object or array may start and is tried.
 const MOST_TRIED: usize = 100;
 
-/// The longest answer that is looked into.
+/// Length of the longest answer that is searched, in bytes.
 const LONGEST: usize = 16 * 1024 * 1024;
 
 const FENCE: &str = "```";
 
-/// There is no JSON in an answer.
+/// An answer holds no JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no JSON in it: {reason}")]
 pub struct NoJson {
-    /// Where the most likely place goes wrong.
+    /// Parse error of the most likely candidate.
     pub reason: String,
 }
 
-/// The first block that is fenced as `json`; else the whole text; else the first object or array that can be read.
+/// Returns the first block that is fenced as `json`; else the whole text; else the first object or array that
+/// parses.
 pub(super) fn extract(text: &str) -> Result<Value, NoJson> {
     if text.len() > LONGEST {
         return Err(NoJson { reason: format!("it is longer than {LONGEST} bytes") });
@@ -42,7 +43,7 @@ pub(super) fn extract(text: &str) -> Result<Value, NoJson> {
     Err(NoJson { reason: fenced.unwrap_or(whole).to_string() })
 }
 
-/// What stands in the first fence that says `json`. One that is never closed goes on to the end.
+/// Returns the content of the first fence marked `json`. A fence that is never closed extends to the end.
 fn first_fenced(text: &str) -> Option<&str> {
     let mut start = None;
     let mut at = 0;

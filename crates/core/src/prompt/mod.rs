@@ -1,13 +1,15 @@
-//! Prompts: what a model is told before it is asked.
+//! Prompts: the instructions that a model receives before it answers.
 //!
-//! A [`Prompt`] is a tree of [sections](Section). Each has a text in which `$field` stands for a parameter, tools that it
-//! offers, perhaps a condition under which it is there at all, and perhaps a summary that is shown in its place. Parameters
-//! make a [`BoundPrompt`] of it, and a session makes that a [`RenderedPrompt`] text with the tools of all sections that are shown in
-//! full. A section holds no state: what differs from one evaluation to the next stands in the session, and so rendering is a
-//! function of the prompt, its parameters and the journal.
+//! A [`Prompt`] is a tree of [sections](Section). Each has a text in which `$field` stands for a parameter,
+//! and tools that it offers. It may have a condition, which enables it, and a summary, which is shown in its
+//! place. Binding parameters results in a [`BoundPrompt`]; rendering it for a session results in a
+//! [`RenderedPrompt`], a text with the tools of all sections that are shown in full. A section holds no
+//! state: everything that differs between evaluations is in the session, so rendering is a function of the
+//! prompt, its parameters and the journal.
 //!
-//! A section that is shown in short can be read ([`read_section`](READ_SECTION)) or opened ([`open_sections`](OPEN_SECTIONS)).
-//! Opening one ends the evaluation; another one takes its place, with the section's text and tools.
+//! A section that is shown as a summary can be read ([`read_section`](READ_SECTION)) or opened
+//! ([`open_sections`](OPEN_SECTIONS)). Opening a section ends the evaluation. Another one supersedes it, with
+//! the section's text and tools.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -53,8 +55,8 @@ pub use tools::{OPEN_SECTIONS, READ_SECTION};
 use crate::session::{Session, replace_latest, upsert_by};
 use crate::slices::{Plan, VisibilityOverrides, WorkspaceDigest};
 
-/// Registers the reducers of the slices that prompts look at: of plans and of overrides the latest counts, of digests the latest
-/// for each section.
+/// Registers the reducers of the slices that prompts read. Only the latest plan and the latest overrides are
+/// kept, and the latest digest of each section.
 pub fn register_slices(session: &mut Session) {
     session
         .register::<VisibilityOverrides, VisibilityOverrides>(replace_latest)

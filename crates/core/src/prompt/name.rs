@@ -2,10 +2,10 @@
 
 use super::PromptError;
 
-/// The longest that a name may be.
+/// Largest length of a name.
 const MAX_LENGTH: usize = 64;
 
-/// A namespace or a key: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
+/// Checks a namespace or a key: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
 pub(super) fn check_prompt(what: &'static str, name: &str) -> Result<(), PromptError> {
     check(
         what,
@@ -15,7 +15,7 @@ pub(super) fn check_prompt(what: &'static str, name: &str) -> Result<(), PromptE
     )
 }
 
-/// The key of a section. It has no dots, because they join keys to paths.
+/// Checks the key of a section. It has no dots, because they join keys to paths.
 pub(super) fn check_section(name: &str) -> Result<(), PromptError> {
     let what = "the key of a section";
     check(what, name, "_-", "it has 1 to 64 of a-z, 0-9, `_` and `-`, and begins with a letter or digit")
@@ -26,12 +26,11 @@ fn check(what: &'static str, name: &str, signs: &str, reason: &'static str) -> R
     let legal = name.len() <= MAX_LENGTH
         && name.bytes().next().is_some_and(plain)
         && name.bytes().all(|byte| plain(byte) || signs.as_bytes().contains(&byte));
-    match legal {
-        true => Ok(()),
-        false => {
-            let name = name.chars().take(80).collect();
-            Err(PromptError::InvalidName { what, name, reason })
-        }
+    if legal {
+        Ok(())
+    } else {
+        let name = name.chars().take(80).collect();
+        Err(PromptError::InvalidName { what, name, reason })
     }
 }
 

@@ -1,8 +1,8 @@
-//! Answers that are data.
+//! Structured answers.
 //!
-//! An [`Output`] says what an answer looks like, as a JSON Schema, and what becomes of it: a value of a type that is an event is
-//! passed to the reducers of its type in the batch that ends the evaluation. Here an answer is found in what was said; whether it
-//! fits the schema is checked where schemas are compiled.
+//! An [`Output`] describes the answer by a JSON Schema, and defines its use: a value whose type is an event
+//! is passed to the reducers of its type in the batch that ends the evaluation. This module extracts an
+//! answer from a text. The schema is checked where schemas are compiled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::tool::schema_of;
 type Parse = dyn Fn(&Value) -> Result<(), serde_json::Error> + Send + Sync;
 type Dispatch = dyn Fn(&Value, &mut Draft) -> Result<(), BoxError> + Send + Sync;
 
-/// The field that an array is wrapped in, where only objects can be asked for.
+/// The field that wraps an array if only objects can be requested.
 const ITEMS: &str = "items";
 
-/// The field that anything else is wrapped in which is no object.
+/// The field that wraps any other value that is not an object.
 const VALUE: &str = "value";
 
-/// How deep an answer may nest, so that the record that holds it can be read again.
+/// Largest depth of an answer, so that its record can be decoded again.
 const DEEPEST: usize = 64;
 
-/// What an answer looks like, and what becomes of it. A clone is cheap.
+/// Schema and use of an answer. A clone is cheap.
 #[derive(Clone)]
 pub struct Output {
     schema: Arc<Value>,
@@ -40,8 +40,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// A value of this type, which is passed to the reducers of its type. Fields that it does not know are refused, unless its
-    /// schema says otherwise.
+    /// Describes a value of this type, which is passed to the reducers of its type. Unknown fields are
+    /// refused, unless the schema allows them.
     pub fn of<T: Event + DeserializeOwned + JsonSchema>() -> Self {
         let mut output = Self::value::<T>();
         let dispatch = |value: &Value, draft: &mut Draft| -> Result<(), BoxError> {
@@ -52,7 +52,7 @@ impl Output {
         output
     }
 
-    /// A list of values of this type, each of which is passed to the reducers of its type.
+    /// Describes a list of values of this type, each of which is passed to the reducers of its type.
     pub fn list_of<T: Event + DeserializeOwned + JsonSchema>() -> Self {
         let mut output = Self::value::<Vec<T>>();
         let dispatch = |value: &Value, draft: &mut Draft| -> Result<(), BoxError> {
@@ -65,7 +65,7 @@ impl Output {
         output
     }
 
-    /// A value of this type, which is given to whoever asked and nobody else.
+    /// Describes a value of this type that is returned to the caller and passed to no reducer.
     pub fn value<T: DeserializeOwned + JsonSchema + 'static>() -> Self {
         let mut schema = schema_of::<T>();
         refuse_unknown_fields(&mut schema);
@@ -73,12 +73,12 @@ impl Output {
         Self { parse: Some(parse), ..Self::schema_only(schema) }
     }
 
-    /// Whatever fits this JSON Schema.
+    /// Describes any value that fits this JSON Schema.
     pub fn schema_only(schema: Value) -> Self {
         Self { schema: Arc::new(schema), described: true, parse: None, dispatch: None }
     }
 
-    /// Leaves out of the prompt what the answer looks like: for models that are told by other means.
+    /// Omits the description of the answer from the prompt, for models that receive it by other means.
     #[must_use]
     pub fn undescribed(mut self) -> Self {
         self.described = false;
@@ -90,14 +90,14 @@ impl Output {
         &self.schema
     }
 
-    /// The schema for a provider, which asks for objects only: an array is the field `items` of one, and anything else that is no
-    /// object the field `value`.
+    /// Returns the schema for a provider, which accepts only objects: an array is wrapped in the field
+    /// `items`, and any other value that is not an object in the field `value`.
     pub fn wire_schema(&self) -> Arc<Value> {
         let Some(field) = self.wrapping() else { return self.schema.clone() };
         let mut inner = (*self.schema).clone();
         let mut wrapped = Map::new();
         if let Some(schema) = inner.as_object_mut() {
-            // References are written from the outermost schema on.
+            // References are relative to the outermost schema.
             for outermost in ["$schema", "$defs", "definitions"] {
                 if let Some(value) = schema.remove(outermost) {
                     wrapped.insert(outermost.to_owned(), value);
@@ -111,12 +111,12 @@ impl Output {
         Arc::new(Value::Object(wrapped))
     }
 
-    /// The value in what was said.
+    /// Extracts the value from a text.
     pub fn read(&self, text: &str) -> Result<Value, NoJson> {
         extract(text).and_then(|value| self.take(value))
     }
 
-    /// A value that was given as data, unless it could not be stored.
+    /// Unwraps a structured value. Fails if it could not be stored.
     pub fn take(&self, value: Value) -> Result<Value, NoJson> {
         let refused = |error: &dyn fmt::Display| NoJson { reason: error.to_string() };
         storable::check(&value).map_err(|error| refused(&error))?;
@@ -125,13 +125,13 @@ impl Output {
         Ok(value)
     }
 
-    /// What a value holds that may be wrapped as the [schema for providers](Self::wire_schema) says.
+    /// Unwraps a value that may be wrapped according to the [schema for providers](Self::wire_schema).
     pub fn unwrapped<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         let field = self.wrapping()?;
         value.as_object().filter(|object| object.len() == 1)?.get(field)
     }
 
-    /// Whether the type takes a value that fits the schema, which may be wider than the type.
+    /// Checks whether the type accepts a value that fits the schema, which may be wider than the type.
     pub fn check(&self, value: &Value) -> Result<(), serde_json::Error> {
         self.parse.as_ref().map_or(Ok(()), |parse| parse(value))
     }
@@ -145,7 +145,7 @@ impl Output {
         self.described
     }
 
-    /// What a model is told about its answer.
+    /// Returns the instructions about the answer for the model.
     pub(super) fn description(&self) -> String {
         let schema = serde_json::to_string_pretty(&*self.schema).unwrap_or_else(|_| self.schema.to_string());
         format!(
@@ -168,7 +168,8 @@ impl fmt::Debug for Output {
     }
 }
 
-/// Makes the outermost object, or that of an array's items, refuse fields that it does not know: a misspelt one must not be lost.
+/// Makes the outermost object, or that of an array's items, refuse unknown fields, so that a misspelt one is
+/// not lost.
 fn refuse_unknown_fields(schema: &mut Value) {
     let items = schema.get(ITEMS).cloned();
     let reference = items.as_ref().and_then(|items| items.get("$ref")).and_then(Value::as_str);

@@ -1,7 +1,8 @@
-//! From a prompt and a session to text and tools.
+//! Rendering of a prompt and a session to text and tools.
 //!
-//! Sections are walked depth first. Those that are there are numbered by their place, `1.`, `1.1.`, `2.`; one that is shown in
-//! short has its number too, so opening it moves no other. Tools come from sections that are shown in full, and nowhere else.
+//! Sections are visited depth first. Enabled sections are numbered by their place: `1.`, `1.1.`, `2.`. A
+//! section that is shown as a summary has its number too, so opening it does not renumber others. Only
+//! sections that are shown in full contribute tools.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,33 +16,34 @@ use crate::session::Session;
 use crate::slices::{Visibility, VisibilityOverrides, WorkspaceDigest};
 use crate::tool::{Tool, ToolSpec};
 
-/// The deepest heading that Markdown has.
+/// The deepest heading of Markdown.
 const DEEPEST: usize = 6;
 
-/// A prompt as a model is told it.
+/// A rendered prompt, as the model receives it.
 #[derive(Debug, Clone)]
 pub struct RenderedPrompt {
     /// The text: the system message of an evaluation.
     pub text: String,
-    /// The tools of the sections that are shown in full, and those for the others.
+    /// The tools of the sections that are shown in full, and those to read or open the others.
     pub tools: Vec<Tool>,
-    /// The sections that are there, in the order of the text.
+    /// The enabled sections, in the order of the text.
     pub sections: Vec<RenderedSection>,
 }
 
-/// A section as it was rendered.
+/// A rendered section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RenderedSection {
-    /// Its path.
+    /// Path of the section.
     pub path: String,
-    /// Its number, as in `1.2`.
+    /// Number of the section, as in `1.2`.
     pub number: String,
-    /// How much of it is shown.
+    /// Shown extent of the section.
     pub visibility: Visibility,
 }
 
-/// A digest of what a model was told and may rely on: the text, the contracts of the tools in the order of their names, and the
-/// output. Whoever resumes an evaluation with another one goes on with something else than it was started with.
+/// Computes a digest of everything that a model received and may rely on: the text, the contracts of the
+/// tools ordered by name, and the output. An evaluation that is resumed with another fingerprint continues
+/// with a different prompt than it started with.
 pub fn fingerprint<'a>(
     ns: &str,
     key: &str,
@@ -70,7 +72,7 @@ pub(super) fn render(bound: &BoundPrompt, session: &Session) -> Result<RenderedP
     Ok(RenderedPrompt { text: pass.text, tools: pass.tools, sections: pass.shown })
 }
 
-/// One walk over the sections.
+/// A traversal of the sections.
 pub(super) struct Pass<'a> {
     bound: &'a BoundPrompt,
     session: &'a Session,
@@ -79,7 +81,7 @@ pub(super) struct Pass<'a> {
     tools: Vec<Tool>,
     shown: Vec<RenderedSection>,
     closed: Vec<&'a SectionNode>,
-    /// How many sections of the outermost level there are so far.
+    /// Number of outermost sections so far.
     outermost: usize,
 }
 
@@ -103,7 +105,8 @@ impl<'a> Pass<'a> {
         enabled(self.session).map_err(|source| PromptError::Enabled { path: node.path.clone(), source })
     }
 
-    /// How much of a section is shown: what the session says, else what the prompt says. What has no summary cannot be closed.
+    /// Returns the shown extent of a section: that of the session, else that of the prompt. A section without
+    /// a summary cannot be closed.
     pub(super) fn visibility(&self, node: &SectionNode) -> Result<Visibility, PromptError> {
         let wanted = match (self.overrides.get(&node.path), &node.selector) {
             (Some(overridden), _) => overridden,
@@ -156,12 +159,11 @@ impl<'a> Pass<'a> {
     }
 
     fn text_of(&self, node: &SectionNode, visibility: Visibility) -> Result<String, PromptError> {
-        let digest = match node.is_digest {
-            true => {
-                let digests = self.session.all::<WorkspaceDigest>()?;
-                digests.iter().rev().find(|digest| digest.section_key == node.path).cloned()
-            }
-            false => None,
+        let digest = if node.is_digest {
+            let digests = self.session.all::<WorkspaceDigest>()?;
+            digests.iter().rev().find(|digest| digest.section_key == node.path).cloned()
+        } else {
+            None
         };
         let values = self.bound.values();
         Ok(match (digest, visibility) {
@@ -182,7 +184,7 @@ impl<'a> Pass<'a> {
         self.block(&format!("{} {number}. {title}", "#".repeat(level)));
     }
 
-    /// Adds a paragraph, with a blank line between it and the one before.
+    /// Adds a paragraph, separated by a blank line.
     fn block(&mut self, text: &str) {
         let text = text.trim_matches('\n').trim_end();
         if text.is_empty() {
@@ -195,10 +197,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The number of a section by its place among those that are there.
+/// Returns the number of a section by its place among the enabled ones.
 pub(super) fn number(above: &str, place: usize) -> String {
-    match above.is_empty() {
-        true => place.to_string(),
-        false => format!("{above}.{place}"),
-    }
+    if above.is_empty() { place.to_string() } else { format!("{above}.{place}") }
 }

@@ -1,4 +1,4 @@
-//! Sections, as they are written down.
+//! Definitions of sections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use crate::session::{Session, SessionError};
 use crate::slices::Visibility;
 use crate::tool::Tool;
 
-/// Says whether a section is there.
+/// Decides whether a section is enabled.
 pub(super) type EnabledFn = Arc<dyn Fn(&Session) -> Result<bool, SessionError> + Send + Sync>;
 
-/// Says how much of a section is shown.
+/// Decides how much of a section is shown.
 pub(super) type Selector = Arc<dyn Fn(&Session) -> Result<Visibility, SessionError> + Send + Sync>;
 
 /// A section of a prompt: a heading, a text, tools, and sections below it.
 ///
-/// A key is unique among its neighbours; the keys from the outermost on, joined by dots, are the section's path.
+/// A key is unique among its siblings. The keys from the outermost section, joined by dots, are the section's
+/// path.
 #[derive(Clone)]
 pub struct Section {
     pub(super) key: String,
@@ -29,17 +30,17 @@ pub struct Section {
     pub(super) children: Vec<Section>,
 }
 
-/// Where the text of a section comes from.
+/// Source of the text of a section.
 #[derive(Clone)]
 pub(super) enum Body {
-    /// It is written down.
+    /// A fixed text.
     Text(String),
-    /// It is the session's digest for this section; until there is one, it is what is written down.
+    /// The session's digest for this section, or this text until there is one.
     Digest(String),
 }
 
 impl Section {
-    /// A section without text.
+    /// Creates a section without text.
     pub fn new(key: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             key: key.into(),
@@ -54,43 +55,43 @@ impl Section {
         }
     }
 
-    /// Says what the section says. `$field` is a parameter, and `$$` the sign itself.
+    /// Sets the text. `$field` is a parameter, and `$$` is a literal `$`.
     #[must_use]
     pub fn body(mut self, body: impl Into<String>) -> Self {
         self.body = Body::Text(body.into());
         self
     }
 
-    /// Shows what the session holds as the [digest](crate::slices::WorkspaceDigest) of this section (by its path), shown in
-    /// short as the digest's summary; until there is one, this text.
+    /// Shows the session's [digest](crate::slices::WorkspaceDigest) of this section (by its path), or the
+    /// digest's summary if the section is closed. Until there is a digest, this text is shown.
     #[must_use]
     pub fn workspace_digest(mut self, otherwise: impl Into<String>) -> Self {
         self.body = Body::Digest(otherwise.into());
         self
     }
 
-    /// Gives a summary, which is shown where the section is closed. It is open unless somebody closes it.
+    /// Sets the summary that is shown while the section is closed. The section is open by default.
     #[must_use]
     pub fn summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = Some(summary.into());
         self
     }
 
-    /// Shows this summary in place of the section until somebody opens it.
+    /// Sets the summary, and closes the section by default.
     #[must_use]
     pub fn summarised(self, summary: impl Into<String>) -> Self {
         self.summary(summary).visibility(Visibility::Summary)
     }
 
-    /// Says how much is shown, unless the session overrides it.
+    /// Sets the shown extent. The session may override it.
     #[must_use]
     pub fn visibility(mut self, visibility: Visibility) -> Self {
         self.visibility = visibility;
         self
     }
 
-    /// Says how much is shown, by the session, unless that overrides it. It is asked when an evaluation starts, and must depend on the
-    /// session alone. A section that may be closed needs a summary.
+    /// Chooses the shown extent by the session, which may also override it. The function is called when an
+    /// evaluation starts, and must depend on the session alone. A section that may be closed needs a summary.
     #[must_use]
     pub fn visibility_by(
         mut self,
@@ -100,7 +101,8 @@ impl Section {
         self
     }
 
-    /// Says when the section is there. It is asked when an evaluation starts, and must depend on the session alone.
+    /// Enables the section only under a condition. The function is called when an evaluation starts, and must
+    /// depend on the session alone.
     #[must_use]
     pub fn enabled_when(
         mut self,
@@ -110,21 +112,21 @@ impl Section {
         self
     }
 
-    /// Offers a tool where the section is shown in full.
+    /// Offers a tool while the section is shown in full.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Offers tools where the section is shown in full.
+    /// Offers tools while the section is shown in full.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Adds a section below.
+    /// Adds a child section.
     #[must_use]
     pub fn child(mut self, section: Section) -> Self {
         self.children.push(section);

@@ -1,7 +1,7 @@
-//! Texts with fields: `$field`, `${field}`, and `$$` for the sign itself.
+//! Texts with fields: `$field`, `${field}`, and `$$` for a literal `$`.
 //!
-//! A template is read once, when its prompt is built. What is put in for a field is never read again, so a parameter cannot
-//! name others.
+//! A template is parsed once, when its prompt is built. The values of fields are not parsed, so a parameter
+//! cannot refer to others.
 
 use serde_json::{Map, Value};
 
@@ -50,7 +50,7 @@ impl Template {
         Ok(Self { source: source.to_owned(), pieces })
     }
 
-    /// The text as it was written.
+    /// The source of the template.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
@@ -62,8 +62,8 @@ impl Template {
         })
     }
 
-    /// The text with values in place of its fields. A field that there is no value for is left out; whoever binds a prompt makes
-    /// sure that there is none.
+    /// Returns the text with values in place of its fields. A field without a value is omitted; binding a
+    /// prompt ensures that all fields have values.
     pub(super) fn fill(&self, values: &Map<String, Value>) -> String {
         let mut filled = String::new();
         for piece in &self.pieces {
@@ -80,7 +80,7 @@ impl Template {
     }
 }
 
-/// The name at the beginning of a text, and what follows it.
+/// Splits a text into the field name at its start and the rest.
 fn field(text: &str) -> Option<(&str, &str)> {
     let (braced, text) = match text.strip_prefix('{') {
         Some(text) => (true, text),
@@ -92,13 +92,10 @@ fn field(text: &str) -> Option<(&str, &str)> {
     if name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
         return None;
     }
-    match braced {
-        true => rest.strip_prefix('}').map(|rest| (name, rest)),
-        false => Some((name, rest)),
-    }
+    if braced { rest.strip_prefix('}').map(|rest| (name, rest)) } else { Some((name, rest)) }
 }
 
-/// A text as it is, nothing for nothing, and anything else as JSON.
+/// Appends a text unchanged, nothing for null, and any other value as JSON.
 fn push_value(text: &mut String, value: &Value) {
     match value {
         Value::Null => {}

@@ -1,7 +1,8 @@
-//! The tools for sections that are shown in short.
+//! Tools for sections that are shown as summaries.
 //!
-//! `read_section` gives the text of a section that offers no tools, and changes nothing. `open_sections` asks for sections to be
-//! shown in full from now on: the evaluation ends, and another one takes its place with their text and their tools.
+//! `read_section` returns the text of a section that offers no tools, and changes nothing. `open_sections`
+//! requests sections to be shown in full: the evaluation ends, and another one supersedes it, with their text
+//! and tools.
 
 use std::collections::BTreeSet;
 
@@ -16,24 +17,23 @@ use crate::session::Session;
 use crate::slices::Visibility;
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolResult, WorkspaceUse};
 
-/// The tool that gives the text of a section.
+/// The tool that returns the text of a section.
 pub const READ_SECTION: &str = "read_section";
 
 /// The tool that opens sections.
 pub const OPEN_SECTIONS: &str = "open_sections";
 
-/// What is said below a summary.
+/// Returns the hint below a summary.
 pub(super) fn hint(node: &SectionNode) -> String {
     let path = &node.path;
-    match node.has_tools() {
-        true => format!(
-            "(This is a summary. `{OPEN_SECTIONS}` with {path:?} shows all of it and offers its tools.)"
-        ),
-        false => format!("(This is a summary. `{READ_SECTION}` with {path:?} gives all of it.)"),
+    if node.has_tools() {
+        format!("(This is a summary. `{OPEN_SECTIONS}` with {path:?} shows all of it and offers its tools.)")
+    } else {
+        format!("(This is a summary. `{READ_SECTION}` with {path:?} gives all of it.)")
     }
 }
 
-/// Offers what can be done about closed sections.
+/// Adds the tools to read and open closed sections.
 pub(super) fn add(tools: &mut Vec<Tool>, bound: &BoundPrompt, closed: &[&SectionNode]) {
     if closed.iter().any(|node| !node.has_tools()) {
         tools.push(read_section(bound.clone()));
@@ -85,7 +85,7 @@ fn builder(name: &str, description: &str) -> ToolBuilder {
     builder.effect(Effect::Pure).workspace(WorkspaceUse::None)
 }
 
-/// The text of a section in full, whatever is shown of it. What is closed below it stays closed.
+/// Returns the full text of a section, regardless of its shown extent. Closed sections below it stay closed.
 fn text_of(bound: &BoundPrompt, session: &Session, path: &str) -> Result<String, ToolError> {
     let mut pass = Pass::new(bound, session)?;
     let chain = find(bound, &pass, path)?;
@@ -97,7 +97,8 @@ fn text_of(bound: &BoundPrompt, session: &Session, path: &str) -> Result<String,
     Ok(pass.text)
 }
 
-/// The paths that have to be opened for these sections to be seen: those of them that are closed, and the closed ones around them.
+/// Returns the paths that have to be opened to show these sections: those of them that are closed, and closed
+/// ones around them.
 fn closed_among(bound: &BoundPrompt, session: &Session, paths: &[String]) -> Result<Vec<String>, ToolError> {
     let pass = Pass::new(bound, session)?;
     let mut closed = BTreeSet::new();
@@ -121,7 +122,8 @@ fn closed_among(bound: &BoundPrompt, session: &Session, paths: &[String]) -> Res
     }
 }
 
-/// The section at a path below those around it, each with its number; nothing when there is none or it is not enabled.
+/// Finds the section at a path and those around it, each with its number. Returns nothing if there is none or
+/// it is disabled.
 fn find<'a>(
     bound: &'a BoundPrompt,
     pass: &Pass<'_>,

@@ -1,7 +1,7 @@
 //! One slice as a value.
 //!
-//! A [`Cell`] holds its items typed where the type is known, and as plain data where it is not (yet): data of slices that
-//! this program does not know is carried along untouched. Plain data is decoded when it is first asked for, and once.
+//! A [`Cell`] holds its items typed if the type is known, and as plain data otherwise. Data of unknown slices
+//! is carried along unchanged. Plain data is decoded once, on first access.
 
 use std::any::{Any, type_name};
 use std::sync::{Arc, OnceLock};
@@ -29,7 +29,7 @@ enum Data {
     Plain(Plain),
 }
 
-/// Items whose type is not known, and what they were decoded to once it was.
+/// Items whose type is not known, and the result of decoding them once it is.
 #[derive(Clone, Default)]
 struct Plain {
     items: imbl::Vector<Arc<PlainItem>>,
@@ -52,9 +52,9 @@ trait ErasedItems: Any + Send + Sync {
     fn version(&self) -> u32;
     fn encode(&self, position: usize) -> Option<Result<Value, SessionError>>;
     fn apply_stored(&mut self, change: &StoredChange) -> Result<(), SessionError>;
-    /// Whether the item at `position` is the very same in `other`.
+    /// Returns whether both hold the identical item at `position`, in memory.
     fn shares(&self, other: &dyn ErasedItems, position: usize) -> bool;
-    /// Plain data, decoded to items of this type.
+    /// Decodes plain data to items of this type.
     fn decode_alike(&self, plain: &Plain) -> Result<Box<dyn ErasedItems>, SessionError>;
 }
 
@@ -112,12 +112,12 @@ impl Plain {
 }
 
 impl Cell {
-    /// A slice of items of a known type.
+    /// Creates a slice of items of a known type.
     pub(crate) fn typed<S: Slice>(policy: SlicePolicy, items: Items<S>) -> Self {
         Self { policy, data: Data::Typed(Box::new(items)), extra: Extra::default() }
     }
 
-    /// A slice of plain data.
+    /// Creates a slice of plain data.
     pub(crate) fn plain(
         policy: SlicePolicy,
         items: impl IntoIterator<Item = PlainItem>,
@@ -146,7 +146,7 @@ impl Cell {
         }
     }
 
-    /// The items, as `S`.
+    /// Returns the items as `S`.
     pub(crate) fn items<S: Slice>(&self) -> Result<Items<S>, SessionError> {
         let erased = match &self.data {
             Data::Typed(items) => items,
@@ -163,7 +163,7 @@ impl Cell {
         erased.as_any().downcast_ref::<Items<S>>().cloned().ok_or_else(type_clash::<S>)
     }
 
-    /// All items as plain data.
+    /// Returns all items as plain data.
     pub(crate) fn plain_items(&self) -> impl Iterator<Item = Result<PlainItem, SessionError>> {
         (0..self.len()).filter_map(|position| self.item(position))
     }
@@ -178,7 +178,7 @@ impl Cell {
         }
     }
 
-    /// Whether both hold the very same item at `position`, in memory.
+    /// Returns whether both hold the identical item at `position`, in memory.
     pub(crate) fn shares(&self, other: &Self, position: usize) -> bool {
         match (&self.data, &other.data) {
             (Data::Typed(one), Data::Typed(other)) => one.shares(&**other, position),
@@ -190,8 +190,8 @@ impl Cell {
         }
     }
 
-    /// Whether both hold equal items at these positions. Where the type is known to one of them, the plain data of the other
-    /// is brought to its version first.
+    /// Returns whether both hold equal items at these positions. If one of them knows the type, the plain
+    /// data of the other is upcast to its version first.
     pub(crate) fn agree(
         self: &Arc<Self>,
         other: &Arc<Self>,
@@ -211,7 +211,7 @@ impl Cell {
         Ok(true)
     }
 
-    /// This cell with its plain data decoded to the type that `model` holds, where `model` is typed and this is not.
+    /// Decodes plain data to the type that `model` holds, if `model` is typed and this cell is not.
     pub(crate) fn decoded_like(self: &Arc<Self>, model: &Self) -> Result<Arc<Self>, SessionError> {
         match (&self.data, &model.data) {
             (Data::Plain(plain), Data::Typed(typed)) => Ok(Arc::new(self.with(typed.decode_alike(plain)?))),
@@ -219,7 +219,7 @@ impl Cell {
         }
     }
 
-    /// This cell with its items as `S`.
+    /// Decodes the items as `S`.
     pub(crate) fn decoded<S: Slice>(self: &Arc<Self>) -> Result<Arc<Self>, SessionError> {
         let items = self.items::<S>()?;
         Ok(match &self.data {
@@ -232,7 +232,7 @@ impl Cell {
         Self { policy: self.policy, data: Data::Typed(items), extra: self.extra.clone() }
     }
 
-    /// Changes the items. The cell is as before when that fails.
+    /// Changes the items. On failure the cell is unchanged.
     pub(crate) fn apply<S: Slice>(
         self: &mut Arc<Self>,
         policy: SlicePolicy,
@@ -248,7 +248,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Changes the items by plain data, whether their type is known or not. The cell is as before when that fails.
+    /// Changes the items by plain data, whether their type is known or not. On failure the cell is unchanged.
     pub(crate) fn apply_stored(self: &mut Arc<Self>, change: &StoredChange) -> Result<(), SessionError> {
         let mut changed = Self::clone(self);
         changed.policy = change.policy;

@@ -1,15 +1,15 @@
-//! Drafts: where a call works until it is known whether it succeeds.
+//! Drafts: private copies of the state that calls work on until they succeed or fail.
 //!
-//! A [`Draft`] starts from the committed state and collects changes. Dropping it leaves no trace. Committing it is two
-//! steps, so that the changes can be made durable in between: [`Session::prepare`] computes what the session would become,
-//! [`Session::apply`] makes it so. When other drafts were committed meanwhile, the draft's events are reduced again over the
-//! state as it is now; only a slice that the draft overwrites (`seed`, `clear`) *and* that now holds other items is a
-//! conflict.
+//! A [`Draft`] starts from the committed state and collects changes. Dropping it discards them. A commit has
+//! two steps, so that the changes can be made durable in between: [`Session::prepare`] computes the new
+//! state, and [`Session::apply`] installs it. If other drafts were committed concurrently, the draft's events
+//! are reduced again over the current state. Only a slice that the draft overwrites (`seed`, `clear`) *and*
+//! that now holds other items is a conflict.
 //!
-//! Items are encoded when they are dispatched to a draft, so that a change that cannot be stored fails there; what is reduced again
-//! at the commit is encoded then. That encoding is the one that is journaled.
+//! Items are encoded when they are dispatched to a draft, so that a change that cannot be stored fails there.
+//! Events that are reduced again are encoded at the commit. The encoding is reused for the journal.
 //!
-//! Of a call that failed, [`Session::prepare_logs`] keeps what it logged.
+//! [`Session::prepare_logs`] keeps the logs of a call that failed.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::slice::{Event, Slice, SlicePolicy};
 use super::state::SliceMap;
 use crate::time::Timestamp;
 
-/// A private copy of a session's state, and what was done to it. Reads go to the copy.
+/// A private copy of a session's state, and the changes made to it. Reads go to the copy.
 #[derive(Debug)]
 pub struct Draft {
     base: SliceMap,
@@ -32,7 +32,7 @@ pub struct Draft {
     entries: Vec<Entry>,
 }
 
-/// What was done to a draft, so that it can be done again elsewhere.
+/// A change of a draft that can be replayed on another state.
 enum Entry {
     Event {
         event: AnyEvent,
@@ -44,7 +44,7 @@ enum Entry {
         change: Change,
         before: Option<Arc<Cell>>,
     },
-    /// Something was to be taken out, and there was nothing. That holds only as long as the slice is what it was.
+    /// A removal that found no items. It is valid only while the slice is unchanged.
     FoundNothing {
         slice: &'static str,
         policy: SlicePolicy,
@@ -52,14 +52,14 @@ enum Entry {
     },
 }
 
-/// Which of a draft's changes are kept.
+/// The changes of a draft that a replay keeps.
 #[derive(Clone, Copy, PartialEq)]
 enum ReplayScope {
     All,
     Logs,
 }
 
-/// What a session becomes when a draft is committed.
+/// The state of a session after a commit, computed in advance.
 #[derive(Debug)]
 pub struct PreparedCommit {
     generation: u64,
@@ -68,13 +68,13 @@ pub struct PreparedCommit {
 }
 
 impl PreparedCommit {
-    /// What changes, in order: this is what has to be journaled before [`Session::apply`].
+    /// The changes, in order. They have to be journaled before [`Session::apply`].
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 }
 
-/// Changes that were applied and that observers were not told of yet.
+/// Applied changes that observers have not been notified of.
 #[derive(Debug)]
 pub struct PendingNotifications {
     before: SliceMap,
@@ -82,7 +82,8 @@ pub struct PendingNotifications {
 }
 
 impl PendingNotifications {
-    /// Both as one: observers are told once, of the way from before the first to after the last.
+    /// Merges both, so that observers are notified once, with the items before the first change and after the
+    /// last.
     #[must_use]
     pub fn and(mut self, later: Self) -> Self {
         self.changes.extend(later.changes);
@@ -91,7 +92,7 @@ impl PendingNotifications {
 }
 
 impl Session {
-    /// Opens a draft of the state as it is now.
+    /// Opens a draft of the current state.
     pub fn draft(&self) -> Draft {
         Draft {
             base: self.state.clone(),
@@ -101,12 +102,12 @@ impl Session {
         }
     }
 
-    /// A preparation that changes nothing, for [`prepare_more`](Self::prepare_more) to add to.
+    /// Prepares a commit without changes, as a base for [`prepare_more`](Self::prepare_more).
     pub fn prepare_nothing(&self) -> PreparedCommit {
         PreparedCommit { generation: self.generation, after: self.state.clone(), changes: Vec::new() }
     }
 
-    /// Computes what the session becomes when the draft is committed. The session is not changed.
+    /// Computes the state after a commit of the draft. The session is not changed.
     pub fn prepare(&self, draft: &Draft) -> Result<PreparedCommit, SessionError> {
         if draft.base_generation == self.generation {
             let changes = draft.changes().cloned().collect();
@@ -119,15 +120,15 @@ impl Session {
         self.replay(draft, ReplayScope::All)
     }
 
-    /// Computes what the session becomes when only the draft's changes of Log slices are kept: that is what remains of a
-    /// call that failed. What the call logged is kept as it is; it is reduced again, over the session as it is now, only
-    /// where it took something out of a log that others changed meanwhile.
+    /// Computes the state after a commit of only the draft's changes to Log slices, which outlive a failed
+    /// call. Log entries are kept as they are. They are reduced again over the current state only if the call
+    /// removed entries from a log that others changed concurrently.
     pub fn prepare_logs(&self, draft: &Draft) -> Result<PreparedCommit, SessionError> {
         self.replay(draft, ReplayScope::Logs)
     }
 
-    /// Dispatches one more event on top of what was prepared, so that it is committed with it. When a reducer fails, what was
-    /// prepared is as before.
+    /// Dispatches one more event on top of a prepared commit. If a reducer fails, the prepared commit is
+    /// unchanged.
     pub fn prepare_more<E: Event>(
         &self,
         prepared: &mut PreparedCommit,
@@ -141,7 +142,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the session what was prepared, and tells observers.
+    /// Installs the prepared state and notifies observers.
     pub fn apply(&mut self, prepared: PreparedCommit) -> Result<Vec<Change>, SessionError> {
         self.check_prepared(&prepared)?;
         let PreparedCommit { after, changes, .. } = prepared;
@@ -153,16 +154,14 @@ impl Session {
         Ok(unobserved.changes)
     }
 
-    /// Refuses what was prepared for a state that the session no longer has.
+    /// Refuses a commit that was prepared for an earlier state of the session.
     pub(crate) fn check_prepared(&self, prepared: &PreparedCommit) -> Result<(), SessionError> {
-        match prepared.generation == self.generation {
-            true => Ok(()),
-            false => Err(SessionError::StalePreparation),
-        }
+        if prepared.generation == self.generation { Ok(()) } else { Err(SessionError::StalePreparation) }
     }
 
-    /// Makes the session what its journal holds once the prepared changes are recorded. Of what was prepared only caches are
-    /// taken over, since no journal holds them. Observers are left for later: the records may not be durable yet.
+    /// Installs the state that the journal holds once the prepared changes are recorded. Only caches are
+    /// taken from the prepared commit, since no journal holds them. Observers are not notified yet, because
+    /// the records may not be durable.
     pub(crate) fn follow(&mut self, journaled: &SliceMap, prepared: PreparedCommit) -> PendingNotifications {
         let mut state = self.with_policies(journaled);
         for (name, cell) in prepared.after.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Cache) {
@@ -178,7 +177,7 @@ impl Session {
         PendingNotifications { before, changes }
     }
 
-    /// Tells observers of what was applied.
+    /// Notifies observers of applied changes.
     pub fn tell_observers(&self, unobserved: &PendingNotifications) {
         self.notify(&unobserved.before, &unobserved.changes);
     }
@@ -189,7 +188,7 @@ impl Session {
         self.apply(prepared)
     }
 
-    /// Does again what was done to the draft.
+    /// Replays the changes of the draft on the current state.
     fn replay(&self, draft: &Draft, kept: ReplayScope) -> Result<PreparedCommit, SessionError> {
         let mut session = self.clone();
         let mut made = Vec::new();
@@ -219,8 +218,8 @@ impl Session {
                     if kept == ReplayScope::All || change.policy() == SlicePolicy::Log =>
                 {
                     let slice = change.slice();
-                    // Events before it may have been reduced to something else, and then the positions that it takes out
-                    // are not those that were meant.
+                    // Earlier events may have been reduced to other items, and then the removed positions are
+                    // not the intended ones.
                     let stands = self.holds(slice, draft.base.cell(slice))?
                         && (change.is_absolute() || session.holds(slice, before.as_ref())?);
                     if !stands {
@@ -244,7 +243,7 @@ impl Session {
         Ok(PreparedCommit { generation: self.generation, after: session.state, changes: made })
     }
 
-    /// Whether a slice holds the same items as then.
+    /// Returns whether a slice still holds the same items.
     fn holds(&self, slice: &str, then: Option<&Arc<Cell>>) -> Result<bool, SessionError> {
         let length = |cell: Option<&Arc<Cell>>| cell.map_or(0, |cell| cell.len());
         let now = self.state.cell(slice);
@@ -257,12 +256,13 @@ impl Session {
 }
 
 impl Draft {
-    /// Passes an event to all its reducers.
+    /// Passes an event to all of its reducers.
     pub fn dispatch<E: Event>(&mut self, event: E) -> Result<&mut Self, SessionError> {
         let reducers = self.session.reducers::<E>()?;
         let now = self.session.ids.clock().now();
         let event: AnyEvent = Arc::new(event);
-        // Encoded here, where whoever dispatches is told what cannot be stored, and not when it is too late to.
+        // Encoding here returns an error to the caller while it can still react to a value that cannot be
+        // stored.
         let changes = self.session.all_or_nothing(|session| {
             let changes = session.reduce(&reducers, &event, now)?;
             changes.iter().try_for_each(Change::check)?;
@@ -272,22 +272,22 @@ impl Draft {
         Ok(self)
     }
 
-    /// Dispatches an item to the reducers of its own type; without any, it is appended to its slice.
+    /// Dispatches an item to the reducers of its own type. Without any, it is appended to its slice.
     pub fn append<S: Slice>(&mut self, item: S) -> Result<&mut Self, SessionError> {
         self.dispatch(item)
     }
 
-    /// Makes these the only items of a slice, past its reducers.
+    /// Replaces all items of a slice, bypassing its reducers.
     pub fn seed<S: Slice>(&mut self, items: impl IntoIterator<Item = S>) -> Result<&mut Self, SessionError> {
         self.overwrite(SliceOp::replace(items))
     }
 
-    /// Takes out all items of a slice, past its reducers.
+    /// Removes all items of a slice, bypassing its reducers.
     pub fn clear<S: Slice>(&mut self) -> Result<&mut Self, SessionError> {
         self.overwrite::<S>(SliceOp::Clear)
     }
 
-    /// Takes out the items of a slice that fulfil a condition, past its reducers.
+    /// Removes the items of a slice that fulfil a condition, bypassing its reducers.
     pub fn clear_where<S: Slice>(
         &mut self,
         condition: impl FnMut(&S) -> bool,
@@ -296,7 +296,7 @@ impl Draft {
         self.overwrite::<S>(op)
     }
 
-    /// What was changed so far, in order.
+    /// The changes so far, in order.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.entries.iter().flat_map(|entry| match entry {
             Entry::Event { changes, .. } => changes.as_slice(),

@@ -1,11 +1,13 @@
-//! Items as JSON, without loss.
+//! Lossless encoding of items as JSON.
 //!
-//! `serde_json` writes what JSON cannot express as something that JSON can: a number that is not finite becomes `null`, a number
-//! as a key becomes a string, and of two fields of one name the last one wins. An item like that would be committed, and be another
-//! one, or none at all, when the session is opened again. [`to_json`] is `serde_json::to_value` that refuses it instead.
+//! `serde_json` writes values that JSON cannot express as something else: a number that is not finite becomes
+//! `null`, a number as a key becomes a string, and of two fields of one name the last one wins. Such an item
+//! would be committed, and be a different one, or unreadable, when the session is opened again. [`to_json`]
+//! is a `serde_json::to_value` that refuses it instead.
 //!
-//! One thing cannot be told from the written form alone: `Some` of something that is written as `null` is read as `None`, unless
-//! the type reads it by hand. The encoding says whether there is any, and [`keeps_nulls`] compares the item with what it is read as.
+//! One case cannot be detected from the written form alone: `Some` of a value that is written as `null` is
+//! read as `None`, unless the type has its own deserializer. The encoding reports whether there is any, and
+//! [`keeps_nulls`] compares the item with its decoded form.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -15,24 +17,24 @@ use serde::ser::{self, Error as _, Serializer};
 use serde_json::value::Serializer as Plain;
 use serde_json::{Error, Map, Value};
 
-/// The key under which `Some(null)` is written where two items are compared.
+/// The key under which `Some(null)` is written for comparisons.
 const MARK: &str = "$some";
 
-/// An item as JSON, and whether it holds a `Some` that is written as `null`.
+/// Encodes an item as JSON, and returns whether it holds a `Some` that is written as `null`.
 pub(crate) fn to_json<T: Serialize + ?Sized>(item: &T) -> Result<(Value, bool), Error> {
     let some_null = Cell::new(false);
     let value = item.serialize(LosslessSerializer { marks: false, some_null: &some_null })?;
     Ok((value, some_null.get()))
 }
 
-/// Whether two items have `Some(null)` at the same places.
+/// Returns whether two items have `Some(null)` at the same places.
 pub(super) fn keeps_nulls<T: Serialize + ?Sized>(one: &T, other: &T) -> Result<bool, Error> {
     let some_null = Cell::new(false);
     let marked = |item: &T| item.serialize(LosslessSerializer { marks: true, some_null: &some_null });
     Ok(marked(one)? == marked(other)?)
 }
 
-/// A serializer into JSON that refuses what JSON would change.
+/// A JSON serializer that refuses values that JSON would change.
 #[derive(Clone, Copy)]
 struct LosslessSerializer<'a> {
     /// Whether `Some(null)` is written so that it differs from `None`.
@@ -61,7 +63,7 @@ fn not_finite(number: impl Display) -> Error {
     Error::custom(format!("JSON has no number {number}"))
 }
 
-/// Passes on what needs no check.
+/// Delegates types that need no check.
 macro_rules! plain {
     ($($method:ident($kind:ty);)*) => {
         $(fn $method(self, value: $kind) -> Result<Value, Error> {
@@ -174,7 +176,7 @@ impl<'a> Serializer for LosslessSerializer<'a> {
 
     fn serialize_struct(self, name: &'static str, length: usize) -> Result<FieldEncoder<'a>, Error> {
         let mut fields = self.fields(None);
-        // Ready-made JSON is a struct of this name, whose only field the JSON serializer knows how to read.
+        // Raw JSON is a struct of this name, whose only field the JSON serializer can read.
         if name.starts_with(crate::storable::PRIVATE_KEYS) {
             fields.private = Some(Plain.serialize_struct(name, length)?);
         }
@@ -192,7 +194,7 @@ impl<'a> Serializer for LosslessSerializer<'a> {
     }
 }
 
-/// An array in the making.
+/// An array that is being encoded.
 struct ListEncoder<'a> {
     encoder: LosslessSerializer<'a>,
     items: Vec<Value>,
@@ -210,7 +212,7 @@ impl ListEncoder<'_> {
     }
 }
 
-/// An object in the making.
+/// An object that is being encoded.
 struct FieldEncoder<'a> {
     encoder: LosslessSerializer<'a>,
     fields: Map<String, Value>,
@@ -234,7 +236,7 @@ impl FieldEncoder<'_> {
     }
 }
 
-/// The parts of arrays, which differ in their names only.
+/// The serializers of arrays, which differ only in their names.
 macro_rules! list_of {
     ($($kind:ident::$method:ident;)*) => {
         $(impl ser::$kind for ListEncoder<'_> {

@@ -1,4 +1,4 @@
-//! What can go wrong with a session.
+//! Errors of sessions and snapshots.
 
 use super::slice::{SlicePolicy, UpcastError};
 use crate::id::MessageId;
@@ -6,7 +6,7 @@ use crate::json::LimitExceeded;
 use crate::object::ObjectId;
 use crate::storable::NotStorable;
 
-/// The first of many objects, for a message.
+/// Lists the first of many objects for an error text.
 fn list(objects: &[ObjectId]) -> String {
     let mut shown: Vec<String> = objects.iter().take(3).map(ObjectId::to_string).collect();
     if objects.len() > shown.len() {
@@ -15,34 +15,34 @@ fn list(objects: &[ObjectId]) -> String {
     shown.join(", ")
 }
 
-/// Any error, as reducers may give it.
+/// Any error of a reducer.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A session refused an operation. Nothing was changed by it.
+/// A session refused an operation. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// A reducer failed, and with it the dispatch.
+    /// A reducer failed, so the dispatch failed.
     #[error("the reducer of {event} for slice {slice:?} failed")]
     Reducer {
-        /// The slice that the reducer was registered for.
+        /// The slice that the reducer is registered for.
         slice: String,
-        /// The event's type.
+        /// Type of the event.
         event: &'static str,
-        /// What it said.
+        /// Error of the reducer.
         #[source]
         source: BoxError,
     },
-    /// A reducer panicked where an event was reduced again, outside of whatever dispatched it.
+    /// A reducer panicked when an event was reduced again, outside of its dispatch.
     #[error("a reducer panicked: {message}")]
     Panicked {
-        /// What it said.
+        /// Message of the panic.
         message: String,
     },
-    /// Nothing would have happened: the event is no slice item, and no reducer is registered for it.
+    /// The event is not a slice item, and no reducer is registered for it.
     #[error("no reducer is registered for {event}; register one, or derive Slice for it")]
     NoReducer {
-        /// The event's type.
+        /// Type of the event.
         event: &'static str,
     },
     /// Two types use one stored name.
@@ -50,26 +50,26 @@ pub enum SessionError {
     TypeClash {
         /// The stored name.
         slice: String,
-        /// The type that was asked for.
+        /// The requested type.
         wanted: &'static str,
     },
-    /// A stored item does not parse as the type that was asked for. It stays stored as it is.
+    /// A stored item does not parse as the requested type. It remains stored unchanged.
     #[error("a stored item of slice {slice:?} does not parse")]
     Decode {
         /// The stored name.
         slice: String,
-        /// Where the two disagree.
+        /// Reason for the failure.
         #[source]
         source: serde_json::Error,
     },
-    /// A stored item of an older version could not be brought to this one.
+    /// A stored item of an older version could not be upcast.
     #[error("a stored item of slice {slice:?} could not be brought from version {version} to the next")]
     Upcast {
         /// The stored name.
         slice: String,
-        /// The version that could not be left.
+        /// Version whose upcaster failed.
         version: u32,
-        /// What the upcaster said.
+        /// Error of the upcaster.
         #[source]
         source: UpcastError,
     },
@@ -78,7 +78,7 @@ pub enum SessionError {
     NewerVersion {
         /// The stored name.
         slice: String,
-        /// The version of the item.
+        /// Version of the item.
         stored: u32,
         /// The newest version that this program knows.
         known: u32,
@@ -88,25 +88,25 @@ pub enum SessionError {
     Encode {
         /// The stored name.
         slice: String,
-        /// What stands in the way.
+        /// Reason for the failure.
         #[source]
         source: serde_json::Error,
     },
-    /// An item can be written as JSON, but its type does not read what was written.
+    /// An item can be written as JSON, but its type cannot read it.
     #[error("an item of slice {slice:?} could be written as JSON, but not be read again")]
     Unreadable {
         /// The stored name.
         slice: String,
-        /// Where the two disagree.
+        /// Reason for the failure.
         #[source]
         source: serde_json::Error,
     },
-    /// An item could be written, but would not come back as it is.
+    /// An item could be written, but would change in storage.
     #[error("an item of slice {slice:?} cannot be stored")]
     NotStorable {
         /// The stored name.
         slice: String,
-        /// What stands in the way.
+        /// Reason for the failure.
         #[source]
         source: NotStorable,
     },
@@ -115,33 +115,33 @@ pub enum SessionError {
     Cache {
         /// The stored name.
         slice: String,
-        /// What its function said.
+        /// Error of the function that computes it.
         #[source]
         source: BoxError,
     },
-    /// A Journal slice was to be changed by something else than adding to its end.
+    /// A change of a Journal slice did more than append.
     #[error("slice {slice:?} is a journal: it only grows, and only a rewind cuts it")]
     JournalOnlyGrows {
         /// The stored name.
         slice: String,
     },
-    /// A patch removes what is not there.
+    /// A patch removes an item that does not exist.
     #[error("slice {slice:?} has {length} items, so there is none at position {position} to remove")]
     PatchOutOfRange {
         /// The stored name.
         slice: String,
-        /// The position that was to be removed.
+        /// Position of the removal.
         position: usize,
-        /// How many items the slice has.
+        /// Length of the slice.
         length: usize,
     },
-    /// A draft seeds, clears or replaces a slice that someone else changed since the draft was opened.
+    /// A draft seeds, clears or replaces a slice that changed since the draft was opened.
     #[error("slice {slice:?} changed since the draft was opened, and the draft overwrites it")]
     Conflict {
         /// The stored name.
         slice: String,
     },
-    /// The session changed between preparing a commit and carrying it out.
+    /// The session changed between the preparation of a commit and its application.
     #[error("the session changed since the commit was prepared; prepare it again")]
     StalePreparation,
 }
@@ -150,80 +150,81 @@ pub enum SessionError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotRestoreError {
-    /// Items of a slice do not parse as the type that is known here, or were written by a newer program.
+    /// Items of a slice do not parse as the known type, or were written by a newer program.
     #[error("slice {slice:?} of the snapshot cannot be read")]
     Slice {
         /// The stored name.
         slice: String,
-        /// What is wrong with it.
+        /// Reason for the failure.
         #[source]
         source: Box<SessionError>,
     },
-    /// What it says does not make sense: messages are missing or out of place, or records do not belong to them.
-    #[error("what the snapshot holds does not fit together")]
+    /// The content is inconsistent: messages are missing or out of place, or records do not belong to them.
+    #[error("the content of the snapshot is inconsistent")]
     Inconsistent(#[source] BoxError),
-    /// It cannot be recorded as the beginning of a session.
+    /// The snapshot cannot be recorded as the start of a session.
     #[error("the snapshot cannot be recorded")]
     NotRecordable(#[source] BoxError),
-    /// It refers to content that neither it nor the store holds. Export it with its content.
+    /// The snapshot refers to content that neither it nor the store holds. It has to be exported with its
+    /// content.
     #[error("the snapshot refers to content that neither it nor the store holds: {}", list(objects))]
     MissingContent {
-        /// The objects.
+        /// The missing objects.
         objects: Vec<ObjectId>,
     },
-    /// The plain fields of a message of a conversation and the messages that it was made from say different things.
-    #[error("the {field} of message {message} is not what the messages say that it was made from")]
+    /// The plain fields of a message in a conversation contradict the messages that it was made from.
+    #[error("the {field} of message {message} contradicts the messages that it was made from")]
     Disagreement {
         /// The message.
         message: MessageId,
-        /// The field.
+        /// The contradictory field.
         field: &'static str,
     },
-    /// It is too large or too deep.
+    /// The snapshot is too large or too deep.
     #[error("the snapshot exceeds a limit")]
     Limit(#[from] LimitExceeded),
-    /// It is not JSON, or not of the shape of a snapshot.
+    /// The snapshot is not JSON, or does not have the fields of a snapshot.
     #[error("the snapshot does not parse")]
     Malformed(#[from] serde_json::Error),
-    /// It has a version that this program does not know, so a newer program wrote it, or nobody did.
+    /// The snapshot has an unknown version. A newer program may have written it.
     #[error("the snapshot has version {stored}, but this program knows {known}")]
     UnknownVersion {
-        /// The version of the snapshot.
+        /// Version of the snapshot.
         stored: u32,
         /// The newest version that this program knows.
         known: u32,
     },
-    /// One slice stands in it twice.
+    /// A slice occurs twice.
     #[error("the snapshot holds slice {slice:?} twice")]
     DuplicateSlice {
         /// The stored name.
         slice: String,
     },
-    /// The list of item versions does not fit the list of items.
+    /// The number of item versions differs from the number of items.
     #[error("slice {slice:?} of the snapshot has {items} items but {versions} item versions")]
     ItemVersions {
         /// The stored name.
         slice: String,
-        /// How many items there are.
+        /// Number of items.
         items: usize,
-        /// How many versions there are.
+        /// Number of item versions.
         versions: usize,
     },
-    /// An item could not be stored again as it is.
+    /// An item would change in storage.
     #[error("an item of slice {slice:?} of the snapshot cannot be stored")]
     NotStorable {
         /// The stored name.
         slice: String,
-        /// What stands in the way.
+        /// Reason for the failure.
         #[source]
         source: NotStorable,
     },
-    /// A slice stands in it whose policy it says it did not capture.
-    #[error("the snapshot holds slice {slice:?}, but says that it captured no {policy} slices")]
+    /// The snapshot holds a slice of a policy that it claims not to have captured.
+    #[error("the snapshot holds slice {slice:?}, but claims to have captured no {policy} slices")]
     NotCaptured {
         /// The stored name.
         slice: String,
-        /// The slice's policy.
+        /// Policy of the slice.
         policy: SlicePolicy,
     },
     /// A slice's entry and the snapshot's table of policies disagree.
@@ -231,29 +232,30 @@ pub enum SnapshotRestoreError {
     PolicyDisagrees {
         /// The stored name.
         slice: String,
-        /// What the entry says.
+        /// Policy according to the entry.
         entry: SlicePolicy,
-        /// What the table says.
+        /// Policy according to the table.
         table: SlicePolicy,
     },
 }
 
-/// A snapshot does not fit the session that it was to be restored into. Nothing was changed.
+/// A snapshot does not fit the session into which it should be restored. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotMismatchError {
-    /// The snapshot was taken without the State slices, so there is nothing to go back to.
+    /// The snapshot was taken without State slices, so there is no state to restore.
     #[error("the snapshot holds no State slices; take one with the default policies")]
     WithoutState,
-    /// Logs were to be restored from a snapshot that does not hold them, which would wipe them.
+    /// Logs should be restored from a snapshot that does not hold them, which would delete them.
     #[error(
         "the snapshot holds no Log slices, so restoring logs from it would wipe them; keep the logs, or take a snapshot of all slices"
     )]
     WouldWipeLogs,
-    /// The transcript is to be cut to one that the snapshot does not hold.
+    /// The transcript should be cut to that of a snapshot that has none.
     #[error("the snapshot holds no Journal slices, so the transcript cannot be cut to it")]
     WithoutJournal,
-    /// The snapshot's transcript and the session's are of two conversations: neither goes on where the other ends.
+    /// The transcripts of the snapshot and of the session belong to two conversations: neither continues the
+    /// other.
     #[error("the transcript in slice {slice:?} of the snapshot is not the beginning of the session's own")]
     OtherTranscript {
         /// The stored name.
@@ -264,7 +266,7 @@ pub enum SnapshotMismatchError {
     Slice {
         /// The stored name.
         slice: String,
-        /// What is wrong with it.
+        /// Reason for the failure.
         #[source]
         source: Box<SessionError>,
     },

@@ -1,7 +1,7 @@
 //! The items of one slice, as a value.
 //!
-//! [`Items`] is a persistent vector of shared items: cloning it is cheap at any length, and appending to a clone copies no
-//! item. Readers get one and keep it as long as they like; nothing that happens later changes it.
+//! [`Items`] is a persistent vector of shared items: cloning it is cheap at any length, and appending to a
+//! clone copies no item. Later changes of the slice do not affect it.
 
 use std::fmt;
 use std::ops::Index;
@@ -31,12 +31,12 @@ pub struct Items<S> {
 }
 
 impl<S> Items<S> {
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -56,7 +56,7 @@ impl<S> Items<S> {
         self.items.iter()
     }
 
-    /// The items that fulfil a condition, in order.
+    /// Returns the items that fulfil a condition, in order.
     pub fn filter(&self, mut condition: impl FnMut(&S) -> bool) -> Vec<Arc<S>> {
         self.iter().filter(|item| condition(item)).cloned().collect()
     }

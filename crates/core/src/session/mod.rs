@@ -1,9 +1,9 @@
 //! Session: the typed state of an agent.
 //!
-//! A session is a set of [slices](Slice), ordered sequences of items of one type each. Slices change by *events*: reducers
-//! turn an event into changes, all of them or none. A [`Snapshot`] is a clone in constant time; a [`Draft`] is where a tool
-//! call works, and is committed or dropped as a whole. Each slice has a [policy](SlicePolicy) that says what a rollback and
-//! a rewind do to it.
+//! A session is a set of [slices](Slice), ordered sequences of items of one type each. Slices change by
+//! *events*: reducers turn an event into changes, which are applied atomically. A [`Snapshot`] is a clone in
+//! constant time. A tool call works on a [`Draft`], which is committed or dropped as a whole. The
+//! [policy](SlicePolicy) of each slice defines how a rollback and a rewind affect it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -71,25 +71,25 @@ use registry::Registry;
 pub(crate) use state::SliceMap;
 pub(crate) use transcript::{MessageSlot, place_after, stands_at};
 
-/// Who a session is.
+/// Identity and relations of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionInfo {
     /// The session's id.
     pub id: SessionId,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
     /// Free labels.
     pub tags: BTreeMap<String, String>,
-    /// The session that this one was made from or works for.
+    /// The session that this one was forked from, or whose call it is a child session of.
     pub parent: Option<SessionId>,
-    /// The sessions that were made from this one or work for it.
+    /// The forks and child sessions of this one.
     pub children: Vec<SessionId>,
 }
 
 /// The typed state of an agent.
 ///
-/// A clone has the same reducers, policies and items and goes its own way from there; observers, and what is known of the
-/// session's journal, stay with the original.
+/// A clone has the same reducers, policies and items, and changes independently from then on. It does not
+/// share observers or the provenance of the original's journal.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -119,23 +119,25 @@ pub struct Session {
     ids: IdStream,
     registry: Arc<Registry>,
     state: SliceMap,
-    /// Names this state among all that any session of this process ever had, so that equality is one comparison.
+    /// Identifies this state among all states of all sessions of this process, so that equality is one
+    /// comparison.
     generation: u64,
     observers: Vec<Arc<dyn ErasedObserver>>,
-    /// What snapshots carry beside slices.
+    /// Provenance that snapshots carry in addition to slices.
     carried: CarriedProvenance,
     memo: Mutex<Memo>,
 }
 
 impl Session {
-    /// An empty session.
+    /// Creates an empty session.
     pub fn new(id: SessionId, clock: Arc<dyn Clock>) -> Self {
         let created_at = clock.now();
         let info = SessionInfo { id, created_at, tags: BTreeMap::new(), parent: None, children: Vec::new() };
         Self::with_state(info, IdStream::new(id, 0, clock), SliceMap::default())
     }
 
-    /// A session with this identity and state. The id stream must be that of the session, opened at its journal's position.
+    /// Creates a session with this identity and state. The id stream must be that of the session, opened at
+    /// its journal's position.
     pub(crate) fn with_state(info: SessionInfo, ids: IdStream, state: SliceMap) -> Self {
         Self {
             info: Arc::new(info),
@@ -149,27 +151,28 @@ impl Session {
         }
     }
 
-    /// The session's id.
+    /// Id of the session.
     pub fn id(&self) -> SessionId {
         self.info.id
     }
 
-    /// Who the session is.
+    /// Identity and relations of the session.
     pub fn info(&self) -> &SessionInfo {
         &self.info
     }
 
-    /// The stream that the session's ids come from.
+    /// The stream that creates the session's ids.
     pub fn ids(&self) -> &IdStream {
         &self.ids
     }
 
-    /// Labels the session; an earlier label of this name is replaced.
+    /// Sets a label and replaces an earlier one of the same name.
     pub fn set_tag(&mut self, name: impl Into<String>, value: impl Into<String>) {
         Arc::make_mut(&mut self.info).tags.insert(name.into(), value.into());
     }
 
-    /// A session of its own that starts from this one's state: another id, another id stream, this one as its parent.
+    /// Creates an independent session with the current state: another id, another id stream, this session as
+    /// its parent.
     #[must_use]
     pub fn fork(&self, id: SessionId) -> Self {
         let mut fork = self.clone();
@@ -184,20 +187,21 @@ impl Session {
         fork
     }
 
-    /// Notes that `child` was made from this session or works for it.
+    /// Records a fork or child session.
     pub fn add_child(&mut self, child: SessionId) {
         if !self.info.children.contains(&child) {
             Arc::make_mut(&mut self.info).children.push(child);
         }
     }
 
-    /// Holds what a journal says from now on, whatever it held before.
+    /// Replaces the whole state by that of a journal.
     pub(crate) fn adopt(&mut self, journaled: &SliceMap) {
         self.forget_computed();
         self.set_state(self.with_policies(journaled));
     }
 
-    /// This state with the policies that were set for the session: a journal has those of the time of each change.
+    /// Returns the state with the policies of the session in place of those at the time of each journaled
+    /// change.
     fn with_policies(&self, journaled: &SliceMap) -> SliceMap {
         let mut state = journaled.clone();
         for (name, policy) in self.registry.policies() {

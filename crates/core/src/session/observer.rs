@@ -1,8 +1,8 @@
-//! Observers: functions that are told after a slice has changed.
+//! Observers: functions that are called after a slice has changed.
 //!
-//! They run after the commit, in the order of their registration, once for each commit that changed the slice. They see
-//! the items before and after and may read the whole session. They cannot undo anything: one that fails or panics leaves a
-//! warning behind and nothing else.
+//! They run after the commit, in the order of their registration, once for each commit that changed the
+//! slice. They receive the items before and after, and may read the whole session. They cannot undo anything:
+//! if an observer fails or panics, a warning is logged and the commit stands.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,14 +14,14 @@ use super::reducer::Change;
 use super::slice::Slice;
 use super::state::SliceMap;
 
-/// What an observer is told.
+/// The argument of an observer.
 #[derive(Debug)]
 pub struct Observation<'a, S> {
     /// The items before the commit.
     pub old: Items<S>,
-    /// The items after it.
+    /// The items after the commit.
     pub new: Items<S>,
-    /// The session after it.
+    /// The session after the commit.
     pub session: &'a Session,
 }
 

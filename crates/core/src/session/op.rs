@@ -1,7 +1,8 @@
-//! How a slice changes.
+//! Changes of slices.
 //!
-//! Reducers do not hand back a new slice; they say what changes. So a change costs what it changes, in memory and in the
-//! journal, however long the slice is. [`SliceOp`] is the change with typed items; [`StoredOp`] is the same as plain data.
+//! Reducers do not return a new slice but a change of it. The cost of a change, in memory and in the journal,
+//! therefore does not depend on the length of the slice. [`SliceOp`] is a change with typed items;
+//! [`StoredOp`] is the same as plain data.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,16 +23,16 @@ pub enum SliceOp<S> {
     Append(Arc<S>),
     /// Adds items at the end; with none, nothing changes.
     Extend(Vec<Arc<S>>),
-    /// Takes out the items at these positions, then adds items at the end.
+    /// Removes the items at these positions, then adds items at the end.
     Patch {
         /// Positions before the change, in any order.
         remove: Vec<usize>,
-        /// What is added at the end.
+        /// Items added at the end.
         append: Vec<Arc<S>>,
     },
-    /// Makes these the only items.
+    /// Replaces all items.
     Replace(Vec<Arc<S>>),
-    /// Takes out all items.
+    /// Removes all items.
     Clear,
 }
 
@@ -46,7 +47,7 @@ impl<S> SliceOp<S> {
         Self::Extend(items.into_iter().map(Arc::new).collect())
     }
 
-    /// Makes these the only items.
+    /// Replaces all items.
     pub fn replace(items: impl IntoIterator<Item = S>) -> Self {
         Self::Replace(items.into_iter().map(Arc::new).collect())
     }
@@ -56,7 +57,7 @@ impl<S> SliceOp<S> {
         Self::Extend(Vec::new())
     }
 
-    /// Whether the change is none.
+    /// Returns whether nothing changes.
     pub fn is_keep(&self) -> bool {
         match self {
             Self::Extend(items) => items.is_empty(),
@@ -65,7 +66,7 @@ impl<S> SliceOp<S> {
         }
     }
 
-    /// Whether the items that are there stay as they are.
+    /// Returns whether existing items stay as they are.
     pub(super) fn only_adds(&self) -> bool {
         match self {
             Self::Append(_) | Self::Extend(_) => true,
@@ -74,12 +75,12 @@ impl<S> SliceOp<S> {
         }
     }
 
-    /// Whether what comes out does not depend on the items that are there.
+    /// Returns whether the result does not depend on existing items.
     pub(super) fn is_absolute(&self) -> bool {
         matches!(self, Self::Replace(_) | Self::Clear)
     }
 
-    /// Carries the change out. Nothing is changed when it cannot be.
+    /// Applies the change. On failure nothing is changed.
     pub(super) fn apply(
         &self,
         slice: &str,
@@ -115,7 +116,7 @@ impl<S> Clone for SliceOp<S> {
     }
 }
 
-/// Beyond this many removals it is cheaper to build the vector anew than to cut it at each position.
+/// Above this number of removals it is cheaper to rebuild the vector than to cut it at each position.
 const FEW_REMOVALS: usize = 16;
 
 fn remove_positions<T: Clone>(
@@ -145,16 +146,16 @@ fn remove_positions<T: Clone>(
     Ok(())
 }
 
-/// A change of one slice as plain data: what a journal record holds.
+/// A change of one slice as plain data, as journal records hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredChange {
     /// The slice's stored name.
     pub slice: String,
-    /// The version of the items in the change.
+    /// Version of the items in the change.
     pub version: u32,
-    /// The slice's policy when the change was made.
+    /// Policy of the slice at the time of the change.
     pub policy: SlicePolicy,
-    /// What changes.
+    /// The change itself.
     pub op: StoredOp,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -162,8 +163,8 @@ pub struct StoredChange {
 }
 
 impl StoredChange {
-    /// The items that the change appends to this slice. A change of another slice appends none, and so does one whose items are
-    /// not of the version that this program writes.
+    /// Decodes the items that the change appends to this slice. Returns none for a change of another slice,
+    /// or if the items are not of the version that this program writes.
     pub fn appended<S: Slice>(&self) -> Vec<S> {
         if self.slice != S::NAME || self.version != S::VERSION {
             return Vec::new();
@@ -185,21 +186,21 @@ pub enum StoredOp {
     Append(Value),
     /// Adds items at the end.
     Extend(Vec<Value>),
-    /// Takes out the items at these positions, then adds items at the end.
+    /// Removes the items at these positions, then adds items at the end.
     Patch {
         /// Positions before the change.
         remove: Vec<usize>,
-        /// What is added at the end.
+        /// Items added at the end.
         append: Vec<Value>,
     },
-    /// Makes these the only items.
+    /// Replaces all items.
     Replace(Vec<Value>),
-    /// Takes out all items.
+    /// Removes all items.
     Clear,
 }
 
 impl StoredOp {
-    /// The same change with each item passed through `item`; the first failure ends it.
+    /// Maps each item of the change; the first failure ends it.
     pub(super) fn try_map<S, E>(
         &self,
         mut item: impl FnMut(&Value) -> Result<Arc<S>, E>,
@@ -215,7 +216,7 @@ impl StoredOp {
     }
 }
 
-/// The change as plain data.
+/// Encodes a change as plain data.
 pub(super) fn encode_op<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionError> {
     let all = |items: &[Arc<S>]| items.iter().map(|item| encode_item(&**item)).collect::<Result<Vec<_>, _>>();
     Ok(match op {
@@ -227,7 +228,7 @@ pub(super) fn encode_op<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionEr
     })
 }
 
-/// One item as plain data. What JSON would change is refused.
+/// Encodes one item as plain data. Fails for values that JSON would change.
 pub(super) fn encode_item<S: Slice>(item: &S) -> Result<Value, SessionError> {
     let slice = || S::NAME.to_owned();
     let refused = |source| SessionError::Encode { slice: slice(), source };
@@ -240,7 +241,7 @@ pub(super) fn encode_item<S: Slice>(item: &S) -> Result<Value, SessionError> {
     Ok(value)
 }
 
-/// One item from the plain data that was just made of it.
+/// Decodes an item from its own encoding.
 fn read_back<S: Slice>(value: &Value) -> Result<Arc<S>, SessionError> {
     decode_item(S::VERSION, value).map_err(|error| match error {
         SessionError::Decode { slice, source } => SessionError::Unreadable { slice, source },
@@ -249,13 +250,13 @@ fn read_back<S: Slice>(value: &Value) -> Result<Arc<S>, SessionError> {
 }
 
 impl StoredOp {
-    /// Refuses items that can be written and not be read again.
+    /// Refuses items that can be written but not read again.
     pub(super) fn check_readable<S: Slice>(&self) -> Result<(), SessionError> {
         self.try_map(read_back::<S>).map(drop)
     }
 }
 
-/// One item from plain data of some version.
+/// Decodes one item from plain data of any supported version.
 pub(super) fn decode_item<S: Slice>(version: u32, item: &Value) -> Result<Arc<S>, SessionError> {
     if version > S::VERSION {
         return Err(SessionError::NewerVersion {

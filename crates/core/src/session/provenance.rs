@@ -1,4 +1,4 @@
-//! What a snapshot carries beside slices.
+//! The provenance that a snapshot carries in addition to slices.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use super::snapshot::Snapshot;
 use crate::object::{Object, ObjectId};
 use crate::payload::{CarriedObject, InnerMessage, Provenance};
 
-/// Knows where a session comes from.
+/// A source of a session's provenance.
 pub(crate) trait ProvenanceSource: Send + Sync {
-    /// What exports of the session carry.
+    /// Returns the provenance for exports of the session.
     fn provenance(&self) -> Provenance;
 }
 
-/// The provenance of a snapshot. Made from a session it is computed when it is asked for, so that taking a snapshot stays cheap.
+/// The provenance of a snapshot. That of a session is computed on demand, so that taking a snapshot stays
+/// cheap.
 #[derive(Clone, Default)]
 pub(crate) enum CarriedProvenance {
     #[default]
@@ -44,17 +45,17 @@ impl fmt::Debug for CarriedProvenance {
 }
 
 impl Session {
-    /// Makes snapshots carry what this source knows.
+    /// Makes snapshots carry the provenance of this source.
     pub(crate) fn attach(&mut self, source: Arc<dyn ProvenanceSource>) {
         self.carried = CarriedProvenance::Live(source);
     }
 
-    /// What snapshots carry.
+    /// The provenance that snapshots carry.
     pub(crate) fn carried(&self) -> &CarriedProvenance {
         &self.carried
     }
 
-    /// What exports of the session carry beside slices and messages. A session without a journal knows nothing.
+    /// Returns the provenance for exports of the session. A session without a journal has none.
     pub fn provenance(&self) -> Option<Arc<Provenance>> {
         self.carried.provenance()
     }
@@ -65,19 +66,19 @@ impl Snapshot {
         &self.carried
     }
 
-    /// What the journal of the session knew: where its calls come from, how its evaluations were started and ended. A snapshot
-    /// of a session without a journal has none.
+    /// Returns what the journal of the session knew: the origin of its calls, and how its evaluations started
+    /// and ended. A snapshot of a session without a journal has none.
     pub fn provenance(&self) -> Option<Arc<Provenance>> {
         self.carried.provenance()
     }
 
-    /// The media that the snapshot brings along.
+    /// The media that the snapshot contains.
     pub fn objects(&self) -> &[CarriedObject] {
         &self.objects
     }
 
-    /// The content that the snapshot only refers to. One that refers to nothing can be adopted by any store; one that refers
-    /// to something needs a store that holds it.
+    /// Returns the content that the snapshot refers to but does not contain. Any store can adopt a snapshot
+    /// without such references; otherwise the store must hold that content.
     pub fn refers_to(&self) -> Result<Vec<ObjectId>, SessionError> {
         let mut wanted: Vec<ObjectId> =
             self.all::<InnerMessage>()?.iter().flat_map(|message| message.object_refs()).collect();
@@ -88,8 +89,8 @@ impl Snapshot {
         Ok(wanted)
     }
 
-    /// The snapshot with these messages as its transcript, which say the same as its own with their content inlined, and with
-    /// the media that they refer to.
+    /// Replaces the transcript by messages of the same meaning whose content is inlined, and adds the media
+    /// that they refer to.
     pub fn with_content(
         mut self,
         messages: Vec<Arc<InnerMessage>>,
@@ -105,7 +106,7 @@ impl Snapshot {
         self.with_provenance(provenance)
     }
 
-    /// The snapshot with this provenance in place of its own.
+    /// Replaces the provenance of the snapshot.
     #[must_use]
     pub fn with_provenance(mut self, provenance: Option<Provenance>) -> Self {
         self.carried = provenance

@@ -1,7 +1,7 @@
-//! Reading a session.
+//! Reads of a session.
 //!
-//! Reads give values that nothing changes later. They fail only where stored data does not parse as the type asked for, or
-//! a cache could not be computed.
+//! Reads return immutable values. They fail only if stored data does not parse as the requested type, or if a
+//! cache could not be computed.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use super::items::Items;
 use super::registry::Compute;
 use super::slice::{Slice, SlicePolicy};
 
-/// What caches were computed to.
+/// Computed items of caches.
 #[derive(Default)]
 pub(super) struct Memo {
     computed: BTreeMap<&'static str, Box<dyn Any + Send>>,
-    /// What is being computed, and by whom; what was begun last stands last.
+    /// Computations in progress and their threads, the latest last.
     computing: Vec<(ThreadId, &'static str)>,
 }
 
-/// A computation under way. It ends with this value, by a panic too.
+/// A computation in progress. Dropping the guard ends it, also during a panic.
 struct ComputeGuard<'a>(&'a Session, (ThreadId, &'static str));
 
 impl Drop for ComputeGuard<'_> {
@@ -32,12 +32,12 @@ impl Drop for ComputeGuard<'_> {
 }
 
 impl Session {
-    /// The last item of a slice.
+    /// Returns the last item of a slice.
     pub fn latest<S: Slice>(&self) -> Result<Option<Arc<S>>, SessionError> {
         self.all::<S>().map(|items| items.latest().cloned())
     }
 
-    /// All items of a slice. A Cache slice that holds none is computed, where a function for that is registered.
+    /// Returns all items of a slice. An empty Cache slice is computed, if a function for it is registered.
     pub fn all<S: Slice>(&self) -> Result<Items<S>, SessionError> {
         let is_empty = || self.state.cell(S::NAME).is_none_or(|cell| cell.len() == 0);
         match self.registry.cache::<S>() {
@@ -48,22 +48,23 @@ impl Session {
         }
     }
 
-    /// The items of a slice that fulfil a condition.
+    /// Returns the items of a slice that fulfil a condition.
     pub fn filter<S: Slice>(&self, condition: impl FnMut(&S) -> bool) -> Result<Vec<Arc<S>>, SessionError> {
         self.all::<S>().map(|items| items.filter(condition))
     }
 
-    /// The policy of a slice: what was set for this session, else what its type says.
+    /// Returns the policy of a slice: that of this session if one is set, else that of the type.
     pub fn policy_of<S: Slice>(&self) -> SlicePolicy {
         self.registry.policy::<S>()
     }
 
-    /// The stored names of all slices that hold or held something, with their policies, those of unknown types included.
+    /// Returns the stored names of all slices that hold or held items, with their policies, including those
+    /// of unknown types.
     pub fn slice_names(&self) -> impl Iterator<Item = (&str, SlicePolicy)> {
         self.state.cells().map(|(name, cell)| (&**name, cell.policy()))
     }
 
-    /// What a cache is computed to. A function that reads its own slice finds nothing there.
+    /// Computes a cache. A function that reads its own slice sees it empty.
     fn computed<S: Slice>(&self, compute: &Compute<S>) -> Result<Items<S>, SessionError> {
         let failed = |source| SessionError::Cache { slice: S::NAME.to_owned(), source };
         let this = thread::current().id();
@@ -74,7 +75,7 @@ impl Session {
         let mut mine = memo.computing.iter().rev().filter(|(thread, _)| *thread == this);
         match mine.position(|(_, slice)| *slice == S::NAME) {
             Some(0) => return Ok(Items::default()),
-            Some(_) => return Err(failed("it is computed from a slice that is computed from it".into())),
+            Some(_) => return Err(failed("its computation depends on itself".into())),
             None => {}
         }
         memo.computing.push((this, S::NAME));
@@ -91,12 +92,12 @@ impl Session {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what a cache was computed to.
+    /// Drops the computed items of a cache.
     pub(super) fn forget(&self, slice: &str) {
         self.memo().computed.remove(slice);
     }
 
-    /// Drops what all caches were computed to.
+    /// Drops the computed items of all caches.
     pub(super) fn forget_computed(&self) {
         self.memo().computed.clear();
     }

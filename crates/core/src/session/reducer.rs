@@ -1,8 +1,8 @@
 //! Reducers: pure functions from a slice and an event to a change of the slice.
 //!
-//! A reducer sees the slice as it is, the event, and a [`ReducerContext`], and answers with a [`SliceOp`]. It must not do
-//! anything else: when calls run side by side, it is run again over the state as it is at commit. A reducer that fails fails
-//! the whole dispatch; nothing is dropped silently.
+//! A reducer receives the current slice, the event, and a [`ReducerContext`], and returns a [`SliceOp`]. It
+//! must not have side effects: if calls run concurrently, it runs again over the state at commit. A reducer
+//! that fails makes the whole dispatch fail; nothing is dropped silently.
 
 use std::any::{Any, type_name};
 use std::marker::PhantomData;
@@ -17,15 +17,15 @@ use super::state::SliceMap;
 use crate::extra::Extra;
 use crate::time::Timestamp;
 
-/// What a reducer answers.
+/// Result of a reducer.
 pub type ReducerResult<S> = Result<SliceOp<S>, BoxError>;
 
-/// What a reducer may look at besides its slice and the event.
+/// Inputs of a reducer other than its slice and the event.
 #[derive(Debug)]
 pub struct ReducerContext<'a> {
-    /// The session as it was before this reducer, for reading other slices.
+    /// The session before this reducer, for reading other slices.
     pub session: &'a Session,
-    /// When the event was dispatched. It stays the same when the event is reduced again.
+    /// Time of the dispatch. It stays the same when the event is reduced again.
     pub now: Timestamp,
 }
 
@@ -34,12 +34,12 @@ pub fn append_all<S: Slice>(_: &Items<S>, event: &Arc<S>, _: &ReducerContext<'_>
     Ok(SliceOp::Append(event.clone()))
 }
 
-/// Makes the event the only item of its own slice.
+/// Replaces all items of the event's own slice by the event.
 pub fn replace_latest<S: Slice>(_: &Items<S>, event: &Arc<S>, _: &ReducerContext<'_>) -> ReducerResult<S> {
     Ok(SliceOp::Replace(vec![event.clone()]))
 }
 
-/// Takes out every item with the event's key and appends the event at the end.
+/// Removes every item with the event's key and appends the event at the end.
 pub fn upsert_by<S: Slice, K: PartialEq>(
     key: impl Fn(&S) -> K + Send + Sync + 'static,
 ) -> impl Fn(&Items<S>, &Arc<S>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static {
@@ -47,29 +47,30 @@ pub fn upsert_by<S: Slice, K: PartialEq>(
         let wanted = key(event);
         let with_key = items.iter().enumerate().filter(|(_, item)| key(item) == wanted);
         let remove: Vec<usize> = with_key.map(|(position, _)| position).collect();
-        Ok(match remove.is_empty() {
-            true => SliceOp::Append(event.clone()),
-            false => SliceOp::Patch { remove, append: vec![event.clone()] },
+        Ok(if remove.is_empty() {
+            SliceOp::Append(event.clone())
+        } else {
+            SliceOp::Patch { remove, append: vec![event.clone()] }
         })
     }
 }
 
-/// The same as [`upsert_by`]: of each key only the latest item is kept.
+/// Does the same as [`upsert_by`]: only the latest item of each key is kept.
 pub fn replace_latest_by<S: Slice, K: PartialEq>(
     key: impl Fn(&S) -> K + Send + Sync + 'static,
 ) -> impl Fn(&Items<S>, &Arc<S>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static {
     upsert_by(key)
 }
 
-/// An event of some type.
+/// An event of any type.
 pub(crate) type AnyEvent = Arc<dyn Any + Send + Sync>;
 
-/// A reducer of some event for some slice.
+/// A reducer of any event for any slice.
 pub(crate) trait ErasedReducer: Send + Sync {
     /// The policy of the slice that the reducer changes.
     fn policy(&self, session: &Session) -> SlicePolicy;
 
-    /// The change that the event makes; none when it makes no difference.
+    /// Computes the change for the event; none if nothing changes.
     fn reduce(
         &self,
         session: &Session,
@@ -115,7 +116,7 @@ where
     }
 }
 
-/// A change of one slice that was made, ready to be journaled.
+/// A change of one slice, ready to be journaled.
 #[derive(Clone)]
 pub struct Change {
     erased: Arc<dyn ErasedChange>,
@@ -136,7 +137,7 @@ trait ErasedChange: Send + Sync {
 struct TypedChange<S> {
     policy: SlicePolicy,
     op: SliceOp<S>,
-    /// The change as plain data, once that was asked for.
+    /// The change as plain data, encoded on first access.
     encoded: OnceLock<Arc<StoredChange>>,
 }
 
@@ -150,7 +151,7 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
     }
 
     fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError> {
-        // What a cache was computed to is the base of a change to it.
+        // The base of a change to a cache is its computed content.
         if self.policy == SlicePolicy::Cache && !self.op.is_absolute() {
             state.set(self.policy, session.all::<S>()?);
         }
@@ -207,32 +208,33 @@ impl Change {
         self.erased.slice()
     }
 
-    /// The slice's policy.
+    /// Policy of the slice.
     pub fn policy(&self) -> SlicePolicy {
         self.erased.policy()
     }
 
-    /// What changed, when the slice is `S`'s.
+    /// Returns the change, if the slice is that of `S`.
     pub fn op<S: Slice>(&self) -> Option<&SliceOp<S>> {
         self.erased.op().downcast_ref()
     }
 
-    /// The change as plain data. It is encoded once, however often this is asked for.
+    /// Encodes the change as plain data. It is encoded at most once.
     pub fn encode(&self) -> Result<Arc<StoredChange>, SessionError> {
         self.erased.encode()
     }
 
-    /// Refuses a change that could not be journaled, or not be read from the journal. A cache is not journaled.
+    /// Refuses a change that could not be journaled, or not be read from the journal. Caches are not
+    /// journaled.
     pub(super) fn check(&self) -> Result<(), SessionError> {
         self.erased.check()
     }
 
-    /// Carries the change out over `state`, which is that of `session`.
+    /// Applies the change to `state`, which is that of `session`.
     pub(super) fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError> {
         self.erased.apply(session, state)
     }
 
-    /// Makes the slice that changes hold typed items.
+    /// Decodes the items of the changed slice to their type.
     pub(crate) fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError> {
         self.erased.type_slice(state)
     }

@@ -1,4 +1,4 @@
-//! What a session knows about slices and events: reducers, policies, and how caches are computed.
+//! Registrations of a session: reducers, policies, and functions that compute caches.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use super::reducer::ErasedReducer;
 use super::slice::{Event, Slice, SlicePolicy};
 
 type Decode = fn(&Arc<Cell>) -> Result<Arc<Cell>, SessionError>;
-/// How the items of a cache are computed.
+/// Computes the items of a cache.
 pub(super) type Compute<S> = dyn Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync;
 
 /// Registrations, shared by a session, its drafts and its clones.
@@ -32,7 +32,8 @@ impl Registry {
         self.reducers.entry(TypeId::of::<E>()).or_default().push(reducer);
     }
 
-    /// The reducers of an event type in the order of their registration; its own one when there are none.
+    /// Returns the reducers of an event type in the order of their registration, or its default one if there
+    /// are none.
     pub(super) fn reducers<E: Event>(&self) -> Vec<Arc<dyn ErasedReducer>> {
         match self.reducers.get(&TypeId::of::<E>()) {
             Some(reducers) => reducers.clone(),
@@ -48,7 +49,7 @@ impl Registry {
         self.policies.get(S::NAME).copied().unwrap_or(S::POLICY)
     }
 
-    /// The policies that were set, by the names of their slices.
+    /// The policies that were set, by slice name.
     pub(super) fn policies(&self) -> impl Iterator<Item = (&'static str, SlicePolicy)> {
         self.policies.iter().map(|(name, policy)| (*name, *policy))
     }
@@ -61,7 +62,7 @@ impl Registry {
         self.caches.get(S::NAME)?.downcast_ref()
     }
 
-    /// The cell with its plain data decoded, where the slice's type is known here.
+    /// Decodes the plain data of a cell, if the type of the slice is registered.
     pub(super) fn decode(&self, name: &str, cell: &Arc<Cell>) -> Result<Arc<Cell>, SessionError> {
         self.decoders.get(name).map_or_else(|| Ok(cell.clone()), |decode| decode(cell))
     }

@@ -1,17 +1,18 @@
-//! Going back to a snapshot.
+//! Rollback and rewind to a snapshot.
 //!
 //! | policy | [`rollback`](Session::rollback) | [`rollback_with_logs`](Session::rollback_with_logs) | [`rewind_to`](Session::rewind_to) |
 //! |---|---|---|---|
 //! | State | as in the snapshot | as in the snapshot | as in the snapshot |
 //! | Log | kept | as in the snapshot | kept |
-//! | Cache | dropped, or as in the snapshot where it captured caches | the same | the same |
+//! | Cache | dropped, or as in the snapshot if it captured caches | the same | the same |
 //! | Journal | kept | kept | as in the snapshot |
 //!
-//! A session whose Journal slices are empty takes them from the snapshot in every case: that is how a snapshot is loaded
-//! into a fresh session. Where the snapshot and the session name another policy for a slice, the snapshot's holds.
-//! Everything is checked before anything is changed. What comes from the snapshot must parse where its type is known here.
-//! A snapshot of another conversation is refused: its transcript must be the beginning of the session's own; or, for a rewind,
-//! the other way round, so that a rewind can be undone as long as nothing was said since.
+//! A session whose Journal slices are empty takes them from the snapshot in every case, so that a snapshot
+//! can be loaded into a fresh session. If the snapshot and the session have different policies for a slice,
+//! that of the snapshot counts. Everything is checked before anything is changed. Data of the snapshot must
+//! parse if its type is registered. A snapshot of another conversation is refused: its transcript must be the
+//! beginning of the session's own or, for a rewind, the other way round, so that a rewind can be undone as
+//! long as no message was added since then.
 
 use std::sync::Arc;
 
@@ -34,17 +35,18 @@ enum Transcript {
 }
 
 impl Session {
-    /// Undoes what happened since the snapshot, as if a call had never run: logs and transcript are kept.
+    /// Undoes all changes since the snapshot, as for a failed call. Logs and transcript are kept.
     pub fn rollback(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotMismatchError> {
         self.go_back(snapshot, Logs::Keep, Transcript::Keep)
     }
 
-    /// The same, but logs are restored as well. Refused when the snapshot holds no logs, since that would wipe them.
+    /// Does the same as [`rollback`](Self::rollback), and restores logs. Fails if the snapshot holds no logs,
+    /// since that would delete them.
     pub fn rollback_with_logs(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotMismatchError> {
         self.go_back(snapshot, Logs::Restore, Transcript::Keep)
     }
 
-    /// Takes the session back to the moment of the snapshot, its transcript included. Logs are kept.
+    /// Restores the session to the time of the snapshot, including its transcript. Logs are kept.
     pub fn rewind_to(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotMismatchError> {
         self.go_back(snapshot, Logs::Keep, Transcript::Cut)
     }
@@ -116,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses slices whose items do not parse as the types that are registered here.
+    /// Refuses slices whose items do not parse as the registered types.
     pub fn check_slices(&self) -> Result<(), SnapshotRestoreError> {
         for (name, cell) in self.state.cells() {
             let checked = self.registry.decode(name, cell);
@@ -128,7 +130,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the snapshot holds of a slice, decoded where its type is known here.
+    /// Decodes a slice of the snapshot, if its type is registered.
     fn decode(&self, name: &str, held: &Arc<Cell>) -> Result<Arc<Cell>, SnapshotMismatchError> {
         let decoded = self.registry.decode(name, held).and_then(|cell| match self.state.cell(name) {
             Some(current) => cell.decoded_like(current),
@@ -150,13 +152,10 @@ fn check_transcript(
         Transcript::Cut => held.len().min(current.len()),
     };
     let Some(last) = length.checked_sub(1) else { return Ok(()) };
-    // A journal only grows, so within a process it is enough that the last item of the snapshot stands at the same place.
+    // A journal only grows, so within a process it is enough to compare the last item of the snapshot.
     let agree = current.shares(held, last)
         || current.agree(held, 0..length).map_err(|source| mismatch(name, source))?;
-    match agree {
-        true => Ok(()),
-        false => Err(SnapshotMismatchError::OtherTranscript { slice: name.to_owned() }),
-    }
+    if agree { Ok(()) } else { Err(SnapshotMismatchError::OtherTranscript { slice: name.to_owned() }) }
 }
 
 fn mismatch(name: &str, source: SessionError) -> SnapshotMismatchError {

@@ -1,8 +1,8 @@
-//! What a slice is made of.
+//! Types of slices and events.
 //!
-//! A slice is an ordered, immutable sequence of items of one type. The type says under which name, in which version and
-//! with which [`SlicePolicy`] the items are stored; `#[derive(Slice)]` writes that down. The name is a promise: it is what
-//! snapshots and journals hold, and no Rust type name ever reaches them.
+//! A slice is an ordered, immutable sequence of items of one type. The type defines the name, the version and
+//! the [`SlicePolicy`] of the stored items; `#[derive(Slice)]` implements it. The name is a promise:
+//! snapshots and journals hold it, and never the name of a Rust type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What happens to a slice when a call fails, and when a session is rewound.
+/// The effect of a failed call and of a rewind on a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlicePolicy {
     /// Working state: rolled back with a failed call, restored by a rewind. The default.
     State,
-    /// A truthful record of what happened: kept by both.
+    /// An accurate log of events: kept by both.
     Log,
-    /// What can be computed again: never captured by default, dropped by both.
+    /// Derived data that can be recomputed: not captured by default, dropped by both.
     Cache,
-    /// The transcript: kept when a call fails, cut only by a rewind. It only ever grows by appending.
+    /// The transcript: kept by a failed call, cut only by a rewind. It only grows.
     Journal,
 }
 
@@ -59,23 +59,24 @@ impl fmt::Display for SlicePolicy {
 /// }
 /// ```
 pub trait Slice: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The name under which the slice is stored. It must never change, and no other type may use it.
+    /// The stored name of the slice. It must never change, and no other type may use it.
     const NAME: &'static str;
 
-    /// The version of the stored form. Raise it when older items no longer parse, and give an upcaster.
+    /// Version of the stored form. If older items no longer parse, raise it and implement [`Slice::upcast`].
     const VERSION: u32 = 1;
 
-    /// The policy that holds unless a session says otherwise.
+    /// The policy, unless a session sets another one.
     const POLICY: SlicePolicy = SlicePolicy::State;
 
-    /// Brings an item of an older version to the next one, as plain data. It is applied until [`Slice::VERSION`] is reached.
+    /// Upcasts an item of an older version to the next one, as plain data. It is applied until
+    /// [`Slice::VERSION`] is reached.
     fn upcast(version: u32, item: Value) -> Result<Value, UpcastError> {
         let _ = item;
         Err(UpcastError::new(format!("there is no upcaster from version {version}")))
     }
 }
 
-/// An upcaster could not bring an item to the next version.
+/// An upcaster failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct UpcastError {
@@ -83,7 +84,7 @@ pub struct UpcastError {
 }
 
 impl UpcastError {
-    /// An error with this reason.
+    /// Creates an error with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }
@@ -91,8 +92,9 @@ impl UpcastError {
 
 /// An event: a value that reducers turn into changes of slices. Routing is by the exact type.
 ///
-/// Every slice item is an event as well, and without a reducer of its own it is appended to its own slice. Other types say
-/// `impl Event for MyEvent {}`; dispatching one for which no reducer is registered is an error.
+/// Every slice item is an event as well. Without a registered reducer it is appended to its own slice. Other
+/// types implement the trait by `impl Event for MyEvent {}`; dispatching one without a registered reducer is
+/// an error.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -121,7 +123,7 @@ impl UpcastError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Event: Send + Sync + 'static {
-    /// The reducer that holds when none is registered.
+    /// The reducer that applies if none is registered.
     #[doc(hidden)]
     fn default_reducer() -> Option<DefaultReducer> {
         None
@@ -136,6 +138,6 @@ impl<S: Slice> Event for S {
     }
 }
 
-/// The reducer that an event type brings along. Only slices have one.
+/// The default reducer of an event type. Only slices have one.
 #[doc(hidden)]
 pub struct DefaultReducer(pub(super) Arc<dyn super::reducer::ErasedReducer>);

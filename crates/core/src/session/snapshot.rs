@@ -1,8 +1,8 @@
-//! Snapshots: what a session held at one moment.
+//! Snapshots: the content of a session at one moment.
 //!
-//! Taking one is a clone in constant time, whatever the session holds. A default snapshot captures State and Journal
-//! slices, which is enough to resume from; [`CaptureOptions`] asks for more or less. As JSON ([`super::stored`]) a snapshot
-//! survives the process, and slices of types that the reader does not know survive it too.
+//! Taking a snapshot is a clone in constant time. By default it captures State and Journal slices, which is
+//! enough to resume; [`CaptureOptions`] select others. As JSON ([`super::stored`]) a snapshot outlives the
+//! process, including slices of types that the reader does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::id::SnapshotId;
 use crate::payload::CarriedObject;
 use crate::time::Timestamp;
 
-/// What a snapshot captures.
+/// The slices that a snapshot captures, and its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureOptions {
     pub(super) policies: BTreeSet<SlicePolicy>,
@@ -28,24 +28,24 @@ pub struct CaptureOptions {
 }
 
 impl Default for CaptureOptions {
-    /// State and Journal slices: what is needed to resume.
+    /// Selects State and Journal slices, which are needed to resume.
     fn default() -> Self {
         Self::policies([SlicePolicy::State, SlicePolicy::Journal])
     }
 }
 
 impl CaptureOptions {
-    /// Slices of these policies only.
+    /// Selects slices of these policies only.
     pub fn policies(policies: impl IntoIterator<Item = SlicePolicy>) -> Self {
         Self { policies: policies.into_iter().collect(), tags: BTreeMap::new() }
     }
 
-    /// Slices of all policies.
+    /// Selects slices of all policies.
     pub fn include_all() -> Self {
         Self::policies(SlicePolicy::ALL)
     }
 
-    /// Labels the snapshot, beside the labels of its session.
+    /// Adds a label to the snapshot, in addition to those of its session.
     #[must_use]
     pub fn tag(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.tags.insert(name.into(), value.into());
@@ -53,7 +53,7 @@ impl CaptureOptions {
     }
 }
 
-/// What a session held at one moment.
+/// The content of a session at one moment.
 #[derive(Clone)]
 pub struct Snapshot {
     pub(super) id: SnapshotId,
@@ -61,10 +61,10 @@ pub struct Snapshot {
     pub(super) info: Arc<SessionInfo>,
     pub(super) captured: BTreeSet<SlicePolicy>,
     pub(super) tags: BTreeMap<String, String>,
-    /// The whole state of the session, of which only slices with a captured policy count. Not filtering it is what makes
-    /// taking a snapshot cheap.
+    /// The whole state of the session, of which only slices with a captured policy count. It is not filtered,
+    /// so that taking a snapshot is cheap.
     pub(super) state: SliceMap,
-    /// Policies of slices that a stored snapshot knew of but did not capture.
+    /// Policies of slices that a stored snapshot lists but did not capture.
     pub(super) other_policies: BTreeMap<String, SlicePolicy>,
     pub(super) carried: CarriedProvenance,
     pub(super) objects: Vec<CarriedObject>,
@@ -77,7 +77,7 @@ impl Session {
         self.snapshot_with(CaptureOptions::default())
     }
 
-    /// Captures the slices that `capture` names.
+    /// Captures the slices that `capture` selects.
     pub fn snapshot_with(&self, capture: CaptureOptions) -> Snapshot {
         Snapshot {
             id: self.ids.next(),
@@ -100,17 +100,17 @@ impl Snapshot {
         self.id
     }
 
-    /// When it was taken.
+    /// Time of the capture.
     pub fn created_at(&self) -> Timestamp {
         self.created_at
     }
 
-    /// The session that it was taken of.
+    /// The session that was captured.
     pub fn session(&self) -> &SessionInfo {
         &self.info
     }
 
-    /// The snapshot's own labels.
+    /// Labels of the snapshot itself.
     pub fn tags(&self) -> &BTreeMap<String, String> {
         &self.tags
     }
@@ -120,19 +120,20 @@ impl Snapshot {
         &self.captured
     }
 
-    /// The items of a slice as they were then. Without the slice, or when its policy was not captured, there are none.
+    /// Returns the captured items of a slice. There are none if the slice does not exist or its policy was
+    /// not captured.
     pub fn all<S: Slice>(&self) -> Result<Items<S>, SessionError> {
         self.cell(S::NAME).map_or_else(|| Ok(Items::default()), |cell| cell.items())
     }
 
-    /// The policy of each slice, of those not captured too.
+    /// Returns the policy of each slice, including those not captured.
     pub fn policies(&self) -> impl Iterator<Item = (&str, SlicePolicy)> {
         let held = self.state.cells().map(|(name, cell)| (&**name, cell.policy()));
         held.chain(self.other_policies.iter().map(|(name, policy)| (name.as_str(), *policy)))
     }
 
-    /// A digest of the content: the captured slices that are not empty. Ids, times and labels do not count, and neither does
-    /// whether the types of the slices are known here.
+    /// Computes a digest of the captured slices that are not empty. It does not depend on ids, times, labels,
+    /// or which types are known.
     pub fn content_digest(&self) -> Result<Digest, SessionError> {
         let mut content = BTreeMap::new();
         for (name, cell) in self.cells().filter(|(_, cell)| cell.len() > 0) {

@@ -34,24 +34,25 @@ impl SliceMap {
         self.cells.remove(name);
     }
 
-    /// The items of `S`'s slice; none when the slice does not exist.
+    /// Returns the items of `S`'s slice; none if the slice does not exist.
     pub(crate) fn items<S: Slice>(&self) -> Result<Items<S>, SessionError> {
         self.cell(S::NAME).map_or_else(|| Ok(Items::default()), |cell| cell.items::<S>())
     }
 
-    /// Makes `items` the whole content of `S`'s slice.
+    /// Replaces the content of `S`'s slice.
     pub(crate) fn set<S: Slice>(&mut self, policy: SlicePolicy, items: Items<S>) {
         self.put(S::NAME.into(), Arc::new(Cell::typed(policy, items)));
     }
 
-    /// Gives a slice that exists another policy.
+    /// Changes the policy of an existing slice.
     pub(crate) fn set_policy(&mut self, name: &str, policy: SlicePolicy) {
         if let Some(cell) = self.cells.get_mut(name) {
             Arc::make_mut(cell).set_policy(policy);
         }
     }
 
-    /// Makes `S`'s slice hold typed items, so that a later change costs what it changes, by plain data too.
+    /// Decodes the items of `S`'s slice, so that the cost of a later change does not depend on its length,
+    /// even for changes by plain data.
     pub(crate) fn type_slice<S: Slice>(&mut self, policy: SlicePolicy) -> Result<(), SessionError> {
         match self.cells.get_mut(S::NAME) {
             Some(cell) => *cell = cell.decoded::<S>()?,
@@ -60,12 +61,12 @@ impl SliceMap {
         Ok(())
     }
 
-    /// Whether both are the same in memory.
+    /// Returns whether both are identical in memory.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.cells.ptr_eq(&other.cells)
     }
 
-    /// Changes `S`'s slice. Nothing is changed when that fails.
+    /// Changes `S`'s slice. On failure nothing is changed.
     pub(crate) fn apply<S: Slice>(
         &mut self,
         policy: SlicePolicy,
@@ -80,7 +81,7 @@ impl SliceMap {
         Ok(())
     }
 
-    /// Changes a slice by plain data, whether its type is known or not. Nothing is changed when that fails.
+    /// Changes a slice by plain data, whether its type is known or not. On failure nothing is changed.
     pub(crate) fn apply_stored(&mut self, change: &StoredChange) -> Result<(), SessionError> {
         if let Some(cell) = self.cells.get_mut(change.slice.as_str()) {
             return cell.apply_stored(change);

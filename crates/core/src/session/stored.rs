@@ -1,8 +1,8 @@
-//! Snapshots as JSON.
+//! JSON encoding of snapshots.
 //!
-//! The text names each slice, its version and its policy, and holds its items as plain data. Reading it constructs nothing
-//! by a type's name, checks size and depth first, and keeps what it does not know: a slice without a Rust type here is
-//! written again, item by item, as it was read.
+//! The text names each slice, its version and its policy, and holds its items as plain data. Decoding checks
+//! size and depth first, constructs nothing by a type's name, and keeps unknown data: a slice without a Rust
+//! type is written again, item by item, as it was read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,13 +34,13 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 pub struct StoredSlice {
     /// The slice's stored name.
     pub name: String,
-    /// The version of the items.
+    /// Version of the items.
     pub version: u32,
     /// The slice's policy.
     pub policy: SlicePolicy,
     /// The items, from first to last.
     pub items: Vec<Value>,
-    /// The version of each item, where they differ. That happens to slices whose type is not known here.
+    /// Version of each item, if they differ, as in slices of unknown types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub item_versions: Vec<u32>,
     /// Fields that this version does not know.
@@ -49,7 +49,7 @@ pub struct StoredSlice {
 }
 
 impl StoredSlice {
-    /// Items of a slice as plain data, for a session that starts with them.
+    /// Encodes items of a slice as plain data, for a session that starts with them.
     pub fn of<S: Slice>(items: &[Arc<S>]) -> Result<Self, SessionError> {
         let items = items.iter().map(|item| op::encode_item(&**item));
         Ok(Self {
@@ -65,9 +65,10 @@ impl StoredSlice {
     pub(crate) fn from_cell(name: &str, cell: &Cell) -> Result<Self, SessionError> {
         let items = cell.plain_items().collect::<Result<Vec<_>, _>>()?;
         let version = items.iter().map(|item| item.version).max().unwrap_or(1);
-        let item_versions = match items.iter().all(|item| item.version == version) {
-            true => Vec::new(),
-            false => items.iter().map(|item| item.version).collect(),
+        let item_versions = if items.iter().all(|item| item.version == version) {
+            Vec::new()
+        } else {
+            items.iter().map(|item| item.version).collect()
         };
         Ok(Self {
             name: name.to_owned(),
@@ -113,13 +114,14 @@ struct StoredSnapshot {
     captured: BTreeSet<SlicePolicy>,
     policies: BTreeMap<String, SlicePolicy>,
     slices: Vec<StoredSlice>,
-    /// What the session's journal knew.
+    /// Provenance from the session's journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     provenance: Option<Arc<Provenance>>,
     /// Media that the messages refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     objects: Vec<CarriedObject>,
-    /// What the messages refer to and the snapshot does not hold. It is written for readers, and found out again when read.
+    /// Content that the messages refer to and the snapshot does not hold. It is written for readers, and
+    /// computed again on decoding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refers_to: Vec<ObjectId>,
     #[serde(flatten)]
@@ -127,12 +129,13 @@ struct StoredSnapshot {
 }
 
 impl Snapshot {
-    /// The captured slices as plain data, in the order of their names. A new session may start from them.
+    /// Returns the captured slices as plain data, ordered by name. A new session may start from them.
     pub fn stored_slices(&self) -> Result<Vec<StoredSlice>, SessionError> {
         self.cells().map(|(name, cell)| StoredSlice::from_cell(name, cell)).collect()
     }
 
-    /// The snapshot as JSON. Slices and labels stand in the order of their names, so that equal snapshots are equal texts.
+    /// Encodes the snapshot as JSON. Slices and labels are ordered by name, so that equal snapshots are equal
+    /// texts.
     pub fn to_json(&self) -> Result<String, SessionError> {
         let slices = self.stored_slices()?;
         let stored = StoredSnapshot {
@@ -150,7 +153,7 @@ impl Snapshot {
             slices,
             provenance: self.provenance(),
             objects: self.objects.clone(),
-            // Messages that cannot be read here are written as they are.
+            // Messages that cannot be decoded are written as they are.
             refers_to: self.refers_to().unwrap_or_default(),
             extra: self.extra.clone(),
         };
@@ -158,14 +161,15 @@ impl Snapshot {
             .map_err(|source| SessionError::Encode { slice: "(snapshot)".to_owned(), source })
     }
 
-    /// Reads a snapshot within the default limits.
+    /// Decodes a snapshot within the default limits.
     pub fn from_json(text: &str) -> Result<Self, SnapshotRestoreError> {
         Self::from_json_within(text.as_bytes(), JsonLimits::default())
     }
 
-    /// Reads a snapshot within these limits.
+    /// Decodes a snapshot within these limits.
     pub fn from_json_within(text: &[u8], limits: JsonLimits) -> Result<Self, SnapshotRestoreError> {
-        /// Read first, so that a snapshot of a newer program is refused for what it is and not for its shape.
+        /// Decoded first, so that a snapshot of a newer program is refused because of its version and not its
+        /// fields.
         #[derive(Deserialize)]
         struct Version {
             version: u32,

@@ -1,7 +1,8 @@
-//! The transcript slice. A message belongs at the end of its evaluation.
+//! The transcript slice. A message is appended at the end of its evaluation.
 //!
-//! `sequence` is dense in each evaluation, so a message either goes on where its evaluation ended, stands there already, or
-//! does not fit. Recording is idempotent: the same message at a place that is taken changes nothing, another one is an error.
+//! `sequence` is dense in each evaluation, so a message either continues its evaluation, is already present,
+//! or does not fit. Recording is idempotent: the same message at an occupied place changes nothing, another
+//! one is an error.
 
 use std::sync::Arc;
 
@@ -21,25 +22,25 @@ impl Slice for InnerMessage {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SequenceError {
-    /// A message was recorded before at this place, and it was another one.
+    /// Another message was recorded at this place.
     #[error("evaluation {evaluation} already has another message at sequence {sequence}")]
     Differs {
         /// The evaluation.
         evaluation: EvaluationId,
-        /// The place.
+        /// Sequence number of both messages.
         sequence: u64,
     },
     /// Messages are missing before this one.
-    #[error("evaluation {evaluation} goes on at sequence {expected}, not at {found}")]
+    #[error("evaluation {evaluation} continues at sequence {expected}, not at {found}")]
     Gap {
         /// The evaluation.
         evaluation: EvaluationId,
-        /// The place that is next.
+        /// Next sequence number of the evaluation.
         expected: u64,
-        /// The place of the message.
+        /// Sequence number of the message.
         found: u64,
     },
-    /// No conversation has that many turns, so the number is wrong.
+    /// The turn number is larger than any conversation can reach.
     #[error("a message of evaluation {evaluation} is in turn {turn}; turns are numbered up to {MAX_TURN}")]
     Turn {
         /// The evaluation.
@@ -49,13 +50,14 @@ pub enum SequenceError {
     },
 }
 
-/// The largest number of a turn. A larger one in a journal, a snapshot or a conversation is an error of whoever wrote it.
+/// The largest number of a turn. A larger one in a journal, a snapshot or a conversation is an error of its
+/// writer.
 pub const MAX_TURN: u64 = 1 << 32;
 
-/// The reducer of the transcript: adds a message where it belongs, at the end.
+/// The reducer of the transcript: appends a message at the end of its evaluation.
 ///
-/// A message that is already there changes nothing, while another one at its place, or a gap before it, is an error. It is
-/// registered in every session that a journal is folded to.
+/// A message that is already present changes nothing. Another message at its place, or a gap before it, is an
+/// error. The reducer is registered in every session that is folded from a journal.
 pub fn inner_message_append(
     transcript: &Items<InnerMessage>,
     message: &Arc<InnerMessage>,
@@ -70,15 +72,16 @@ pub fn inner_message_append(
     })
 }
 
-/// Where a message belongs.
+/// The place of a message in its evaluation.
 pub(crate) enum MessageSlot {
-    /// At the end.
+    /// The message is the next one.
     Next,
-    /// Where it already stands.
+    /// The message is already present.
     Taken,
 }
 
-/// Where a message belongs in an evaluation that has `length` messages; `there` finds the one at its place.
+/// Determines the place of a message in an evaluation of `length` messages. `there` finds the message at its
+/// place.
 pub(crate) fn place_after(
     length: u64,
     message: &InnerMessage,
@@ -100,16 +103,16 @@ pub(crate) fn place_after(
     }
 }
 
-/// Whether `other` stands where `message` says that it belongs.
+/// Returns whether `other` is at the place of `message`.
 pub(crate) fn stands_at(other: &InnerMessage, message: &InnerMessage) -> bool {
     other.sequence == message.sequence && other.evaluation_id == message.evaluation_id
 }
 
-/// The position of the last message of an evaluation.
+/// Finds the position of the last message of an evaluation.
 ///
-/// It looks from the end and leaps over evaluations whose messages stand together: when the first message of an evaluation
-/// stands as far back as its last one's sequence says, there is no room for anyone else between them. So a new evaluation
-/// costs a step per evaluation before it, and not one per message.
+/// It searches from the end and skips evaluations whose messages are contiguous: if the first message of an
+/// evaluation is as far back as the sequence of the last one says, no other message lies between them. A new
+/// evaluation therefore costs a step per earlier evaluation, not per message.
 fn last_of(transcript: &Items<InnerMessage>, evaluation: EvaluationId) -> Option<usize> {
     let mut end = transcript.len();
     while let Some(index) = end.checked_sub(1) {

@@ -1,7 +1,7 @@
-//! Changing a session.
+//! Changes of a session.
 //!
-//! Every change is all or nothing: when any reducer of a dispatch fails or panics, the session is as before. Observers are
-//! told after the change stands. What these methods return is what changed, ready to be journaled.
+//! Every change is atomic: if any reducer of a dispatch fails or panics, the session is unchanged. Observers
+//! are notified after the change. The methods return the changes, ready to be journaled.
 
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,8 +18,8 @@ use super::state::SliceMap;
 use crate::time::Timestamp;
 
 impl Session {
-    /// Registers a reducer of `E` for the slice of `S`. Several reducers of one event run in the order of registration, each
-    /// seeing what those before it changed.
+    /// Registers a reducer of `E` for the slice of `S`. Several reducers of one event run in the order of
+    /// registration, each on the result of those before it.
     pub fn register<S: Slice, E: Event>(
         &mut self,
         reducer: impl Fn(&Items<S>, &Arc<E>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static,
@@ -30,13 +30,14 @@ impl Session {
         self
     }
 
-    /// Makes the type of a slice known, so that its stored items are decoded, and found wanting, when a snapshot is restored.
+    /// Registers the type of a slice, so that its stored items are decoded and checked when a snapshot is
+    /// restored.
     pub fn register_slice<S: Slice>(&mut self) -> &mut Self {
         Arc::make_mut(&mut self.registry).add_slice::<S>();
         self
     }
 
-    /// Sets the policy of a slice for this session. It holds at once, for the items that are there already too.
+    /// Sets the policy of a slice for this session. It also applies to existing items.
     pub fn set_policy<S: Slice>(&mut self, policy: SlicePolicy) -> &mut Self {
         Arc::make_mut(&mut self.registry).set_policy::<S>(policy);
         if self.state.cell(S::NAME).is_some_and(|cell| cell.policy() != policy) {
@@ -47,8 +48,8 @@ impl Session {
         self
     }
 
-    /// Makes a slice a Cache and registers how its items are computed. That happens at the next use when there are none:
-    /// at the first, after a rollback, and after the slice was cleared.
+    /// Makes a slice a Cache and registers the function that computes its items. It runs on the next access
+    /// if there are none: the first one, after a rollback, and after the slice was cleared.
     pub fn register_cache<S: Slice>(
         &mut self,
         compute: impl Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync + 'static,
@@ -60,7 +61,7 @@ impl Session {
         self.set_policy::<S>(SlicePolicy::Cache)
     }
 
-    /// Registers a function that is told after each commit that changed the slice of `S`.
+    /// Registers a function that is called after each commit that changed the slice of `S`.
     pub fn observe<S: Slice>(
         &mut self,
         observer: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -69,19 +70,19 @@ impl Session {
         self
     }
 
-    /// Passes an event to all its reducers.
+    /// Passes an event to all of its reducers.
     pub fn dispatch<E: Event>(&mut self, event: E) -> Result<Vec<Change>, SessionError> {
         let reducers = self.reducers::<E>()?;
         let now = self.ids.clock().now();
         self.commit_changes(|session| session.reduce(&reducers, &(Arc::new(event) as AnyEvent), now))
     }
 
-    /// Dispatches an item to the reducers of its own type; without any, it is appended to its slice.
+    /// Dispatches an item to the reducers of its own type. Without any, it is appended to its slice.
     pub fn append<S: Slice>(&mut self, item: S) -> Result<Vec<Change>, SessionError> {
         self.dispatch(item)
     }
 
-    /// Makes these the only items of a slice, past its reducers.
+    /// Replaces all items of a slice, bypassing its reducers.
     pub fn seed<S: Slice>(
         &mut self,
         items: impl IntoIterator<Item = S>,
@@ -89,12 +90,12 @@ impl Session {
         self.apply_op(SliceOp::replace(items))
     }
 
-    /// Takes out all items of a slice, past its reducers.
+    /// Removes all items of a slice, bypassing its reducers.
     pub fn clear<S: Slice>(&mut self) -> Result<Vec<Change>, SessionError> {
         self.apply_op::<S>(SliceOp::Clear)
     }
 
-    /// Takes out the items of a slice that fulfil a condition, past its reducers.
+    /// Removes the items of a slice that fulfil a condition, bypassing its reducers.
     pub fn clear_where<S: Slice>(
         &mut self,
         condition: impl FnMut(&S) -> bool,
@@ -103,7 +104,7 @@ impl Session {
         self.apply_op::<S>(op)
     }
 
-    /// Empties every slice, whatever its policy. Registrations stay.
+    /// Empties every slice regardless of its policy. Registrations stay.
     pub fn reset(&mut self) {
         self.forget_computed();
         self.set_state(SliceMap::default());
@@ -135,7 +136,8 @@ impl Session {
         Ok(reducers)
     }
 
-    /// Runs reducers one after the other. When one fails, the session is left half changed: the caller takes it back.
+    /// Runs reducers one after the other. If one fails, the session is left half changed, and the caller
+    /// restores it.
     pub(super) fn reduce(
         &mut self,
         reducers: &[Arc<dyn ErasedReducer>],
@@ -151,7 +153,7 @@ impl Session {
         Ok(changes)
     }
 
-    /// Carries out one change. Nothing is changed when that fails.
+    /// Applies one change. On failure nothing is changed.
     pub(super) fn make(&mut self, change: Change) -> Result<Change, SessionError> {
         let mut state = self.state.clone();
         change.apply(self, &mut state)?;
@@ -159,7 +161,7 @@ impl Session {
         Ok(change)
     }
 
-    /// Makes changes as one: all of them, or none when any of them fails or panics.
+    /// Applies changes atomically: all of them, or none if any of them fails or panics.
     pub(super) fn all_or_nothing<T>(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<T, SessionError>,
@@ -173,7 +175,7 @@ impl Session {
         made.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Makes changes as one, and then tells observers.
+    /// Applies changes atomically, and then notifies observers.
     fn commit_changes(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<Vec<Change>, SessionError>,

@@ -1,4 +1,4 @@
-//! The slices that Backstitch itself keeps.
+//! Slices that Backstitch itself defines.
 //!
 //! | slice | stored name | policy | why |
 //! |---|---|---|---|
@@ -6,11 +6,11 @@
 //! | [`VisibilityOverrides`] | `visibility_overrides` | State | working state, undone with a failed call |
 //! | [`WorkspaceDigest`] | `workspace_digest` | Cache | can be computed again |
 //! | [`ToolInvoked`] | `tool_invoked` | Log | a call that failed was still made |
-//! | [`PromptRendered`] | `prompt_rendered` | Log | what was rendered was rendered |
-//! | [`PromptExecuted`] | `prompt_executed` | Log | what was answered was answered |
+//! | [`PromptRendered`] | `prompt_rendered` | Log | a prompt that was rendered stays in the log |
+//! | [`PromptExecuted`] | `prompt_executed` | Log | an answer that was received stays in the log |
 //!
-//! A slice that says nothing about its policy is State. Here are the data and their rules only; the tools that work on
-//! them live elsewhere. Each item keeps the fields that it does not know.
+//! A slice without a declared policy is State. This module has only the data and their rules; the tools that
+//! work on them live elsewhere. Each item keeps unknown fields.
 
 mod plan;
 mod run_context;

@@ -1,8 +1,8 @@
 //! The plan of an agent: an objective and the steps towards it.
 //!
-//! Whether a plan is completed is not written down anywhere: it follows from its steps. So a plan completes with its last
-//! step, and adding a step to a completed plan makes it active again. Steps are numbered from 1 in the order in which they
-//! were added; a number is never given twice.
+//! The status of a plan is not stored; it follows from the steps. A plan completes with its last step, and
+//! adding a step to a completed plan makes it active again. Steps are numbered from 1 in the order in which
+//! they were added, and numbers are never reused.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::session::{Slice, SlicePolicy};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawPlan")]
 pub struct Plan {
-    /// What is to be reached.
+    /// Goal of the plan.
     pub objective: String,
     steps: Vec<PlanStep>,
     /// Fields that this version does not know.
@@ -26,57 +26,57 @@ pub struct Plan {
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// The step's number, from 1 on.
+    /// Number of the step, from 1.
     pub id: u32,
-    /// What is to be done.
+    /// Work to be done.
     pub title: String,
-    /// How far it is.
+    /// Progress of the step.
     pub status: StepStatus,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// How far a step is.
+/// Progress of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
-    /// Begun.
+    /// Started.
     InProgress,
     /// Finished.
     Done,
 }
 
-/// How far a plan is.
+/// Progress of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// There is something left to do, or nothing was planned yet.
+    /// A step is not done, or the plan has no steps.
     Active,
     /// All steps are done.
     Completed,
 }
 
-/// A plan refused something.
+/// A plan refused a change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
     /// There is no such step.
     #[error("the plan has no step {id}")]
     NoStep {
-        /// The step's number.
+        /// Number of the step.
         id: u32,
     },
-    /// The numbers of the steps do not grow from 1 on.
-    #[error("step {id} of the plan stands out of order; steps are numbered upwards from 1")]
+    /// The numbers of the steps do not increase from 1.
+    #[error("step {id} of the plan is out of order; steps are numbered upwards from 1")]
     OutOfOrder {
-        /// The number that does not fit.
+        /// Number of the first step that is out of order.
         id: u32,
     },
-    /// There are no more numbers.
+    /// All step numbers are used.
     #[error("the plan can hold no more steps")]
     Full,
 }
@@ -87,7 +87,7 @@ impl Slice for Plan {
 }
 
 impl Plan {
-    /// A plan with these steps, none of them begun.
+    /// Creates a plan with these steps, all pending.
     pub fn new(
         objective: impl Into<String>,
         steps: impl IntoIterator<Item = impl Into<String>>,
@@ -99,12 +99,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How far the plan is.
+    /// Returns the status that follows from the steps.
     pub fn status(&self) -> PlanStatus {
         let done = |step: &PlanStep| step.status == StepStatus::Done;
-        match !self.steps.is_empty() && self.steps.iter().all(done) {
-            true => PlanStatus::Completed,
-            false => PlanStatus::Active,
+        if !self.steps.is_empty() && self.steps.iter().all(done) {
+            PlanStatus::Completed
+        } else {
+            PlanStatus::Active
         }
     }
 
@@ -113,7 +114,7 @@ impl Plan {
         &self.steps
     }
 
-    /// Adds a step at the end and gives its number.
+    /// Adds a step at the end and returns its number.
     pub fn add_step(&mut self, title: impl Into<String>) -> Result<u32, PlanError> {
         let last = self.steps.last().map_or(0, |step| step.id);
         let id = last.checked_add(1).ok_or(PlanError::Full)?;
@@ -122,7 +123,7 @@ impl Plan {
         Ok(id)
     }
 
-    /// Says how far a step is.
+    /// Sets the status of a step.
     pub fn set_step(&mut self, id: u32, status: StepStatus) -> Result<(), PlanError> {
         let step = self.steps.iter_mut().find(|step| step.id == id).ok_or(PlanError::NoStep { id })?;
         step.status = status;
@@ -130,7 +131,7 @@ impl Plan {
     }
 }
 
-/// A plan as it was read.
+/// A plan whose step numbers are not checked yet.
 #[derive(Deserialize)]
 struct RawPlan {
     objective: String,

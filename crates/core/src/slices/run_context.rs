@@ -1,23 +1,23 @@
-//! Within what something happened.
+//! The context of log items.
 
 use serde::{Deserialize, Serialize};
 
 use crate::extra::Extra;
 use crate::id::{EvaluationId, SessionId};
 
-/// The session, the evaluation and the attempt within which something happened, and who worked on it.
+/// The session, the evaluation, the attempt and the process that a log item belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
     /// The session.
     pub session_id: SessionId,
-    /// The evaluation. It stays the same over attempts.
+    /// The evaluation. All attempts share it.
     pub evaluation_id: EvaluationId,
-    /// Which attempt it is, from 1 on.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// The process that worked on it, where there are several.
+    /// The process that ran it, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
-    /// The trace that it belongs to, where there is one.
+    /// The trace that it belongs to, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     /// The span within the trace.
@@ -29,7 +29,7 @@ pub struct RunContext {
 }
 
 impl RunContext {
-    /// The first attempt of an evaluation.
+    /// Creates the context of the first attempt of an evaluation.
     pub fn new(session_id: SessionId, evaluation_id: EvaluationId) -> Self {
         Self {
             session_id,

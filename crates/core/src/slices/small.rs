@@ -1,19 +1,20 @@
-//! Keeping logs small.
+//! Size limits of log items.
 //!
-//! A log tells what happened; the whole of what was said is in the transcript, under the ids that the log names. So long
-//! texts are cut and large values left out here.
+//! The full content is in the transcript, under the ids that a log item names. Logs therefore cut long texts
+//! and omit large values.
 
 use serde_json::Value;
 
 use crate::object::INLINE_LIMIT;
 use crate::storable;
 
-/// How many characters of a text a log shows.
+/// Largest number of characters of a text in a log.
 pub const EXCERPT_LIMIT: usize = 1_000;
 
 const CUT: char = '…';
 
-/// The text, or as much of it as a log shows: [`EXCERPT_LIMIT`] characters, the last of which then says that it was cut.
+/// Returns the text, cut to [`EXCERPT_LIMIT`] characters if it is longer. The last character of a cut text
+/// marks the cut.
 pub fn excerpt(text: &str) -> String {
     match text.char_indices().nth(EXCERPT_LIMIT) {
         None => text.to_owned(),
@@ -21,8 +22,8 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// The value, unless it is too large for a record or could not be stored. `null` is left out too, since a field that holds it is
-/// read as one without a value.
+/// Returns the value, unless it is too large for a record or not storable. `null` is omitted too, since a
+/// field that holds it is decoded as one without a value.
 pub fn small(value: Value) -> Option<Value> {
     if value.is_null() {
         return None;

@@ -1,4 +1,4 @@
-//! The logs of an evaluation: prompts, answers and calls. What is large stands in the transcript and not here.
+//! The logs of an evaluation: prompts, answers and calls. Large content is in the transcript and not here.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::id::CallId;
 use crate::session::{Slice, SlicePolicy};
 use crate::time::Timestamp;
 
-/// A prompt was rendered. Its text is in the transcript; here stands what tells it from others.
+/// A prompt was rendered. Its text is in the transcript; this item holds what distinguishes it from others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptRendered {
     /// The namespace of the prompt's key.
@@ -20,21 +20,22 @@ pub struct PromptRendered {
     pub prompt_key: String,
     /// The prompt's name.
     pub prompt_name: String,
-    /// What speaks to the model.
+    /// Adapter that sends requests to the model.
     pub adapter: String,
-    /// What the prompt was rendered from, unless that is [too large](super::small).
+    /// Parameters of the prompt, unless they are [too large](super::small).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render_inputs: Option<Value>,
-    /// The digest of the text.
+    /// Digest of the rendered text.
     pub rendered: Digest,
-    /// How many bytes the text has.
+    /// Length of the rendered text.
     pub rendered_bytes: u64,
-    /// The digest of what the prompt promises: its sections and the contracts of its tools. Equal ones can resume each other.
+    /// Digest of the prompt's contract: its sections and the contracts of its tools. Evaluations with equal
+    /// digests can resume each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor: Option<Digest>,
-    /// Within what it happened.
+    /// Context of the rendering.
     pub run: RunContext,
-    /// When it was rendered.
+    /// Time of rendering.
     pub created_at: Timestamp,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -46,25 +47,26 @@ impl Slice for PromptRendered {
     const POLICY: SlicePolicy = SlicePolicy::Log;
 }
 
-/// A prompt was driven to its answer. The whole answer is in the transcript; here it stands as far as it is small.
+/// A prompt was driven to its answer. The whole answer is in the transcript; this item holds small parts of
+/// it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptExecuted {
     /// The prompt's name.
     pub prompt_name: String,
-    /// What speaks to the model.
+    /// Adapter that sends requests to the model.
     pub adapter: String,
-    /// The answer in words, [cut](super::excerpt) where it is long; absent when there were none.
+    /// The text of the answer, [cut](super::excerpt) if it is long; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The answer as data, unless there was none or it is [too large](super::small).
+    /// The structured answer, unless there is none or it is [too large](super::small).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What it cost, where that is known.
+    /// Cost, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Amounts>,
-    /// Within what it happened.
+    /// Context of the evaluation.
     pub run: RunContext,
-    /// When the answer was there.
+    /// Time at which the answer was complete.
     pub created_at: Timestamp,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -76,31 +78,31 @@ impl Slice for PromptExecuted {
     const POLICY: SlicePolicy = SlicePolicy::Log;
 }
 
-/// A tool was invoked. What it was given and what it gave back are in the transcript, under the call's id; here they stand
-/// as far as they are small.
+/// A tool was invoked. Its arguments and its result are in the transcript, under the call's id; this item
+/// holds them as far as they are small.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolInvoked {
     /// The call.
     pub call_id: CallId,
     /// The prompt that offered the tool.
     pub prompt_name: String,
-    /// What speaks to the model.
+    /// Adapter that sends requests to the model.
     pub adapter: String,
     /// The tool's name.
     pub name: String,
-    /// What it was given, unless that is [too large](super::small).
+    /// Arguments, unless they are [too large](super::small).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Value>,
-    /// Whether it succeeded. When it did not, nothing else remains of what it did.
+    /// Whether the call succeeded. If it failed, its other effects were rolled back.
     pub success: bool,
-    /// What the model was told, [cut](super::excerpt) where it is long.
+    /// The result that the model received, [cut](super::excerpt) if it is long.
     pub rendered_output: String,
-    /// What it cost, where that is known.
+    /// Cost, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Amounts>,
-    /// Within what it happened.
+    /// Context of the call.
     pub run: RunContext,
-    /// When it ended.
+    /// Time at which the call ended.
     pub created_at: Timestamp,
     /// Fields that this version does not know.
     #[serde(flatten)]

@@ -1,6 +1,6 @@
-//! Which sections of a prompt an agent has opened or closed.
+//! Sections of a prompt that an agent has opened or closed.
 //!
-//! The slice holds one item at most: the latest says everything.
+//! The slice holds at most one item, with all overrides.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use crate::extra::Extra;
 use crate::session::{Slice, SlicePolicy};
 
-/// How much of a section is shown.
+/// Shown extent of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
-    /// All of it, and its tools are offered.
+    /// The whole section is shown, and its tools are offered.
     Full,
-    /// Its summary.
+    /// Only the summary is shown.
     Summary,
 }
 
-/// What holds for sections instead of what the prompt says about them.
+/// Visibilities of sections that replace those of the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VisibilityOverrides {
     overrides: BTreeMap<String, Visibility>,
@@ -34,22 +34,22 @@ impl Slice for VisibilityOverrides {
 }
 
 impl VisibilityOverrides {
-    /// What holds for the section at this path (its keys from the outermost on, joined by dots), when it was overridden.
+    /// Returns the override of the section at this path (its keys from the outermost, joined by dots).
     pub fn get(&self, path: &str) -> Option<Visibility> {
         self.overrides.get(path).copied()
     }
 
-    /// Overrides what the prompt says about a section.
+    /// Overrides the visibility of a section.
     pub fn set(&mut self, path: impl Into<String>, visibility: Visibility) {
         self.overrides.insert(path.into(), visibility);
     }
 
-    /// Lets hold again what the prompt says about a section.
+    /// Removes an override, so that the prompt decides again.
     pub fn remove(&mut self, path: &str) {
         self.overrides.remove(path);
     }
 
-    /// All overrides, in the order of the paths.
+    /// Iterates over all overrides, ordered by path.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Visibility)> {
         self.overrides.iter().map(|(path, visibility)| (path.as_str(), *visibility))
     }

@@ -1,19 +1,19 @@
-//! What an agent found out about its workspace, in short.
+//! Summaries of what an agent learnt about its workspace.
 
 use serde::{Deserialize, Serialize};
 
 use crate::extra::Extra;
 use crate::session::{Slice, SlicePolicy};
 
-/// A description of the workspace for one section of the prompt. Of each section the latest counts; put it in with
-/// [`upsert_by`](crate::session::upsert_by) the section's key.
+/// A description of the workspace for one section of the prompt. The latest item of each section counts;
+/// insert it with [`upsert_by`](crate::session::upsert_by) and the section's key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkspaceDigest {
-    /// The section that shows it.
+    /// The section that shows the description.
     pub section_key: String,
-    /// A few lines.
+    /// Summary of a few lines.
     pub summary: String,
-    /// All of it.
+    /// The whole description.
     pub body: String,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -26,7 +26,7 @@ impl Slice for WorkspaceDigest {
 }
 
 impl WorkspaceDigest {
-    /// A digest for a section.
+    /// Creates a digest for a section.
     pub fn new(section_key: impl Into<String>, summary: impl Into<String>, body: impl Into<String>) -> Self {
         let (section_key, summary, body) = (section_key.into(), summary.into(), body.into());
         Self { section_key, summary, body, extra: Extra::default() }

@@ -1,8 +1,8 @@
-//! What a tool works with while it runs.
+//! The interface of a running tool.
 //!
-//! A [`ToolContext`] is the only thing that a handler is given: its call's identity, a draft of the session, the files, the
-//! resources, time and chance. It can be *revoked*: from then on every use of it fails. That is how a call that was stopped
-//! is kept from doing more while it ends.
+//! A [`ToolContext`] is the only argument of a handler besides the parameters: the call's identity, a draft
+//! of the session, the files, the resources, time and random numbers. It can be *revoked*; every later use of
+//! it fails. A stopped call therefore has no further effects while it ends.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use crate::time::{Clock, Timestamp};
 use crate::tool_spec::ToolName;
 use crate::tool_spec::WorkspaceUse;
 
-/// A context could not give what was asked for.
+/// A context refused a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextError {
@@ -37,43 +37,43 @@ pub enum ContextError {
     /// The evaluation's deadline has passed.
     #[error("the evaluation's deadline has passed")]
     DeadlineExceeded,
-    /// The tool did not declare that it uses files, or there are none.
+    /// The tool did not declare that it uses files, or the session has none.
     #[error("the tool {tool} has no files: {reason}")]
     NoFiles {
         /// The tool.
         tool: ToolName,
-        /// Why.
+        /// Reason for the refusal.
         reason: &'static str,
     },
     /// The session refused a change, or could not be read.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// A resource could not be given.
+    /// A resource is not available.
     #[error(transparent)]
     Resource(#[from] ResourceError),
     /// A process could not be run.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A step's value is not what was asked for.
+    /// A recorded step has a value of another type.
     #[error("the recorded value of step {step:?} does not fit")]
     StepValue {
         /// The step.
         step: String,
-        /// Where the two disagree.
+        /// Position of the error.
         #[source]
         source: serde_json::Error,
     },
-    /// What was said or done before could not be fetched.
+    /// Earlier content of the session could not be loaded.
     #[error("what was said or done before could not be fetched")]
     Object {
-        /// What happened.
+        /// Reason for the failure.
         #[source]
         source: BoxError,
     },
-    /// The name of a step holds a key, which must not be recorded.
+    /// The name of a step contains an API key, which must not be recorded.
     #[error("the name of step {step:?} holds a key")]
     StepName {
-        /// The step, without the key.
+        /// Name of the step, without the key.
         step: String,
     },
     /// A step could not be recorded.
@@ -81,13 +81,13 @@ pub enum ContextError {
     Step {
         /// The step.
         step: String,
-        /// What happened.
+        /// Reason for the failure.
         #[source]
         source: BoxError,
     },
 }
 
-/// What a context is made from.
+/// Parts of a context.
 pub struct ContextParts {
     /// The session.
     pub session_id: SessionId,
@@ -95,33 +95,33 @@ pub struct ContextParts {
     pub evaluation_id: EvaluationId,
     /// The call.
     pub call_id: CallId,
-    /// The tool.
+    /// Name of the tool.
     pub tool: ToolName,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Whether an earlier attempt was cut off by a crash.
+    /// Whether a crash interrupted an earlier attempt.
     pub is_resume: bool,
-    /// The key of the call's effect.
+    /// Idempotency key of the call.
     pub idempotency_key: IdempotencyKey,
-    /// Where changes of the session are collected. It is taken out when the context is made.
+    /// Draft that collects changes of the session. [`ToolContext::new`] takes it out.
     pub draft: Option<Draft>,
-    /// Whether the tool uses files.
+    /// Declared use of files.
     pub workspace: WorkspaceUse,
-    /// The files, if there are any.
+    /// The files, if the session has a workspace.
     pub filesystem: Option<Arc<dyn Filesystem>>,
-    /// The resources.
+    /// Resources of the session, within the hold of the call.
     pub resources: CallResources,
-    /// When the evaluation has to be done.
+    /// Deadline of the evaluation.
     pub deadline: Option<Timestamp>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Where chance comes from.
+    /// Random number generator of the call.
     pub rng: Rng,
-    /// What the runtime does for the call.
+    /// Services of the runtime.
     pub host: Arc<dyn ToolHost>,
 }
 
-/// What a tool works with while it runs. Clones are the same context.
+/// The interface of a running tool. Clones share one context.
 ///
 /// ```
 /// use backstitch_core::ports::WriteMode;
@@ -141,14 +141,14 @@ pub struct ToolContext {
 
 struct Inner {
     parts: ContextParts,
-    /// Taken out when the call ends or is stopped.
+    /// Taken when the call ends or is stopped.
     draft: Mutex<Option<Draft>>,
     rng: Mutex<Rng>,
     revoked: Arc<AtomicBool>,
 }
 
 impl ToolContext {
-    /// The context of a call.
+    /// Creates the context of a call.
     pub fn new(mut parts: ContextParts) -> Self {
         let revoked = Arc::new(AtomicBool::new(false));
         parts.filesystem = parts.filesystem.map(|files| {
@@ -176,22 +176,22 @@ impl ToolContext {
         self.inner.parts.call_id
     }
 
-    /// The tool.
+    /// Name of the tool.
     pub fn tool(&self) -> &ToolName {
         &self.inner.parts.tool
     }
 
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.inner.parts.attempt
     }
 
-    /// Whether an earlier attempt was cut off by a crash.
+    /// Whether a crash interrupted an earlier attempt.
     pub fn is_resume(&self) -> bool {
         self.inner.parts.is_resume
     }
 
-    /// The key under which an outside effect must happen at most once. It is the same for every attempt.
+    /// The key under which an external effect must happen at most once. It is the same for every attempt.
     pub fn idempotency_key(&self) -> &IdempotencyKey {
         &self.inner.parts.idempotency_key
     }
@@ -213,17 +213,17 @@ impl ToolContext {
         Ok(self.session(|draft| draft.dispatch(event).map(|_| ()))??)
     }
 
-    /// All items of a slice, with the changes of this call.
+    /// Returns all items of a slice, including the changes of this call.
     pub fn all<T: Slice>(&self) -> Result<Items<T>, ContextError> {
         Ok(self.session(|draft| draft.all::<T>())??)
     }
 
-    /// The last item of a slice, with the changes of this call.
+    /// Returns the last item of a slice, including the changes of this call.
     pub fn latest<T: Slice>(&self) -> Result<Option<Arc<T>>, ContextError> {
         Ok(self.session(|draft| draft.latest::<T>())??)
     }
 
-    /// The files of the workspace.
+    /// Returns the files of the workspace.
     pub fn filesystem(&self) -> Result<Arc<dyn Filesystem>, ContextError> {
         self.check()?;
         let no_files = |reason| ContextError::NoFiles { tool: self.tool().clone(), reason };
@@ -233,10 +233,11 @@ impl ToolContext {
         self.inner.parts.filesystem.clone().ok_or_else(|| no_files("the session has no workspace"))
     }
 
-    /// A guard that reads a resource; `None` when there is none of this type.
+    /// Returns a guard that reads a resource; `None` if there is none of this type.
     ///
-    /// An ordinary resource is made now if it has to be, and [`ResourceRef::into_shared`] gives it out. A snapshotable one is read
-    /// under the hold of the call, so the tool has to declare `resources = "read"` or `"write"`.
+    /// An ordinary resource is created now if necessary, and [`ResourceRef::into_shared`] hands it out. A
+    /// snapshotable one is read under the hold of the call, so the tool has to declare `resources = "read"`
+    /// or `"write"`.
     pub fn resource<T: ?Sized + Send + Sync + 'static>(
         &self,
     ) -> Result<Option<ResourceRef<T>>, ContextError> {
@@ -244,31 +245,33 @@ impl ToolContext {
         Ok(self.inner.parts.resources.read::<T>()?)
     }
 
-    /// A guard that changes a snapshotable resource; `None` when there is none of this type. What is changed is rolled back if the
-    /// call fails. The tool has to declare `resources = "write"`, and the guard must not outlive the call.
+    /// Returns a guard that changes a snapshotable resource; `None` if there is none of this type. Changes
+    /// are rolled back if the call fails. The tool has to declare `resources = "write"`, and the guard must
+    /// not outlive the call.
     pub fn resource_mut<T: Snapshotable>(&self) -> Result<Option<ResourceMut<T>>, ContextError> {
         self.check()?;
         Ok(self.inner.parts.resources.write::<T>()?)
     }
 
-    /// Where the time comes from.
+    /// The injected clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.parts.clock
     }
 
-    /// How long the evaluation still has; none without a deadline. An error when it has passed.
+    /// Returns the remaining time of the evaluation; none without a deadline. Fails if the deadline has
+    /// passed.
     pub fn time_left(&self) -> Result<Option<Duration>, ContextError> {
         let Some(deadline) = self.inner.parts.deadline else { return Ok(None) };
         let left = deadline.since(self.clock().now());
         if left.is_zero() { Err(ContextError::DeadlineExceeded) } else { Ok(Some(left)) }
     }
 
-    /// What is left of the budget, of each kind that is limited; none without a budget.
+    /// Returns the remaining budget of each limited kind; none without a budget.
     pub async fn budget_left(&self) -> Option<Limits> {
         self.inner.parts.host.budget_left(self.evaluation_id()).await
     }
 
-    /// A message with all of its content, also where it is so large that the session holds only its name.
+    /// Returns a message with all of its content, including content that the session only refers to.
     pub async fn whole_message(
         &self,
         message: &Arc<InnerMessage>,
@@ -291,55 +294,56 @@ impl ToolContext {
         Ok(Arc::new(whole))
     }
 
-    /// The turns of the evaluation that have ended, if it is one of an agent that answers with programs.
+    /// Returns the finished turns of the evaluation, if its agent answers with programs.
     pub async fn finished_turns(&self) -> Result<Vec<Arc<TurnFinished>>, ContextError> {
         self.check()?;
         let turns = self.inner.parts.host.finished_turns(self.evaluation_id()).await;
         turns.map_err(|source| ContextError::Object { source })
     }
 
-    /// The evaluations whose conversation the call's evaluation continues, the oldest first.
+    /// Returns the evaluations whose conversation the call's evaluation continues, oldest first.
     pub async fn followed(&self) -> Result<Vec<EvaluationId>, ContextError> {
         self.check()?;
         Ok(self.inner.parts.host.followed(self.evaluation_id()).await)
     }
 
-    /// Draws from the call's own chance, which a call that runs again draws from again.
+    /// Draws random numbers of the call. A call that runs again draws the same ones.
     pub fn rng<R>(&self, draw: impl FnOnce(&mut Rng) -> R) -> R {
         draw(&mut lock(&self.inner.rng))
     }
 
-    /// Says how far the call is.
+    /// Reports the progress of the call.
     pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
         if self.check().is_ok() {
             self.inner.parts.host.progress(self.call_id(), Progress { message: message.into(), fraction });
         }
     }
 
-    /// Publishes output of the call as it comes, for people who watch. It is not recorded: the result is.
+    /// Publishes output of the running call to observers. It is not recorded; the result is.
     pub fn output(&self, text: &str) {
         if self.check().is_ok() {
             self.inner.parts.host.output(self.call_id(), text);
         }
     }
 
-    /// The keys that must not be given back. What a tool gives back is freed of them anyway; this is for what it writes, or
-    /// shows in parts.
+    /// The API keys that must not be returned. They are removed from the result of a tool anyway; this is for
+    /// files that it writes and for output that it shows in parts.
     pub fn secrets(&self) -> Secrets {
         self.inner.parts.host.secrets()
     }
 
-    /// Completes when the call is asked to stop, so that a long one can tidy up.
+    /// Completes when the call has to stop, so that a long one can clean up.
     pub async fn cancelled(&self) {
         self.inner.parts.host.cancelled(self.call_id()).await;
     }
 
-    /// Does an outside sub-step once: its value is journaled, and a call that runs again gets it from there. A step is given
-    /// neither files nor the session, since its effect outlives a rollback.
+    /// Runs an external step once: its value is journaled, and a call that runs again receives the recorded
+    /// value. A step gets neither files nor the session, since its effect outlives a rollback.
     ///
-    /// The value is what is recorded, in every attempt: known [keys](Self::secrets) are replaced in it, also for the attempt that
-    /// did the work. Otherwise a call that runs again would work with another value than the call that was cut off. A handler that
-    /// needs a key gets it where it got it first, and not from a step. A name that holds a key is refused before anything is done.
+    /// The returned value is the recorded one in every attempt: known [keys](Self::secrets) are replaced in
+    /// it, even for the attempt that did the work. Otherwise a call that runs again would use another value
+    /// than the interrupted one. A handler that needs a key gets it from its original source, not from a
+    /// step. A name that contains a key is refused before any work is done.
     pub async fn step<T, F>(&self, name: &str, work: F) -> Result<T, super::ToolError>
     where
         T: Serialize + DeserializeOwned,
@@ -363,13 +367,15 @@ impl ToolContext {
             host.record_step(self.call_id(), name.to_owned(), encoded).await.map_err(failed)?;
             return Ok(value);
         };
-        // Recorded before it is read, so that a value that no longer fits does not make the work happen twice.
+        // Recorded before it is decoded, so that a value of the wrong type does not cause the work to run
+        // twice.
         host.record_step(self.call_id(), name.to_owned(), clean.clone()).await.map_err(failed)?;
         Ok(serde_json::from_value(clean).map_err(misfit)?)
     }
 
-    /// Runs a program to its end. It is killed with all that it started when it takes longer than it may, when the call ends
-    /// or is stopped, and when the runtime dies. What it leaves running behind it ends with it.
+    /// Runs a program to its end. The program and all of its child processes are killed when it exceeds its
+    /// time limit, when the call ends or is stopped, and when the runtime dies. Processes that it leaves
+    /// running are killed when it ends.
     pub async fn run_process(&self, spec: ProcessSpec) -> Result<ProcessOutcome, ContextError> {
         self.check()?;
         if spec.directory.is_some() {
@@ -381,7 +387,7 @@ impl ToolContext {
         }
     }
 
-    /// Makes every later use of the context fail, and gives what the draft holds. For the runtime.
+    /// Makes every later use of the context fail, and returns the draft. For the runtime.
     pub fn revoke(&self) -> Option<Draft> {
         self.inner.revoked.store(true, Ordering::SeqCst);
         lock(&self.inner.draft).take()
@@ -392,7 +398,7 @@ impl ToolContext {
     }
 }
 
-/// A poisoned lock means that a handler panicked inside of it; the runtime drops what it did.
+/// Locks a mutex. A poisoned lock means that a handler panicked; the runtime discards its changes.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! How a tool fails.
+//! Errors of tools.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use super::context::ContextError;
 use crate::message::Retry;
 use crate::session::BoxError;
 
-/// A tool failed. All that it did is rolled back.
+/// A tool failed. All of its changes are rolled back.
 ///
-/// Any error turns into one by `?`, so handlers need no mapping. For that reason it is not itself a
-/// [`std::error::Error`]; its [`source`](ToolError::source) is.
+/// Any error converts into one by `?`, so handlers need no mapping. For that reason it does not implement
+/// [`std::error::Error`]; its [`source`](ToolError::source) does.
 ///
 /// ```
 /// use backstitch_core::message::Retry;
@@ -27,27 +27,27 @@ use crate::session::BoxError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// It failed, and the model is told.
+    /// The tool failed. The model receives the message.
     Failed {
-        /// A stable word for the kind of error.
+        /// Stable word for the kind of error.
         kind: String,
-        /// What happened, for the model.
+        /// Error message for the model.
         message: String,
-        /// Whether trying again may help.
+        /// Whether a retry may help.
         retry: Retry,
-        /// What lies below.
+        /// Underlying error.
         source: Option<BoxError>,
     },
-    /// The arguments are well-formed but make no sense, and the model is told.
+    /// The arguments fit the schema but are not usable. The model receives the message.
     Validation {
-        /// What is wrong and what to do.
+        /// The problem and how to fix it.
         message: String,
     },
-    /// Sections of the prompt have to be open first: the call counts as never made.
+    /// Sections of the prompt have to be opened first. The call is discarded.
     VisibilityExpansionRequired {
-        /// The sections.
+        /// Paths of the sections.
         sections: Vec<String>,
-        /// Why.
+        /// Reason given by the tool.
         reason: String,
     },
     /// The evaluation's deadline has passed: the evaluation ends.
@@ -57,22 +57,22 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// A failure with this message.
+    /// Creates a failure with this message.
     pub fn new(message: impl fmt::Display) -> Self {
         Self::of_kind("tool_failed", message)
     }
 
-    /// A failure of this kind with this message.
+    /// Creates a failure of this kind with this message.
     pub fn of_kind(kind: impl Into<String>, message: impl fmt::Display) -> Self {
         Self::Failed { kind: kind.into(), message: message.to_string(), retry: Retry::Refused, source: None }
     }
 
-    /// A failure that may go away when tried again.
+    /// Creates a failure that a retry may fix.
     pub fn retryable(kind: impl Into<String>, message: impl fmt::Display) -> Self {
         Self::Failed { kind: kind.into(), message: message.to_string(), retry: Retry::Allowed, source: None }
     }
 
-    /// What lies below.
+    /// Underlying error.
     pub fn source(&self) -> Option<&BoxError> {
         match self {
             Self::Failed { source, .. } => source.as_ref(),
@@ -107,7 +107,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
     }
 }
 
-/// An error's text with those below it, for a model or a person who sees nothing else.
+/// Joins the text of an error and those of its causes, for readers who see nothing else.
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

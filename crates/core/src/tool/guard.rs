@@ -1,4 +1,4 @@
-//! Files that a revoked call can no longer reach.
+//! A filesystem that a revoked call cannot use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,8 @@ use crate::ports::{
 };
 use crate::tool_spec::WorkspaceUse;
 
-/// A filesystem that refuses everything once its call has ended, and writes of a call that declared only to read.
+/// A filesystem that refuses everything after its call has ended, and all writes of a call that declared only
+/// reads.
 #[derive(Debug)]
 pub(super) struct GuardedFilesystem {
     files: Arc<dyn Filesystem>,

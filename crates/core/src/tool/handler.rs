@@ -20,7 +20,7 @@ use crate::tool_spec::ResourceUse;
 use crate::tool_spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
 use crate::tool_spec::{InvalidToolName, ToolName};
 
-/// What a tool's code answers.
+/// Result of a tool's code.
 ///
 /// ```
 /// use backstitch_core::tool::{ToolError, ToolOutcome, ToolResult};
@@ -35,40 +35,41 @@ use crate::tool_spec::{InvalidToolName, ToolName};
 /// ```
 pub type ToolOutcome = Result<ToolResult, ToolError>;
 
-/// The code behind a tool. Arguments have been checked against the schema when it is called.
+/// The code of a tool. Arguments are checked against the schema before the call.
 pub trait ToolHandler: Send + Sync {
     /// Runs a call.
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome>;
 
-    /// The handler as a type that the runtime knows, where it is more than a function: another agent is one. Most are not.
+    /// Returns the handler as a type that the runtime knows, if it is more than a function, as for
+    /// sub-agents. Most handlers return nothing.
     fn as_any(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }
 }
 
-/// What an external tool finds out about a call that a crash interrupted.
+/// Result of checking an external call that a crash interrupted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReconcileOutcome {
-    /// It happened, with this result.
+    /// The call took effect, with this result.
     Happened(Box<OptionResult>),
-    /// It did not happen: it may run again.
+    /// The call did not take effect, so it may run again.
     DidNotHappen,
-    /// It cannot be told: a person has to say.
+    /// The result is unclear, so a person has to decide.
     Unknown,
 }
 
-/// Asks the outside whether a call's effect happened.
+/// Checks whether a call took effect.
 pub type Reconcile = Arc<
     dyn Fn(IdempotencyKey, Map<String, Value>) -> BoxFuture<'static, Result<ReconcileOutcome, BoxError>>
         + Send
         + Sync,
 >;
 
-/// Undoes, as far as that is possible, an effect that happened.
+/// Undoes the effect of a call as far as possible.
 pub type Compensate =
     Arc<dyn Fn(IdempotencyKey, Map<String, Value>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
-/// A tool: what is known of it, and the code behind it.
+/// A tool: its declaration and its code.
 ///
 /// ```
 /// use backstitch_core::journal::Effect;
@@ -91,18 +92,19 @@ pub type Compensate =
 /// ```
 #[derive(Clone)]
 pub struct Tool {
-    /// What is known of it.
+    /// Declaration of the tool.
     pub spec: Arc<ToolSpec>,
-    /// The code behind it.
+    /// Code of the tool.
     pub handler: Arc<dyn ToolHandler>,
-    /// How an external tool finds out what became of an interrupted call.
+    /// Checks whether an interrupted call of an external tool took effect.
     pub reconcile: Option<Reconcile>,
-    /// How an external tool undoes an effect: called once by whoever drives the session after a call was decided to count as failed.
+    /// Undoes the effect of an external tool. The driver of the session calls it once, after a decision that
+    /// a call counts as failed.
     pub compensate: Option<Compensate>,
 }
 
 impl Tool {
-    /// Starts to describe a tool.
+    /// Creates a builder.
     pub fn builder(name: &str, description: impl Into<String>) -> Result<ToolBuilder, InvalidToolName> {
         let spec = ToolSpec::new(ToolName::new(name)?, description);
         Ok(ToolBuilder { spec, workspace: None, reconcile: None, compensate: None })
@@ -120,7 +122,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// A tool that is being described.
+/// A builder of tools.
 #[derive(Clone)]
 pub struct ToolBuilder {
     spec: ToolSpec,
@@ -130,83 +132,83 @@ pub struct ToolBuilder {
 }
 
 impl ToolBuilder {
-    /// Says what the tool may do to the world. Undeclared it is taken for [`Effect::External`].
+    /// Sets the effect class. [`Effect::External`] is the default.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.spec.effect = effect;
         self
     }
 
-    /// Says whether the tool uses files. Undeclared, pure tools read and all others write.
+    /// Sets the use of files. By default, pure tools read and all others write.
     #[must_use]
     pub fn workspace(mut self, workspace: WorkspaceUse) -> Self {
         self.workspace = Some(workspace);
         self
     }
 
-    /// Says whether the tool uses snapshotable resources. Undeclared it does not.
+    /// Sets the use of snapshotable resources. By default there is none.
     #[must_use]
     pub fn resources(mut self, resources: ResourceUse) -> Self {
         self.spec.resources = resources;
         self
     }
 
-    /// Asks for a person's approval before each call.
+    /// Requires the approval of a person before each call.
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.spec.approval = Approval::Needed;
         self
     }
 
-    /// Says how long a call may take.
+    /// Sets the time limit of a call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout = Some(timeout);
         self
     }
 
-    /// Shows the model a call.
+    /// Adds an example call for the model.
     #[must_use]
     pub fn example(mut self, example: ToolExample) -> Self {
         self.spec.examples.push(example);
         self
     }
 
-    /// Says what the parameters are, as a JSON Schema of an object.
+    /// Sets the parameters, as a JSON Schema of an object.
     #[must_use]
     pub fn parameters(mut self, schema: Value) -> Self {
         self.spec.parameters = schema;
         self
     }
 
-    /// Says what the parameters are, as a type.
+    /// Sets the parameters to those of a type.
     #[must_use]
     pub fn typed<P: JsonSchema>(self) -> Self {
         self.parameters(strict(schema_of::<P>()))
     }
 
-    /// Says what the result's value is.
+    /// Sets the type of the result's value.
     #[must_use]
     pub fn output<T: JsonSchema>(mut self) -> Self {
         self.spec.output = Some(schema_of::<T>());
         self
     }
 
-    /// Says how to find out what became of an interrupted call.
+    /// Sets the function that checks whether an interrupted call took effect.
     #[must_use]
     pub fn reconcile(mut self, reconcile: Reconcile) -> Self {
         self.reconcile = Some(reconcile);
         self
     }
 
-    /// Says how to undo an effect.
+    /// Sets the function that undoes an effect.
     #[must_use]
     pub fn compensate(mut self, compensate: Compensate) -> Self {
         self.compensate = Some(compensate);
         self
     }
 
-    /// The tool, with typed parameters whose schema is derived.
+    /// Builds the tool, with typed parameters whose schema is derived.
     pub fn handler<P, F, W>(mut self, run: F) -> Tool
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -214,15 +216,13 @@ impl ToolBuilder {
         W: Future<Output = ToolOutcome> + Send + 'static,
     {
         let schema = schema_of::<P>();
-        let parameters = match schema.get("type").is_some_and(|kind| kind == "null") {
-            true => Parameters::None,
-            false => Parameters::Object,
-        };
+        let is_null = schema.get("type").is_some_and(|kind| kind == "null");
+        let parameters = if is_null { Parameters::None } else { Parameters::Object };
         self.spec.parameters = strict(schema);
         self.build(Arc::new(TypedHandler { run, parameters, types: std::marker::PhantomData }))
     }
 
-    /// The tool, with parameters as plain data.
+    /// Builds the tool, with parameters as plain data.
     pub fn build(mut self, handler: Arc<dyn ToolHandler>) -> Tool {
         self.spec.workspace = self.workspace.unwrap_or(WorkspaceUse::default_of(self.spec.effect));
         let (reconcile, compensate) = (self.reconcile, self.compensate);
@@ -230,12 +230,12 @@ impl ToolBuilder {
     }
 }
 
-/// How the parameters of a typed handler are given.
+/// Form of the parameters of a typed handler.
 #[derive(Clone, Copy)]
 enum Parameters {
-    /// There are none: the type is the unit.
+    /// No parameters: the type is the unit.
     None,
-    /// As the fields of an object.
+    /// The fields of an object.
     Object,
 }
 
@@ -258,18 +258,18 @@ where
         };
         match serde_json::from_value(given) {
             Ok(parameters) => Box::pin((self.run)(context, parameters)),
-            // The schema let it pass, but the type is narrower than its schema.
+            // The type is narrower than its schema.
             Err(error) => Box::pin(async move { Err(ToolError::Validation { message: error.to_string() }) }),
         }
     }
 }
 
-/// The JSON Schema of a type.
+/// Returns the JSON Schema of a type.
 pub fn schema_of<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()
 }
 
-/// The schema of an object that takes no unknown properties: a misspelt argument must not be lost silently.
+/// Makes the schema of an object refuse unknown properties, so that a misspelt argument is not lost silently.
 fn strict(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut()
         && object.get("type").is_some_and(|kind| kind == "object")
@@ -277,7 +277,7 @@ fn strict(mut schema: Value) -> Value {
         object.entry("additionalProperties").or_insert(Value::Bool(false));
         object.entry("properties").or_insert(Value::Object(Map::new()));
     } else if schema.get("type").is_some_and(|kind| kind == "null") {
-        // A tool without parameters may say so with the unit type.
+        // A tool without parameters may declare the unit type.
         return crate::tool_spec::no_parameters();
     }
     schema

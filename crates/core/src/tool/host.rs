@@ -1,4 +1,4 @@
-//! What a running tool asks of the runtime, behind its [`ToolContext`](super::ToolContext).
+//! Services of the runtime for a running tool, behind its [`ToolContext`](super::ToolContext).
 
 use std::sync::Arc;
 
@@ -12,32 +12,32 @@ use crate::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::secrets::Secrets;
 use crate::session::BoxError;
 
-/// What the runtime does for a running tool.
+/// Services of the runtime for a running tool.
 pub trait ToolHost: Send + Sync {
-    /// The value that a step of the call recorded before, if it did.
+    /// Returns the recorded value of a step of the call, if there is one.
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>>;
 
     /// Records the value of a step, durably.
     fn record_step(&self, call: CallId, name: String, value: Value) -> BoxFuture<'_, Result<(), BoxError>>;
 
-    /// Passes on how far the call is. Nobody has to listen.
+    /// Publishes the progress of the call. There may be no listener.
     fn progress(&self, call: CallId, progress: Progress);
 
-    /// Publishes output of the running call. Nobody has to listen.
+    /// Publishes output of the running call. There may be no listener.
     fn output(&self, call: CallId, text: &str) {
         let _ = (call, text);
     }
 
-    /// What is left of the budget, of each kind that is limited; none without a budget.
+    /// Returns the remaining budget of each limited kind; none without a budget.
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
 
-    /// An object that messages of the session refer to, if there is one.
+    /// Loads an object that messages of the session refer to, if it exists.
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
         let _ = id;
         Box::pin(async { Ok(None) })
     }
 
-    /// The turns of programs that have ended in an evaluation, with all of their content.
+    /// Returns the finished turns of programs in an evaluation, with all of their content.
     fn finished_turns(
         &self,
         evaluation: EvaluationId,
@@ -46,13 +46,13 @@ pub trait ToolHost: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// The evaluations whose conversation an evaluation continues, the oldest first.
+    /// Returns the evaluations whose conversation an evaluation continues, oldest first.
     fn followed(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
         let _ = evaluation;
         Box::pin(async { Vec::new() })
     }
 
-    /// Runs a program to its end. Where there are no processes this is refused.
+    /// Runs a program to its end. Fails if the host does not support processes.
     fn run_process(
         &self,
         call: CallId,
@@ -62,20 +62,20 @@ pub trait ToolHost: Send + Sync {
         Box::pin(async { Err(ProcessError::Unsupported) })
     }
 
-    /// The keys that must not be given back.
+    /// The API keys that must not be returned.
     fn secrets(&self) -> Secrets {
         Secrets::default()
     }
 
-    /// Completes when the call is asked to stop.
+    /// Completes when the call has to stop.
     fn cancelled(&self, call: CallId) -> BoxFuture<'_, ()>;
 }
 
-/// How far a call is.
+/// Progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What it is doing.
+    /// Current activity.
     pub message: String,
-    /// How much of it is done, from 0 to 1, where that is known.
+    /// Completed part, from 0 to 1, if it is known.
     pub fraction: Option<f64>,
 }

@@ -1,8 +1,8 @@
-//! Tools: what a model may call.
+//! Tools: functions that a model may call.
 //!
-//! A [`Tool`] is a [`ToolSpec`], plain data about it, and a [`ToolHandler`], the code behind it. The code is given a
-//! [`ToolContext`] and answers with a [`ToolResult`] or a [`ToolError`]. How a call becomes a transaction is the business of the
-//! runner, the one door through which any tool runs.
+//! A [`Tool`] is a [`ToolSpec`], plain data about it, and a [`ToolHandler`], its code. The code receives a
+//! [`ToolContext`] and returns a [`ToolResult`] or a [`ToolError`]. The runner makes a transaction of each
+//! call; every tool runs through it.
 
 mod context;
 mod error;

@@ -1,4 +1,4 @@
-//! What a tool gives back.
+//! Results of tools.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::object::Object;
 use crate::secrets::Secrets;
 use crate::session::{Draft, Event, SessionError};
 
-/// What a tool gives back when it has run.
+/// The result of a tool call.
 ///
 /// ```
 /// use backstitch_core::tool::ToolResult;
@@ -24,13 +24,13 @@ use crate::session::{Draft, Event, SessionError};
 /// ```
 #[derive(Default)]
 pub struct ToolResult {
-    /// A sentence for the model.
+    /// Sentence for the model.
     pub message: String,
-    /// The value, as data.
+    /// Structured value.
     pub value: Option<Value>,
-    /// Whether it worked. What did not work is rolled back.
+    /// Whether the call succeeded. The changes of a failed call are rolled back.
     pub success: ToolStatus,
-    /// Whether the model is shown the value, or only the sentence.
+    /// Whether the model sees the value in addition to the sentence.
     pub value_in_context: ValueInContext,
     /// Media for the model.
     pub parts: Vec<Part>,
@@ -38,40 +38,40 @@ pub struct ToolResult {
     objects: Vec<Object>,
 }
 
-/// Whether a tool's work stands.
+/// Whether the changes of a call are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolStatus {
-    /// It stands.
+    /// The call succeeded, and its changes are kept.
     #[default]
     Yes,
-    /// It is rolled back, and the model is told.
+    /// The call failed: its changes are rolled back, and the model receives the failure.
     No,
 }
 
-/// Whether the model is shown a result's value.
+/// Whether the model sees a result's value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ValueInContext {
-    /// It is.
+    /// The model sees the value.
     #[default]
     Included,
-    /// It sees only the sentence.
+    /// The model sees only the sentence.
     Excluded,
 }
 
 type AppliedEvent = Box<dyn FnOnce(&mut Draft) -> Result<(), SessionError> + Send>;
 
 impl ToolResult {
-    /// It worked, and this is what to say.
+    /// Creates a success with this message.
     pub fn ok(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// It did not work, and this is what to say. All that it did is rolled back.
+    /// Creates a failure with this message. All changes of the call are rolled back.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { success: ToolStatus::No, ..Self::ok(message) }
     }
 
-    /// Replaces keys in the message, the value and text parts. Media stays as it is.
+    /// Replaces keys in the message, the value and text parts. Media is left unchanged.
     pub fn redact(&mut self, secrets: &Secrets) {
         if secrets.is_empty() {
             return;
@@ -86,14 +86,14 @@ impl ToolResult {
         }
     }
 
-    /// Gives a value, as data. What cannot be written as JSON is an error.
+    /// Sets the value. Fails if it cannot be written as JSON.
     pub fn with_value(mut self, value: impl Serialize) -> Result<Self, serde_json::Error> {
         self.value = Some(serde_json::to_value(value)?);
         Ok(self)
     }
 
-    /// Gives a value that is dispatched to the reducers of its type inside of the transaction: it is committed with the call, and
-    /// the call fails if a reducer refuses it.
+    /// Adds an event that is dispatched to the reducers of its type within the transaction. It is committed
+    /// with the call, and the call fails if a reducer refuses it.
     ///
     /// ```
     /// use backstitch_core::{session::Slice, tool::ToolResult};
@@ -113,26 +113,26 @@ impl ToolResult {
         self
     }
 
-    /// Gives media.
+    /// Adds media.
     #[must_use]
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// Gives media whose bytes are at hand: they are stored with the result. See [`MediaPart::held`].
+    /// Adds media with its bytes, which are stored with the result. See [`MediaPart::held`].
     #[must_use]
     pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
         self.objects.push(object);
         self.with_part(Part::Media(media))
     }
 
-    /// The objects that its parts refer to. For the runtime, which stores them.
+    /// Takes the objects that its parts refer to. For the runtime, which stores them.
     pub fn take_objects(&mut self) -> Vec<Object> {
         std::mem::take(&mut self.objects)
     }
 
-    /// Hides the value from the model; it is still recorded, beside the result, as `value_not_in_context`.
+    /// Hides the value from the model. It is still recorded with the result, as `value_not_in_context`.
     ///
     /// ```
     /// use backstitch_core::tool::{ToolResult, ValueInContext};
@@ -148,7 +148,7 @@ impl ToolResult {
         self
     }
 
-    /// Dispatches the events that were given along.
+    /// Dispatches the events of the result.
     pub fn apply_events(&mut self, draft: &mut Draft) -> Result<(), SessionError> {
         std::mem::take(&mut self.events).into_iter().try_for_each(|event| event(draft))
     }

@@ -1,8 +1,8 @@
-//! The declaration of a tool: plain data, without the code behind it.
+//! The declaration of a tool: plain data, without its code.
 //!
-//! A [`ToolSpec`] holds what a model reads (name, description, parameters) and what the runtime has to know: the effect of the tool on
-//! the world, its use of files and of snapshotable resources, approval, and a time limit. Ports carry it, so it depends on none of them;
-//! [`tool`](crate::tool) adds the handler.
+//! A [`ToolSpec`] holds what a model reads (name, description, parameters) and what the runtime has to know:
+//! the effect class of the tool, its use of files and of snapshotable resources, approval, and a time limit.
+//! Ports carry it, so it depends on none of them; [`tool`](crate::tool) adds the handler.
 
 mod name;
 
@@ -16,20 +16,20 @@ pub use name::{InvalidToolName, ToolName};
 use crate::digest::Digest;
 use crate::journal::Effect;
 
-/// Whether a tool uses the files of the workspace.
+/// A tool's use of the workspace's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceUse {
-    /// It does not.
+    /// The tool uses no files.
     None,
-    /// It reads them, beside others that do.
+    /// The tool reads files, concurrently with other readers.
     Read,
-    /// It changes them, alone; only this costs a scan and a snapshot.
+    /// The tool changes files, exclusively. Only this costs a scan and a snapshot.
     Write,
 }
 
 impl WorkspaceUse {
-    /// What holds unless a tool says otherwise: pure tools read, all others write.
+    /// The default: pure tools read, all others write.
     pub fn default_of(effect: Effect) -> Self {
         match effect {
             Effect::Pure => Self::Read,
@@ -38,24 +38,24 @@ impl WorkspaceUse {
     }
 }
 
-/// Whether a tool uses the snapshotable resources of its session.
+/// A tool's use of the session's snapshotable resources.
 ///
-/// It is declared beside the use of files, and one hold covers both: readers share it, a writer has it alone, and it is granted
-/// in the order of the calls of a turn.
+/// It is declared in addition to the use of files, and one hold covers both: readers share it, a writer is
+/// exclusive, and it is granted in the order of the calls of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceUse {
-    /// It does not. This holds unless a tool declares something else.
+    /// The tool uses no resources. This is the default.
     #[default]
     None,
-    /// It reads them, beside other readers.
+    /// The tool reads resources, concurrently with other readers.
     Read,
-    /// It changes them, alone.
+    /// The tool changes resources, exclusively.
     Write,
 }
 
 impl ResourceUse {
-    /// Whether nothing is used.
+    /// Returns whether no resources are used.
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
@@ -65,57 +65,57 @@ impl ResourceUse {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// Nobody has to.
+    /// Calls run without approval.
     #[default]
     NotNeeded,
-    /// Someone has to, each time.
+    /// A person has to approve each call.
     Needed,
 }
 
-/// A call as it may look, for the model.
+/// An example call for the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolExample {
-    /// When one would make it.
+    /// Purpose of the call.
     pub description: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Map<String, Value>,
-    /// What it would give.
+    /// Expected result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
 
-/// What is known of a tool before it runs.
+/// The declaration of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name by which the model calls it.
     pub name: ToolName,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
-    /// Its parameters, as a JSON Schema of an object.
+    /// JSON Schema of the parameters, an object.
     pub parameters: Value,
-    /// Its result, as a JSON Schema.
+    /// JSON Schema of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What it may do to the world.
+    /// Effect class.
     pub effect: Effect,
-    /// Whether it uses files.
+    /// Use of files.
     pub workspace: WorkspaceUse,
-    /// Whether it uses snapshotable resources.
+    /// Use of snapshotable resources.
     #[serde(default, skip_serializing_if = "ResourceUse::is_none")]
     pub resources: ResourceUse,
     /// Whether a person has to approve each call.
     #[serde(default)]
     pub approval: Approval,
-    /// How long a call may take.
+    /// Time limit of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// Calls as they may look.
+    /// Example calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<ToolExample>,
 }
 
 impl ToolSpec {
-    /// A tool without parameters whose effect is not declared, and so taken for the worst.
+    /// Declares a tool without parameters, with the default effect class, the most careful one.
     pub fn new(name: ToolName, description: impl Into<String>) -> Self {
         Self {
             name,
@@ -131,7 +131,7 @@ impl ToolSpec {
         }
     }
 
-    /// A digest of the contract: what a model was told and what it may rely on.
+    /// Computes a digest of the contract: everything that a model received and may rely on.
     pub fn contract_digest(&self) -> Result<Digest, serde_json::Error> {
         Digest::of_json(&(&self.name, &self.description, &self.parameters, &self.output))
     }

@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::PolicyName;
 
-/// The name of a tool: 1 to 64 ASCII letters, digits, `_` or `-`, which is what every provider accepts.
+/// The name of a tool: 1 to 64 ASCII letters, digits, `_` or `-`. Every provider accepts such names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(Arc<str>);
 
-/// The text is no name of a tool.
+/// The text is not a valid name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not a name of a tool: {reason}")]
 pub struct InvalidToolName {
-    /// What was given.
+    /// The rejected name.
     pub name: String,
-    /// Why it is refused.
+    /// The rule that the name breaks.
     pub reason: &'static str,
 }
 
 impl ToolName {
-    /// The longest that a name may be.
+    /// Largest length of a name.
     pub const MAX_LENGTH: usize = 64;
 
-    /// A name, when it is one.
+    /// Checks and creates a name.
     pub fn new(name: &str) -> Result<Self, InvalidToolName> {
         let refuse = |reason| InvalidToolName { name: name.chars().take(80).collect(), reason };
         if name.is_empty() || name.len() > Self::MAX_LENGTH {
@@ -35,7 +35,7 @@ impl ToolName {
         if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
             return Err(refuse("it consists of ASCII letters, digits, `_` and `-`"));
         }
-        // A result speaks with the name of its tool, so a tool must not be called what the runtime is called.
+        // A result has the name of its tool as its policy, so a tool must not have the name of the runtime.
         if PolicyName::new(name).is_err() {
             return Err(refuse("it is kept for the runtime"));
         }

@@ -1,7 +1,7 @@
-//! What a session knows of a conversation that it adopted, and what its own snapshots carry.
+//! Provenance of an adopted conversation, and of the session's own snapshots.
 //!
-//! Nobody knows of a call that was pending in an export whether it was started after the export was made. It keeps its
-//! identity, and counts as one that may have run.
+//! It is unknown whether a call that was pending in an export was started after the export. It keeps its
+//! identity, and counts as a call that may have run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::journal::{
 use crate::session::{CarriedProvenance, ProvenanceSource, Session};
 
 impl VisibleState {
-    /// Takes in what is known of the conversation that a session starts with.
+    /// Loads the provenance of the conversation that a session starts with.
     pub(super) fn adopt(&mut self, created: &SessionCreated) -> Result<(), FoldProblem> {
         if matches!(created.origin, Origin::Fork { .. }) {
             return Ok(());
@@ -32,7 +32,7 @@ impl VisibleState {
         for carried in adopted.into_iter().flat_map(|adopted| &adopted.evaluations) {
             self.edit_evaluation(carried.evaluation_id)?.adopt(carried, created);
         }
-        // Sessions that were adopted before exports carried their origin have made keys from their own id.
+        // Sessions that were adopted before exports carried their origin have derived keys from their own id.
         let origin = adopted.map_or(created.session_id, |adopted| adopted.session);
         let known: HashMap<CallId, &CarriedCall> = adopted
             .into_iter()
@@ -72,23 +72,23 @@ impl Evaluation {
 }
 
 impl JournalView {
-    /// The key under which a call's effect must happen at most once. A call that was adopted keeps the key that it had.
+    /// Returns the key under which a call's effect must happen at most once. An adopted call keeps its key.
     pub fn idempotency_key(&self, call: CallId) -> IdempotencyKey {
         let adopted = self.call(call).and_then(|known| known.adopted.as_ref());
         IdempotencyKey::new(adopted.map_or(self.session_id(), |adopted| adopted.origin), call)
     }
 
-    /// What exports of the session carry beside slices and messages.
+    /// Returns the provenance for exports of the session.
     pub fn provenance(&self) -> Provenance {
         self.known().provenance()
     }
 
-    /// What the transcript and snapshots carry.
+    /// The provenance that the transcript and snapshots carry.
     pub(super) fn carried(&self) -> CarriedProvenance {
         CarriedProvenance::Live(Arc::new(self.known()))
     }
 
-    /// Makes snapshots of a session carry what the journal knows as it is here.
+    /// Makes snapshots of a session carry the provenance of this view.
     pub fn attach_to(&self, session: &mut Session) {
         session.attach(Arc::new(self.known()));
     }
@@ -102,7 +102,7 @@ impl JournalView {
     }
 }
 
-/// What a journal knows. Making one is cheap: it shares what the view holds.
+/// The calls of a journal for its provenance. It shares the data of the view, so creating it is cheap.
 struct AdoptedCalls {
     session: SessionId,
     evaluations: imbl::Vector<Arc<Evaluation>>,
@@ -126,7 +126,7 @@ fn carried_evaluation(evaluation: &Evaluation) -> CarriedEvaluation {
     CarriedEvaluation {
         evaluation_id: evaluation.evaluation_id,
         started: evaluation.started_with().map(|started| {
-            // Whoever decides now is who decided last.
+            // The last policy that decided is the current one.
             let decider = evaluation.decider.clone();
             Arc::new(EvaluationStarted { decider, ..EvaluationStarted::clone(started) })
         }),
@@ -142,7 +142,7 @@ fn carried_call(call: &Call, session: SessionId) -> Option<CarriedCall> {
     if call.intent.is_none() && call.adopted.is_none() {
         return None;
     }
-    // Files, budget and the sub-agent's session stay behind.
+    // Files, budget and the child session are not exported.
     let started = call.intent.as_ref().map(|intent| {
         Arc::new(CallStarted {
             root: None,

@@ -1,4 +1,4 @@
-//! Calls: what was asked for, what was started, what came of it.
+//! Calls: the request, the intent and the outcome.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::message::OptionResult;
 use crate::object::ObjectId;
 use crate::time::Timestamp;
 
-/// How far a call has come. It is never stored: it follows from the presence of the result.
+/// Status of a call. It is never stored: it follows from the presence of the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
-    /// There is no result yet.
+    /// The call has no result yet.
     #[default]
     Pending,
-    /// There is a result.
+    /// The call has a result.
     Completed,
-    /// There is an error.
+    /// The call has an error.
     Failed,
 }
 
@@ -41,24 +41,25 @@ pub struct Call {
     pub call_id: CallId,
     /// The evaluation that it belongs to.
     pub evaluation_id: EvaluationId,
-    /// The option.
+    /// Name of the option.
     pub name: String,
-    /// Its latest intent.
+    /// Latest intent.
     pub intent: Option<JournalEntry<CallStarted>>,
-    /// The outcome of that intent.
+    /// Outcome of the latest intent.
     pub finished: Option<JournalEntry<CallFinished>>,
-    /// The outside sub-steps that are done, by name. Values are shared, so that a copy of the view copies none of them.
+    /// The finished external steps, by name. Values are shared, so that a copy of the view does not copy
+    /// them.
     pub steps: imbl::OrdMap<Arc<str>, Arc<Value>>,
-    /// What was last decided about it, since its latest intent.
+    /// Latest decision about the call since its latest intent.
     pub decision: Option<Arc<PauseResolved>>,
-    /// Whether the files were restored to what they were before its latest intent, and that was recorded since. Nothing of it is
-    /// left in them, and what they hold now is not its doing.
+    /// Whether a record shows that the files were restored to the state before the latest intent. They hold
+    /// no changes of the call, and later changes are not its own.
     pub files_restored: bool,
-    /// The processes that it started, as long as it is not known that they have ended.
+    /// The processes that it started and that are not known to have ended.
     pub processes: imbl::Vector<Arc<ProcessStarted>>,
-    /// What is known of it from elsewhere, when it was pending in the conversation that the session adopted.
+    /// Its provenance, if it was pending in an adopted conversation.
     pub adopted: Option<Arc<CarriedCall>>,
-    /// What its result message says: completed or failed.
+    /// Status of its result message: completed or failed.
     pub(super) result: Option<CallStatus>,
 }
 
@@ -79,7 +80,7 @@ impl Call {
         }
     }
 
-    /// How far the call has come.
+    /// Returns the status of the call.
     pub fn status(&self) -> CallStatus {
         let finished = self.finished.as_ref().map(|finished| match finished.record.outcome {
             CallVerdict::Succeeded => CallStatus::Completed,
@@ -88,34 +89,34 @@ impl Call {
         self.result.or(finished).unwrap_or(CallStatus::Pending)
     }
 
-    /// Whether the call was started and has no outcome: it may have had an effect.
+    /// Returns whether the call was started and has no outcome, so that it may have had an effect.
     pub fn is_open(&self) -> bool {
         self.status() == CallStatus::Pending && self.intent.is_some()
     }
 
-    /// Whether the call has no result and may have had an effect: it was started here, or it was pending in a conversation
-    /// that was adopted, and nobody knows whether it was started elsewhere.
+    /// Returns whether the call has no result and may have had an effect: it was started here, or it was
+    /// pending in an adopted conversation and may have been started elsewhere.
     pub fn may_have_run(&self) -> bool {
         self.status() == CallStatus::Pending && (self.intent.is_some() || self.adopted.is_some())
     }
 
-    /// The latest intent that is known, recorded here or elsewhere.
+    /// Returns the latest known intent, recorded here or elsewhere.
     pub fn latest_intent(&self) -> Option<&Arc<CallStarted>> {
         let here = self.intent.as_ref().map(|intent| &intent.record);
         here.or_else(|| self.adopted.as_ref()?.started.as_ref())
     }
 
-    /// What the call may have done to the world, as far as an intent says so.
+    /// Returns the effect class of the latest known intent.
     pub fn recorded_effect(&self) -> Option<Effect> {
         self.latest_intent().map(|intent| intent.effect)
     }
 
-    /// The session that works for it, when the option is another agent.
+    /// Returns the child session of the call, if the option is a sub-agent.
     pub fn session(&self) -> Option<SessionId> {
         self.intent.as_ref().and_then(|intent| intent.record.session)
     }
 
-    /// The boundaries of the call, once it was started.
+    /// Returns the boundaries of the call, if it was started.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let intent = self.intent.as_ref()?;
         let (root, coverage) = (intent.record.root, intent.record.coverage);
@@ -141,16 +142,17 @@ impl Call {
     }
 }
 
-/// A tool boundary: the journal cut there gives state and transcript, the root gives the files.
+/// A boundary of a call: the journal up to the cut defines state and transcript, the root defines the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Boundary {
-    /// The session whose journal is meant. In a fork, the boundaries of calls before the fork are those of its parent.
+    /// The session that owns the journal. In a fork, the boundaries of calls before the fork are those of its
+    /// parent.
     pub session: SessionId,
-    /// The cut.
+    /// Cut in the journal.
     pub position: Position,
     /// The workspace, for calls that may write.
     pub root: Option<WorkspaceRoot>,
-    /// The object that lists what the root does not cover; none when it covers all that can be.
+    /// The object that lists the paths that the root does not cover; none if everything coverable is covered.
     pub coverage: Option<ObjectId>,
 }
 
@@ -164,25 +166,25 @@ impl Boundary {
     }
 }
 
-/// The two boundaries of a call. It is constant in size, whatever the session holds.
+/// The two boundaries of a call. Its size does not depend on the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checkpoint {
     /// The call.
     pub call_id: CallId,
-    /// The option.
+    /// Name of the option.
     pub tool_name: String,
-    /// Which attempt it is about.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// Before the call.
+    /// Boundary before the call.
     pub before: Boundary,
-    /// After it, once it has ended.
+    /// Boundary after the call, if it has ended.
     pub after: Option<Boundary>,
     /// How far it has come.
     pub status: CallStatus,
-    /// A line about its result.
+    /// One-line summary of the result.
     pub result_summary: Option<String>,
-    /// How long it took, in microseconds.
+    /// Duration of the call, in microseconds.
     pub elapsed_micros: Option<u64>,
-    /// When its outcome was recorded.
+    /// Time at which the outcome was recorded.
     pub recorded_at: Option<Timestamp>,
 }

@@ -1,8 +1,9 @@
 //! The transcript grouped by turn.
 //!
-//! A [`ConversationState`] is one evaluation as a conversation: the system message, and a [`ConversationTurn`] for each
-//! response with the user messages before it, the calls in it and their results in the order of the calls. It is an export:
-//! as JSON it can be kept by people with their own storage, and an evaluation can be resumed from it without a store.
+//! A [`ConversationState`] is one evaluation as a conversation: the system message, and a
+//! [`ConversationTurn`] for each response with the user messages before it, its calls and their results in
+//! the order of the calls. It is an export: users can keep it as JSON in their own storage, and resume the
+//! evaluation from it without a store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,42 +16,42 @@ use crate::journal::{CarriedObject, InnerMessage, Provenance, ProviderSidecar, R
 use crate::object::ObjectId;
 use crate::time::Timestamp;
 
-/// One message of a conversation, as providers count them: an assistant's text and calls are one.
+/// One message of a conversation, as providers count them: the text and calls of an assistant are one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConversationMessage {
-    /// Who speaks.
+    /// Role of the author.
     pub role: Role,
     /// The text.
     pub content: String,
     /// The calls that an assistant makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallRecord>,
-    /// The call that a tool answers.
+    /// The call that a result belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<CallId>,
-    /// The tool that answers.
+    /// The tool that returned a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// Names the message.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// The messages that it was made from, so that nothing of them is lost: media, errors, steps.
+    /// The messages that it was made from, so that none of their data is lost: media, errors, steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inner: Vec<Arc<InnerMessage>>,
 }
 
-/// A provider's response, what came before it and what came of it.
+/// A provider's response, the messages before it and the results of its calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConversationTurn {
-    /// The number of the response, from 1.
+    /// Number of the response, from 1.
     pub turn_number: u64,
-    /// What was said to the assistant since the turn before.
+    /// Messages to the assistant since the previous turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_messages: Vec<ConversationMessage>,
     /// The response.
     pub assistant_message: ConversationMessage,
-    /// The results of its calls that are there, in the order of the calls.
+    /// The available results of its calls, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_messages: Vec<ConversationMessage>,
     /// The part of the response that only its provider understands.
@@ -58,7 +59,7 @@ pub struct ConversationTurn {
     pub provider_payload: Option<ProviderSidecar>,
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// When the response was recorded.
+    /// Time at which the response was recorded.
     pub created_at: Timestamp,
 }
 
@@ -68,36 +69,38 @@ pub struct ConversationTurn {
 pub struct ConversationState {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The namespace of the prompt.
+    /// Namespace of the prompt.
     pub prompt_ns: String,
-    /// The key of the prompt.
+    /// Key of the prompt.
     pub prompt_key: String,
-    /// The rendered prompt. Evaluations that no prompt drives have none.
+    /// The rendered prompt. Evaluations without a prompt have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_message: Option<ConversationMessage>,
     /// The turns, in order.
     #[serde(default)]
     pub turns: Vec<ConversationTurn>,
-    /// What was said since the last turn and is not answered yet.
+    /// Messages since the last turn that have no response yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered: Vec<ConversationMessage>,
-    /// When the evaluation began.
+    /// Time of the first message.
     pub created_at: Timestamp,
-    /// Names this state of the conversation: the same messages give the same id.
+    /// Id of this state of the conversation, derived from the messages.
     pub state_id: SnapshotId,
-    /// What the session's journal knows beside the messages. Without it, the evaluation's id stands for the session.
+    /// Provenance from the session's journal. Without it, the evaluation's id stands for the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
     /// Media that the messages refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<CarriedObject>,
-    /// Content that the messages refer to and the conversation does not hold: it can be adopted only where a store has it.
+    /// Content that the messages refer to and the conversation does not hold. It can be adopted only if the
+    /// store has that content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refers_to: Vec<ObjectId>,
 }
 
 impl ConversationState {
-    /// Where the conversation comes from. The calls of one that does not say so have keys made from the evaluation's id.
+    /// Returns the provenance of the conversation. Without a recorded one, the keys of its calls are derived
+    /// from the evaluation's id.
     pub fn provenance(&self) -> Provenance {
         let unnamed = || Provenance::of_session(SessionId::from_uuid(*self.evaluation_id.as_uuid()));
         self.provenance.clone().unwrap_or_else(unnamed)
@@ -105,7 +108,7 @@ impl ConversationState {
 }
 
 impl Transcript {
-    /// One evaluation as a conversation; `None` when it has no messages.
+    /// Returns one evaluation as a conversation; `None` if it has no messages.
     pub fn conversation(&self, evaluation: EvaluationId) -> Option<ConversationState> {
         let messages = self.inner_messages(evaluation);
         let (first, last) = (messages.first()?, messages.last()?);
@@ -133,8 +136,9 @@ impl Transcript {
             state.system_message = Some(single(first));
             rest = &rest[1..];
         }
-        // A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
-        // neighbourhood. Where nobody answered, what looks like a result is only something that was said.
+        // A result may come after a user message or even after the next answer, so messages are grouped by
+        // turn number and not by adjacency. In a turn without an answer, a result is treated as a plain
+        // message.
         let answered = rest.iter().filter(|message| message.role() == Role::Assistant);
         let mut turns: BTreeMap<u64, Vec<_>> = answered.map(|message| (message.turn, Vec::new())).collect();
         let mut said = Vec::new();
@@ -185,7 +189,7 @@ impl Transcript {
     }
 }
 
-/// The text of an answer that is several messages.
+/// Returns the text of an answer that consists of several messages.
 pub(super) fn spoken_text(spoken: &[Arc<InnerMessage>]) -> String {
     let content = spoken.iter().map(|message| message.content()).filter(|text| !text.is_empty());
     content.collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! What does not fit when a journal is folded.
+//! Errors of folding a journal.
 
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{Position, Record, SequenceError};
@@ -8,77 +8,77 @@ use crate::session::{SessionError, SnapshotRestoreError};
 #[derive(Debug, thiserror::Error)]
 #[error("the record at position {position} does not fit the journal before it")]
 pub struct FoldError {
-    /// The record's place.
+    /// Position of the record.
     pub position: Position,
-    /// What does not fit.
+    /// Reason why it does not fit.
     #[source]
     pub problem: FoldProblem,
 }
 
-/// What does not fit about a record.
+/// Reason why a record does not fit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldProblem {
-    /// Records are missing before it.
+    /// Records are missing before this one.
     #[error("the record expected here is that of position {expected}")]
     Gap {
-        /// The place that is next.
+        /// Next position of the journal.
         expected: Position,
     },
     /// A journal has to begin with the creation of its session.
     #[error("a journal begins with session_created and has it nowhere else")]
     Beginning,
-    /// It goes back to a place that does not exist yet, or to before the session existed.
-    #[error("there is no cut {to} to go back to")]
+    /// A rewind goes to a cut that does not exist yet, or to before the session existed.
+    #[error("there is no cut {to} to rewind to")]
     NoSuchCut {
-        /// The cut.
+        /// Target of the rewind.
         to: Position,
     },
-    /// Going back needs the view of the journal up to the cut.
-    #[error("going back to {to} needs the journal up to there")]
+    /// A rewind needs the view of the journal up to the cut.
+    #[error("a rewind to {to} needs the journal up to there")]
     NeedsPrefix {
-        /// The cut.
+        /// Target of the rewind.
         to: Position,
     },
-    /// A fork goes on from a place in another journal, so it needs the view of that one up to there.
+    /// A fork shares the records of another journal, so it needs the view of that journal at the fork.
     #[error("the session is a fork of {session} at {position} and needs its journal up to there")]
     NeedsParent {
-        /// The other session.
+        /// The forked session.
         session: SessionId,
-        /// The place of the fork.
+        /// Position of the fork.
         position: Position,
     },
-    /// The session goes on from nothing, and so not from what was given.
-    #[error("the session is no fork, so it does not go on from another journal")]
+    /// A parent's journal was passed for a session that is not a fork.
+    #[error("the session is not a fork, so it has no parent journal")]
     NotAFork,
     /// A message is out of place.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-    /// A slice cannot change like that.
+    /// A slice cannot change in this way.
     #[error(transparent)]
     Slice(#[from] SessionError),
     /// The initial state cannot be read.
     #[error(transparent)]
     InitialState(#[from] SnapshotRestoreError),
-    /// It is about an evaluation that never started.
+    /// The record belongs to an evaluation that never started.
     #[error("evaluation {evaluation} never started")]
     UnknownEvaluation {
         /// The evaluation.
         evaluation: EvaluationId,
     },
-    /// An evaluation starts once.
+    /// An evaluation is started twice.
     #[error("evaluation {evaluation} started before")]
     AlreadyStarted {
         /// The evaluation.
         evaluation: EvaluationId,
     },
-    /// An evaluation ends once.
+    /// An evaluation is ended twice.
     #[error("evaluation {evaluation} ended before")]
     AlreadyFinished {
         /// The evaluation.
         evaluation: EvaluationId,
     },
-    /// It is about a request that was not the last to start in its evaluation.
+    /// The record belongs to a request that is not the latest of its evaluation.
     #[error("the last request of evaluation {evaluation} is not that of turn {turn}")]
     UnknownRequest {
         /// The evaluation.
@@ -86,13 +86,13 @@ pub enum FoldProblem {
         /// The turn.
         turn: u64,
     },
-    /// It is about a call that never started.
+    /// The record belongs to a call that never started.
     #[error("call {call} never started")]
     UnknownCall {
         /// The call.
         call: CallId,
     },
-    /// The transcript grows by messages only.
+    /// The transcript was changed by another record than a message.
     #[error("the transcript grows by message_appended only")]
     TranscriptChanged,
 }

@@ -1,4 +1,4 @@
-//! Evaluations, and where a session stands.
+//! Evaluations, and the status of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,43 +21,43 @@ use crate::message::PolicyName;
 pub struct Evaluation {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
-    /// The namespace of the prompt.
+    /// Namespace of the prompt.
     pub prompt_ns: String,
-    /// The key of the prompt.
+    /// Key of the prompt.
     pub prompt_key: String,
-    /// Where its first record stands.
+    /// Position of its first record.
     pub started: Point,
-    /// How it was started. An evaluation that was loaded from a snapshot has no such record.
+    /// Its start record. An evaluation that was loaded from a snapshot has none.
     pub start: Option<Arc<EvaluationStarted>>,
-    /// The policy that decides; none in journals that do not say.
+    /// The policy that decides; none in journals that do not name it.
     pub decider: Option<PolicyName>,
-    /// How it was started elsewhere, when it was adopted with a snapshot or a conversation.
+    /// Its start record in another session, if it was adopted with a snapshot or a conversation.
     pub adopted_start: Option<Arc<EvaluationStarted>>,
-    /// What it may spend.
+    /// Spending limits.
     pub budget: Option<Limits>,
-    /// How much active time it has from `active` on.
+    /// Limit of active time, compared with `active`.
     pub allotted: Option<Duration>,
-    /// How much time has passed while it was driven, since it was last given some.
+    /// Time during which it was driven, since its limit was last set.
     pub active: Duration,
-    /// How many responses it has had.
+    /// Number of responses.
     pub turns: u64,
-    /// The turn whose answer reached its token limit and was taken as it is, if somebody decided so.
+    /// The turn whose answer reached its token limit and was accepted by a decision.
     pub accepted: Option<u64>,
-    /// How many messages it has.
+    /// Number of messages.
     pub messages: u64,
-    /// The request that was started after the last response, if one was.
+    /// The request that was started after the last response, if there is one.
     pub open_request: Option<Arc<RequestStarted>>,
     /// The requests to its policy, in order.
     pub requests: imbl::Vector<Arc<Request>>,
     /// The programs that were started, of an agent that answers with programs.
     pub programs: imbl::Vector<Arc<ProgramStarted>>,
-    /// The tasks that its programs have done.
+    /// The finished tasks of its programs.
     pub tasks: imbl::Vector<Arc<TaskFinished>>,
-    /// The turns of its programs that have ended.
+    /// The finished turns of its programs.
     pub finished_turns: imbl::Vector<Arc<TurnFinished>>,
-    /// Where and how it ended.
+    /// Record of its end.
     pub finished: Option<JournalEntry<EvaluationFinished>>,
-    /// Where its first message stands in the transcript.
+    /// Index of its first message in the transcript.
     pub(super) first_message: usize,
 }
 
@@ -87,12 +87,12 @@ impl Evaluation {
         }
     }
 
-    /// How much active time it has left; `None` when it has all the time.
+    /// Returns the remaining active time; `None` without a limit.
     pub fn time_left(&self) -> Option<Duration> {
         self.allotted.map(|allotted| allotted.saturating_sub(self.active))
     }
 
-    /// How it was first started, here or elsewhere; `None` when nobody recorded it.
+    /// Returns the first start record, from here or elsewhere; `None` if there is none.
     pub fn started_with(&self) -> Option<&Arc<EvaluationStarted>> {
         self.adopted_start.as_ref().or(self.start.as_ref())
     }
@@ -112,20 +112,21 @@ impl Evaluation {
         }
     }
 
-    /// The request of a turn that was started last.
+    /// Returns the latest request of a turn.
     pub(super) fn edit_request(&mut self, turn: u64) -> Result<&mut Request, FoldProblem> {
         let unknown = FoldProblem::UnknownRequest { evaluation: self.evaluation_id, turn };
         let last = self.requests.back_mut().filter(|request| request.started.record.turn == turn);
         last.map(Arc::make_mut).ok_or(unknown)
     }
 
-    /// How it ended; `None` while it has not.
+    /// Returns the kind of its end; `None` while it is open.
     pub fn outcome(&self) -> Option<EvaluationOutcome> {
         self.finished.as_ref().map(|finished| finished.record.outcome)
     }
 }
 
-/// What a session is doing. It depends on what it waits for and on its latest evaluation, which is what a resume goes on with.
+/// Status of a session. It depends on pauses and on the latest evaluation, which is the one that a resume
+/// continues.
 ///
 /// ```
 /// use backstitch_core::journal::PauseReason;
@@ -145,27 +146,27 @@ impl Evaluation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SessionStatus {
-    /// Someone drives it.
+    /// A process drives the session.
     Running,
-    /// It waits for a decision.
+    /// The session waits for a decision.
     Paused {
-        /// Which one.
+        /// Reason for the pause.
         reason: PauseReason,
     },
-    /// An evaluation has not ended, and nobody drives it.
+    /// An evaluation has not ended, and no process drives it.
     Interrupted,
-    /// There is nothing to do.
+    /// The latest evaluation has ended, or there is none.
     Idle,
-    /// Its files could not be put back.
+    /// The files could not be restored.
     Poisoned,
 }
 
-/// Whether someone holds the session, which no journal can tell.
+/// Whether a process drives the session, which a journal cannot show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverPresence {
     /// A process drives it.
     Present,
-    /// Nobody does.
+    /// No process drives it.
     Absent,
 }
 

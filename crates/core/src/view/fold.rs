@@ -1,9 +1,9 @@
-//! The fold: from records to everything that is derived from them.
+//! The fold of records to all derived data.
 //!
-//! [`JournalView`] can be folded from a whole journal or grown record by record, with the same result. What a rewind cuts
-//! (state, transcript, evaluations, calls, pauses) is kept apart from what it does not (logs, the ledger, the lineage, the last stop).
-//! Whatever does not fit, a gap, a second beginning, a message out of place, is an error: a journal is never folded with
-//! holes in it.
+//! [`JournalView`] can be folded from a whole journal or grown record by record, with the same result. Data
+//! that a rewind cuts (state, transcript, evaluations, calls, pauses) is separate from data that it does not
+//! cut (logs, the ledger, the lineage, the last stop). A gap, a second beginning, or a message out of place
+//! is an error: a journal is never folded with gaps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::journal::{
     Origin, Position, Record, RecordBody, SessionCreated, SessionRewound, WorkspaceRevision,
 };
 
-/// Everything that follows from the records of a journal.
+/// All data that is derived from the records of a journal.
 #[derive(Debug, Clone)]
 pub struct JournalView {
     pub(super) created: Arc<SessionCreated>,
@@ -34,13 +34,13 @@ impl JournalView {
         Self::fold_each(None, records, |_| {})
     }
 
-    /// Folds the journal of a fork, whose parent's view at the place of the fork is `base`.
+    /// Folds the journal of a fork. `base` is the parent's view at the fork.
     pub fn fold_fork(base: &Self, records: &[Record]) -> Result<Self, FoldError> {
         Self::fold_each(Some(base), records, |_| {})
     }
 
-    /// Folds a journal, or that of a fork of `base`, and shows `each` the view of every cut on the way: after the first record, and
-    /// after each later one. Cloning one of them is cheap.
+    /// Folds a journal, or that of a fork of `base`, and calls `each` with the view after every record.
+    /// Cloning a view is cheap.
     pub fn fold_each(
         base: Option<&Self>,
         records: &[Record],
@@ -65,7 +65,8 @@ impl JournalView {
         Ok(view)
     }
 
-    /// The view of a journal that has only its first record. For a fork, `base` is its parent's view at the place of the fork.
+    /// Creates the view of a journal that has only its first record. For a fork, `base` is the parent's view
+    /// at the fork.
     pub fn begin(base: Option<&Self>, record: &Record) -> Result<Self, FoldError> {
         let at = |problem| FoldError::at(record, problem);
         let RecordBody::SessionCreated(created) = &record.body else {
@@ -97,7 +98,7 @@ impl JournalView {
         })
     }
 
-    /// Takes in the next record. A rewind needs [`Self::rewind`] instead. After an error the view is as before.
+    /// Applies the next record. A rewind needs [`Self::rewind`] instead. On failure the view is unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), FoldError> {
         if let RecordBody::Rewound(rewound) = &record.body {
             return self.go_back(record, rewound, None);
@@ -109,7 +110,7 @@ impl JournalView {
         Ok(())
     }
 
-    /// Takes in a rewind, given the view of the journal up to its cut. After an error the view is as before.
+    /// Applies a rewind, given the view of the journal up to its cut. On failure the view is unchanged.
     pub fn rewind(&mut self, record: &Record, prefix: &Self) -> Result<(), FoldError> {
         let RecordBody::Rewound(rewound) = &record.body else { return self.apply(record) };
         let fits = prefix.head == rewound.to && prefix.session_id() == self.session_id();
@@ -135,9 +136,10 @@ impl JournalView {
     }
 
     fn check_place(&self, record: &Record) -> Result<(), FoldError> {
-        match record.position == self.head {
-            true => Ok(()),
-            false => Err(FoldError::at(record, FoldProblem::Gap { expected: self.head })),
+        if record.position == self.head {
+            Ok(())
+        } else {
+            Err(FoldError::at(record, FoldProblem::Gap { expected: self.head }))
         }
     }
 
@@ -148,7 +150,7 @@ impl JournalView {
     }
 }
 
-/// What was visible at the cuts that later records go back to, each kept until the last of them has.
+/// Views at the cuts of later rewinds, each kept until its last use.
 struct Cuts(BTreeMap<Position, CutView>);
 
 struct CutView {
@@ -172,9 +174,10 @@ impl Cuts {
     }
 
     fn take(&mut self, to: Position, at: Position) -> Option<VisibleState> {
-        match self.0.get(&to)?.last_use == at {
-            true => self.0.remove(&to)?.visible,
-            false => self.0.get(&to)?.visible.clone(),
+        if self.0.get(&to)?.last_use == at {
+            self.0.remove(&to)?.visible
+        } else {
+            self.0.get(&to)?.visible.clone()
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Which evaluations are one conversation.
+//! Evaluations that form one conversation.
 
 use super::evaluation::Evaluation;
 use super::fold::JournalView;
 use crate::id::EvaluationId;
 
 impl JournalView {
-    /// The evaluations whose conversation an evaluation continues, the oldest first and without itself. An evaluation that is not
-    /// visible here, such as one that an adopted conversation left behind, ends the line, and so does one that is not older.
+    /// Returns the evaluations whose conversation an evaluation continues, oldest first and without itself.
+    /// The chain ends at an evaluation that is not visible here, such as one that was not exported with an
+    /// adopted conversation, or that is not older.
     pub fn followed(&self, evaluation: EvaluationId) -> Vec<EvaluationId> {
         let before = |later: &usize| {
             let later_evaluation = self.visible.evaluations.get(*later)?;
@@ -20,8 +21,8 @@ impl JournalView {
         line
     }
 
-    /// The evaluation that the next one follows: the latest, however it ended. One that takes the place of a superseded one says
-    /// again what that one was asked, and so follows what that one followed.
+    /// Returns the evaluation that the next one follows: the latest, regardless of its outcome. An evaluation
+    /// that supersedes another repeats its mission, and therefore follows what the superseded one followed.
     pub fn to_follow(&self, superseded: Option<EvaluationId>) -> Option<EvaluationId> {
         match superseded {
             Some(superseded) => follows(self.evaluation(superseded)?),
@@ -30,7 +31,7 @@ impl JournalView {
     }
 }
 
-/// The evaluation that an evaluation says it follows.
+/// Returns the recorded predecessor of an evaluation.
 fn follows(evaluation: &Evaluation) -> Option<EvaluationId> {
     evaluation.started_with()?.follows
 }

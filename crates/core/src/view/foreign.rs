@@ -1,8 +1,9 @@
-//! Conversations that come from elsewhere.
+//! Conversations from other programs.
 //!
-//! Elsewhere the id of a call may be any text. Such an id is mapped to one of ours, which follows from the conversation's
-//! origin and the text, so that reading the conversation again gives the same; the text is kept beside it. A conversation that
-//! holds the messages it was made from must still say what they say: an edit of the plain fields alone is refused.
+//! In other programs the id of a call may be any text. Such an id is mapped to one of ours, derived from the
+//! conversation's origin and the text, so that decoding is deterministic; the text is kept in addition. A
+//! conversation that holds the messages it was made from must agree with them: an edit of the plain fields
+//! alone is refused.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -28,7 +29,7 @@ impl<'de> Deserialize<'de> for ConversationState {
     }
 }
 
-/// What the ids of calls are derived from.
+/// Returns the session from which the ids of calls are derived.
 fn origin(conversation: &Value) -> Option<SessionId> {
     let session = conversation.get("provenance").and_then(|provenance| provenance.get("session"));
     if let Some(session) = session {
@@ -73,7 +74,7 @@ fn map_ids(conversation: &mut Value, origin: SessionId) {
     }
 }
 
-/// Maps an id that is none of ours, and returns it as it was.
+/// Maps a foreign id, and returns the original.
 fn map_id(id: &mut Value, origin: SessionId) -> Option<String> {
     let Value::String(text) = id else { return None };
     if text.parse::<CallId>().is_ok() {
@@ -84,7 +85,7 @@ fn map_id(id: &mut Value, origin: SessionId) -> Option<String> {
 }
 
 impl ConversationState {
-    /// Refuses a conversation whose plain fields and the messages that it was made from say different things.
+    /// Refuses a conversation whose plain fields contradict the messages that it was made from.
     pub fn check(&self) -> Result<(), SnapshotRestoreError> {
         let turns = self.turns.iter().flat_map(|turn| {
             turn.user_messages.iter().chain([&turn.assistant_message]).chain(&turn.tool_messages)
@@ -97,7 +98,7 @@ impl ConversationState {
         Ok(())
     }
 
-    /// The first field of a message that is not what the messages say that it was made from.
+    /// Returns the first field of a message that contradicts the messages it was made from.
     fn disagreement(&self, said: &ConversationMessage) -> Option<&'static str> {
         let first = said.inner.first()?;
         let calls = said.inner.iter().filter_map(|message| message.message.option_call());

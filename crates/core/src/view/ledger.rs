@@ -1,9 +1,10 @@
-//! What a session has spent.
+//! Spending of a session.
 //!
-//! The ledger is folded over *all* records, visible or not: neither a rollback nor a rewind gives anything back. A
-//! reservation counts as spent until it is settled. One that a crash left open stays charged at its estimate when it was
-//! for a request, since the model may have answered. One for a call is released once it is clear that the call does not
-//! run: it ended, it started anew, its evaluation ended, or the session went back.
+//! The ledger is folded over *all* records, visible or not: neither a rollback nor a rewind refunds anything.
+//! A reservation counts as spent until it is settled. If a crash left a reservation of a request open, it
+//! stays charged at its estimate, since the model may have answered. A reservation of a call is released once
+//! it is clear that the call does not run: it ended, it started again, its evaluation ended, or the session
+//! was rewound.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,16 @@ use crate::budget::{Amounts, Reservation};
 use crate::id::{CallId, EvaluationId, ReservationId};
 use crate::journal::{BudgetCharged, CallStarted, Record, RecordBody};
 
-/// What was spent and what is held back.
+/// Amounts charged and amounts held back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     charged: Amounts,
     open: BTreeMap<ReservationId, (Option<Holder>, Amounts)>,
-    /// What counted as spent when each evaluation was started.
+    /// Amounts committed before each evaluation started.
     before: imbl::OrdMap<EvaluationId, Amounts>,
 }
 
-/// The call that a reservation is for.
+/// The call that holds a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Holder {
     call: CallId,
@@ -28,33 +29,33 @@ struct Holder {
 }
 
 impl Ledger {
-    /// What was charged.
+    /// Returns the amounts charged.
     pub fn charged(&self) -> Amounts {
         self.charged
     }
 
-    /// What is held back.
+    /// Returns the amounts held back.
     pub fn reserved(&self) -> Amounts {
         self.open.values().fold(Amounts::ZERO, |sum, (_, amounts)| sum.plus(*amounts))
     }
 
-    /// What counts as spent: charged or held back.
+    /// Returns the amounts charged or held back.
     pub fn committed(&self) -> Amounts {
         self.charged.plus(self.reserved())
     }
 
-    /// What counts as spent, without what is held back for a call.
+    /// Returns the committed amounts without those held back for a call.
     pub fn committed_without(&self, call: CallId) -> Amounts {
         let others = self.open.values().filter(|(holder, _)| holder.is_none_or(|holder| holder.call != call));
         others.fold(self.charged, |sum, (_, amounts)| sum.plus(*amounts))
     }
 
-    /// What counted as spent before an evaluation, and so is not its own.
+    /// Returns the amounts committed before an evaluation started, which are not its own.
     pub fn committed_before(&self, evaluation: EvaluationId) -> Amounts {
         self.before.get(&evaluation).copied().unwrap_or_default()
     }
 
-    /// Takes in a record, visible or not.
+    /// Applies a record, visible or not.
     pub(super) fn take_in(&mut self, record: &Record) {
         match &record.body {
             RecordBody::EvaluationStarted(started) => {
@@ -82,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// Gives back what is held for calls that fulfil a condition.
+    /// Releases the reservations of calls that fulfil a condition.
     fn release(&mut self, condition: impl Fn(Holder) -> bool) {
         self.open.retain(|_, (holder, _)| !holder.is_some_and(&condition));
     }

@@ -1,16 +1,17 @@
-//! Which records are visible.
+//! Visibility of records.
 //!
-//! A rewind to a cut makes visible what was visible there, and starts a new branch. Nothing is deleted, so the records
-//! between the cut and the rewind still stand in the journal; a later rewind past it makes them visible again.
+//! After a rewind to a cut, the records that were visible at the cut are visible, and a new branch starts.
+//! Nothing is deleted: the records between the cut and the rewind remain in the journal, and a later rewind
+//! past it makes them visible again.
 
 use std::ops::Range;
 
 use crate::journal::{Branch, Position};
 
-/// The rewinds of a journal, from which everything about visibility follows.
+/// The rewinds of a journal, which determine the visibility of all records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lineage {
-    /// Where each rewind stands, and the cut that it goes back to; in the order of the journal.
+    /// Position and target of each rewind, in the order of the journal.
     rewinds: Vec<(Position, Position)>,
 }
 
@@ -19,18 +20,18 @@ impl Lineage {
         self.rewinds.push((at, to));
     }
 
-    /// The rewinds: where each stands, and the cut that it goes back to.
+    /// Position and target of each rewind, in the order of the journal.
     pub fn rewinds(&self) -> &[(Position, Position)] {
         &self.rewinds
     }
 
-    /// The branch that the record at `position` was written on. A rewind is the first record of its branch.
+    /// Returns the branch of the record at `position`. A rewind is the first record of its branch.
     pub fn branch_of(&self, position: Position) -> Branch {
         Branch(self.rewinds.partition_point(|(at, _)| *at <= position) as u64)
     }
 
-    /// The ranges of records that are visible at the cut `at`, in the order of the journal. A rewind is itself visible on the
-    /// branch that it starts.
+    /// Returns the ranges of records that are visible at the cut `at`, in the order of the journal. A rewind
+    /// is itself visible on the branch that it starts.
     pub fn visible(&self, at: Position) -> Vec<Range<Position>> {
         let (mut end, mut ranges) = (at, Vec::new());
         let mut rewinds = &self.rewinds[..];
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn rewinds_into_older_branches_follow_what_was_visible_there() {
-        // To 3; then from there to 12, which lies on the branch that started at 10.
+        // To 3; then from there to 12, which is on the branch that started at 10.
         let lineage = lineage(&[(10, 3), (20, 12)]);
         assert_eq!(visible(&lineage, 25), [(0, 3), (10, 12), (20, 25)]);
     }

@@ -5,14 +5,14 @@
 //! | [`JournalView`] | everything below, folded from records | `fold` |
 //! | [`Lineage`] | which records are visible, on which branch | `lineage` |
 //! | a [`Session`](crate::session::Session) | typed slices | [`JournalView::session`] |
-//! | [`Transcript`] | who said what, in order | `transcript` |
+//! | [`Transcript`] | all visible messages, in order | `transcript` |
 //! | [`Transition`] | messages grouped by decision cycle | `transition` |
 //! | [`ConversationState`] | the transcript grouped by turn | `conversation` |
-//! | [`Evaluation`], [`SessionStatus`] | how far evaluations and the session are | `evaluation` |
+//! | [`Evaluation`], [`SessionStatus`] | evaluations, and the status of the session | `evaluation` |
 //! | [`Request`] | requests of an evaluation with their attempts | `request` |
-//! | the last stop | why nobody drives the session | `stops` |
+//! | the last stop | why the session is not driven | `stops` |
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
-//! | [`Ledger`] | what was spent | `ledger` |
+//! | [`Ledger`] | amounts spent and reserved | `ledger` |
 
 mod adopted;
 mod call;

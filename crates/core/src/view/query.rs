@@ -1,4 +1,4 @@
-//! Reading a view.
+//! Queries of a view.
 
 use std::sync::Arc;
 
@@ -32,32 +32,33 @@ impl JournalView {
         self.created.session_id
     }
 
-    /// The place of the next record.
+    /// Position of the next record.
     pub fn head(&self) -> Position {
         self.head
     }
 
-    /// The rewinds, and what is visible where.
+    /// The rewinds of the journal, which determine visibility.
     pub fn lineage(&self) -> &Lineage {
         &self.lineage
     }
 
-    /// What was spent.
+    /// Amounts spent and reserved.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What an evaluation has spent, with what is held back for it: all that the session has since it began.
+    /// Returns the amounts that an evaluation has spent or reserved: all of the session since the evaluation
+    /// started.
     pub fn spent_by(&self, evaluation: &Evaluation) -> Amounts {
         self.ledger.committed().minus(self.ledger.committed_before(evaluation.evaluation_id))
     }
 
-    /// What is left of an evaluation's budget, of each kind that is limited; none without a budget.
+    /// Returns the remaining budget of an evaluation, of each limited kind; none without a budget.
     pub fn budget_left(&self, evaluation: &Evaluation) -> Option<Limits> {
         evaluation.budget.map(|limits| limits.left_after(self.spent_by(evaluation)))
     }
 
-    /// A live session with the state of the journal's head. Its ids continue from there.
+    /// Creates a live session with the state at the journal's head. Its ids continue from there.
     pub fn session(&self, clock: Arc<dyn Clock>) -> Session {
         let info = SessionInfo {
             id: self.created.session_id,
@@ -73,15 +74,15 @@ impl JournalView {
         session
     }
 
-    /// Makes a live session hold what the journal says, whatever it held before: that is what going back means to it. Its
-    /// reducers, policies and observers stay.
+    /// Replaces the state of a live session by that of the journal, as for a rewind. Its reducers, policies
+    /// and observers stay.
     pub fn load_into(&self, session: &mut Session) {
         session.adopt(&self.visible.state);
         self.attach_to(session);
     }
 
-    /// Gets ready to take in the records of these changes: the slices that they change hold typed items from now on, as those of the
-    /// session do that the changes were prepared for, so that both can share them.
+    /// Prepares the view for the records of these changes: it decodes the items of the changed slices, as in
+    /// the session of the prepared commit, so that both can share them.
     pub fn expect(&mut self, session: &Session, prepared: &PreparedCommit) -> Result<(), SessionError> {
         session.check_prepared(prepared)?;
         let journaled = |change: &&Change| change.policy() != SlicePolicy::Cache;
@@ -89,8 +90,9 @@ impl JournalView {
         changes.try_for_each(|change| change.type_slice(&mut self.visible.state))
     }
 
-    /// Makes a live session that holds what `before` says hold what this view says: it shares its slices. `prepared` is what the
-    /// records between the two were made from. Observers are to be told once those are durable.
+    /// Advances a live session from the state of `before` to that of this view, whose slices it shares. The
+    /// records between the two were made from `prepared`. Observers have to be notified once these records
+    /// are durable.
     pub fn advance(
         &self,
         before: &Self,
@@ -99,7 +101,7 @@ impl JournalView {
     ) -> Option<PendingNotifications> {
         let is_changed = !prepared.changes().is_empty() || !self.visible.state.is(&before.visible.state);
         let unobserved = is_changed.then(|| session.follow(&self.visible.state, prepared));
-        // Snapshots carry what the journal knows.
+        // Snapshots carry the provenance from the journal.
         self.attach_to(session);
         unobserved
     }
@@ -119,7 +121,7 @@ impl JournalView {
         self.evaluations().next_back()
     }
 
-    /// One evaluation.
+    /// Returns one evaluation.
     pub fn evaluation(&self, evaluation: EvaluationId) -> Option<&Evaluation> {
         self.visible.evaluation(evaluation)
     }
@@ -129,7 +131,7 @@ impl JournalView {
         self.visible.calls.iter().map(|call| &**call)
     }
 
-    /// One call.
+    /// Returns one call.
     pub fn call(&self, call: CallId) -> Option<&Call> {
         self.visible.call(call)
     }
@@ -139,8 +141,8 @@ impl JournalView {
         self.calls().filter(|call| call.status() == CallStatus::Pending)
     }
 
-    /// The boundaries of all calls that were started, in the order in which they were. In a fork, those of its parent stand
-    /// first.
+    /// Returns the boundaries of all calls that were started, in the order of their starts. In a fork, those
+    /// of its parent come first.
     pub fn checkpoints(&self) -> Vec<Checkpoint> {
         let mut checkpoints: Vec<_> = self.calls().filter_map(Call::checkpoint).collect();
         let ancestor = |checkpoint: &Checkpoint| {
@@ -151,48 +153,49 @@ impl JournalView {
         checkpoints
     }
 
-    /// What the session waits for, if it waits: that its files are looked after, else what came first.
+    /// Returns the current pause, if there is one: a poisoned one first, else the oldest.
     pub fn pause(&self) -> Option<&Arc<SessionPaused>> {
         let poisoned = self.pauses().find(|pause| pause.reason == PauseReason::Poisoned);
         poisoned.or_else(|| self.pauses().next())
     }
 
-    /// Everything that the session waits for, in order.
+    /// All current pauses, in order.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<SessionPaused>> {
         self.visible.pauses.iter()
     }
 
-    /// When the last record was made that is visible.
+    /// Time of the last visible record.
     pub fn recorded_at(&self) -> Option<Timestamp> {
         self.visible.last_at
     }
 
-    /// What the files are, as far as it is recorded; `None` when no record tells.
+    /// Returns the recorded state of the files; `None` if no record has one.
     pub fn files(&self) -> Option<WorkspaceRevision> {
         self.visible.files
     }
 
-    /// The states of snapshotable resources, each under its stored name, as far as they are recorded.
+    /// The recorded states of snapshotable resources, by stored name.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<ResourceChanged>> {
         self.visible.resources.values().map(|known| &known.latest)
     }
 
-    /// The state of one snapshotable resource.
+    /// Returns the recorded state of one snapshotable resource.
     pub fn resource(&self, name: &str) -> Option<&Arc<ResourceChanged>> {
         self.visible.resources.get(name).map(|known| &known.latest)
     }
 
-    /// What the files still have to be put back to, because the session went back and nothing says that it was done.
+    /// Returns the state to which the files still have to be restored, because the session was rewound and no
+    /// record shows that it was done.
     pub fn owed_files(&self) -> Option<WorkspaceRevision> {
         self.visible.files.filter(|_| self.visible.files_are_owed)
     }
 
-    /// What the session is doing, given whether someone drives it.
+    /// Returns the status of the session, given whether a process drives it.
     pub fn status(&self, driver: DriverPresence) -> SessionStatus {
         SessionStatus::of(self.pause().map(|pause| pause.reason), self.latest_evaluation(), driver)
     }
 
-    /// A digest of all slices, whatever their policy.
+    /// Computes a digest of all slices, regardless of their policy.
     pub fn content_digest(&self, clock: Arc<dyn Clock>) -> Result<Digest, SessionError> {
         self.session(clock).snapshot_with(CaptureOptions::include_all()).content_digest()
     }

@@ -1,7 +1,7 @@
-//! From a conversation back to a transcript.
+//! Conversion of a conversation back to a transcript.
 //!
-//! A [`ConversationState`] that this program exported gives back the very messages it was made from. One that holds only
-//! the plain fields, because something else wrote it, is turned into messages that say the same.
+//! A [`ConversationState`] that this program exported results in the very messages it was made from. One that
+//! another program wrote has only the plain fields, and is converted to messages with the same content.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::message::{
 };
 
 impl ConversationState {
-    /// The messages of the conversation in order, each at its place.
+    /// Returns the messages of the conversation in order, each at its place.
     pub fn inner_messages(&self) -> Vec<Arc<InnerMessage>> {
         let mut rebuilt = TranscriptBuilder { state: self, messages: Vec::new(), turn: 0 };
         if let Some(system) = &self.system_message {
@@ -31,16 +31,20 @@ impl ConversationState {
             rebuilt.say(message, &[]);
         }
         let mut messages = rebuilt.messages;
-        // Results are shown in the order of their calls, but stand in the order in which they came.
+        // Conversations list results in the order of their calls; transcripts hold them in the order of
+        // arrival.
         if messages.iter().all(|(_, kept)| *kept) {
             messages.sort_by_key(|(message, _)| message.sequence);
             return messages.into_iter().map(|(message, _)| message).collect();
         }
         let numbered = messages.into_iter().zip(0..);
         numbered
-            .map(|((message, _), sequence)| match message.sequence == sequence {
-                true => message,
-                false => Arc::new(InnerMessage { sequence, ..InnerMessage::clone(&message) }),
+            .map(|((message, _), sequence)| {
+                if message.sequence == sequence {
+                    message
+                } else {
+                    Arc::new(InnerMessage { sequence, ..InnerMessage::clone(&message) })
+                }
             })
             .collect()
     }
@@ -48,9 +52,9 @@ impl ConversationState {
 
 struct TranscriptBuilder<'a> {
     state: &'a ConversationState,
-    /// Each message, and whether it is the very one that the conversation was made from.
+    /// Each message, and whether it is the original one that the conversation was made from.
     messages: Vec<(Arc<InnerMessage>, bool)>,
-    /// The number of the last response.
+    /// Number of the last response.
     turn: u64,
 }
 
@@ -59,7 +63,7 @@ impl TranscriptBuilder<'_> {
         for message in &turn.user_messages {
             self.say(message, &[]);
         }
-        // Numbers that do not grow would put two responses into one turn.
+        // Numbers that do not increase would put two responses into one turn.
         self.turn = turn.turn_number.max(self.turn.saturating_add(1));
         let (calls, first) = (&turn.assistant_message.tool_calls, self.messages.len());
         self.say(&turn.assistant_message, calls);
@@ -101,9 +105,9 @@ impl TranscriptBuilder<'_> {
     }
 }
 
-/// The messages that say what a plain conversation message says.
+/// Returns messages with the content of a plain conversation message.
 fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord]) -> Vec<Message> {
-    // What is said before a response is what that response answers, so it belongs to the response's step.
+    // A message before a response belongs to the step of that response.
     let step = match said.role {
         Role::System | Role::User => turn.saturating_add(1),
         Role::Assistant | Role::Tool => turn,
@@ -136,7 +140,7 @@ fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord
         }
         Role::Tool => {
             let answered = calls.iter().find(|call| Some(call.call_id) == said.tool_call_id);
-            // A result without a call is kept as what was said, since a result must have one.
+            // A result without a call is kept as a plain message, since a result must have a call.
             let Some(answered) = answered else {
                 return vec![text(RoleHint::Tool, speaker([name, Some("tool")]))];
             };
@@ -156,7 +160,8 @@ fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord
     }
 }
 
-/// The first name that somebody may speak under. Nobody outside of the runtime speaks for it.
+/// Returns the first name that is valid for a policy, or else that of the runtime. Reserved names are not
+/// valid.
 fn speaker(names: [Option<&str>; 2]) -> PolicyName {
     let mut names = names.into_iter().flatten().filter_map(|name| PolicyName::new(name).ok());
     names.next().unwrap_or_else(PolicyName::runtime)

@@ -1,4 +1,4 @@
-//! Records as views keep them.
+//! Records as held by views.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use crate::id::SessionId;
 use crate::journal::{Point, Record};
 use crate::time::Timestamp;
 
-/// What a record says, with its place and time.
+/// The payload of a record, with its position and time.
 #[derive(Debug, PartialEq)]
 pub struct JournalEntry<T> {
-    /// Where the record stands. In a fork that may be the journal of its parent.
+    /// Position of the record. In a fork it may be in the journal of its parent.
     pub point: Point,
-    /// When it was recorded.
+    /// Time of the record.
     pub at: Timestamp,
-    /// What it says.
+    /// Payload of the record.
     pub record: Arc<T>,
 }
 

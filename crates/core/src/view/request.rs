@@ -3,14 +3,15 @@
 use super::recorded::JournalEntry;
 use crate::journal::{RequestFailed, RequestFinished, RequestStarted};
 
-/// A request to a policy: when it was started, the attempts that failed, and the answer.
+/// A request to a policy: its start, the attempts that failed, and the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Its start.
+    /// Record of its start.
     pub started: JournalEntry<RequestStarted>,
     /// The attempts that failed, in order.
     pub failures: Vec<JournalEntry<RequestFailed>>,
-    /// The answer. None for one that is open, was given up or was interrupted, and in journals that do not say.
+    /// The answer. Absent for a request that is open, was abandoned or interrupted, and in journals that do
+    /// not record it.
     pub finished: Option<JournalEntry<RequestFinished>>,
 }
 
@@ -19,13 +20,13 @@ impl Request {
         Self { started, failures: Vec::new(), finished: None }
     }
 
-    /// The number of attempts whose end is recorded.
+    /// Returns the number of attempts whose end is recorded.
     pub fn attempts(&self) -> u32 {
         let failed = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
         self.finished.as_ref().map_or(failed, |finished| finished.record.attempt)
     }
 
-    /// The attempt that failed last.
+    /// Returns the last failed attempt.
     pub fn last_failure(&self) -> Option<&RequestFailed> {
         self.failures.last().map(|failure| &*failure.record)
     }

@@ -1,6 +1,6 @@
-//! Why nobody drives a session.
+//! Reasons why a session is not driven.
 //!
-//! Stops are folded over all records, visible or not: going back does not change why a session stopped.
+//! Stops are folded over all records, visible or not: a rewind does not change why a session stopped.
 
 use super::fold::JournalView;
 use super::recorded::JournalEntry;
@@ -11,12 +11,12 @@ use crate::journal::{Record, RecordBody, SessionStopped};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Stops {
     last: Option<JournalEntry<SessionStopped>>,
-    /// Whether nothing has been driven, ended or rewound since.
+    /// Whether the session has not been driven, ended or rewound since then.
     is_current: bool,
 }
 
 impl Stops {
-    /// Takes in a record, visible or not.
+    /// Applies a record, visible or not.
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) {
         match &record.body {
             RecordBody::SessionStopped(stopped) => {
@@ -32,13 +32,13 @@ impl Stops {
 }
 
 impl JournalView {
-    /// The last stop that is recorded. It stays when the session is resumed.
+    /// Returns the last recorded stop. It stays when the session is resumed.
     pub fn last_stop(&self) -> Option<&JournalEntry<SessionStopped>> {
         self.stops.last.as_ref()
     }
 
-    /// Why nobody drives the session, where that is recorded and nothing has happened since. A session whose process was killed has
-    /// no such record.
+    /// Returns why the session is not driven, if a stop is recorded and nothing has happened since then. A
+    /// session whose process was killed has no such record.
     pub fn stopped(&self) -> Option<&SessionStopped> {
         self.stops.last.as_ref().filter(|_| self.stops.is_current).map(|stop| &*stop.record)
     }

@@ -1,7 +1,7 @@
-//! The transcript: who said what, in order.
+//! The transcript: all visible messages, in order.
 //!
-//! It is the slice of [`InnerMessage`]s that every session holds, and so it can be read from a live session, from a journal
-//! and from a lone snapshot alike. The order of evaluations is that of the journal.
+//! It is the slice of [`InnerMessage`]s that every session holds, so it can be read from a live session, from
+//! a journal and from a snapshot alone. The order of evaluations is that of the journal.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,42 +13,42 @@ use crate::journal::{InnerMessage, Provenance, Role};
 use crate::message::OptionCall;
 use crate::session::{CarriedProvenance, Items, Session, SessionError, Snapshot};
 
-/// A call as the assistant made it, with its status.
+/// A call of the assistant, with its status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// The call.
     pub call_id: CallId,
-    /// The option.
+    /// Name of the option.
     pub name: String,
-    /// The arguments as they were received, byte for byte.
+    /// The received arguments, byte for byte.
     pub arguments: String,
-    /// How far it has come.
+    /// Status that follows from the result.
     #[serde(default)]
     pub status: CallStatus,
-    /// The id that the call had where the conversation comes from, when that is none of ours. `call_id` is derived from it.
+    /// The id of the call in another program, if the conversation was imported. `call_id` is derived from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_id: Option<String>,
 }
 
-/// All messages of a session that are visible.
+/// All visible messages of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     messages: Items<InnerMessage>,
-    /// What the journal knows beside the messages, for exports.
+    /// Provenance from the journal, for exports.
     carried: CarriedProvenance,
-    /// Built by the first query that needs it, shared by clones, and carried along by [`Transcript::push`].
+    /// Built by the first query that needs it, shared by clones, and extended by [`Transcript::push`].
     index: Arc<OnceLock<Index>>,
 }
 
-/// Where to find what is asked for, so that asking about every message takes a pass and not a pass each. Its collections are
-/// persistent: the index of a longer transcript costs what is new in it.
+/// An index, so that querying every message takes one pass and not a pass each. Its collections are
+/// persistent: extending it costs only as much as the new messages.
 #[derive(Debug, Clone, Default)]
 struct Index {
     /// The messages of each evaluation.
     evaluations: imbl::OrdMap<EvaluationId, Items<InnerMessage>>,
-    /// What the result of each call says.
+    /// Status of each call by its result.
     results: imbl::OrdMap<CallId, CallStatus>,
-    /// How many answers there are, and which is the last one.
+    /// Number of answers, and the last one.
     answers: usize,
     last_answer: Option<(EvaluationId, u64)>,
 }
@@ -69,19 +69,19 @@ impl Index {
 }
 
 impl Snapshot {
-    /// The transcript, with what the snapshot carries.
+    /// Returns the transcript, with the provenance of the snapshot.
     pub fn transcript(&self) -> Result<Transcript, SessionError> {
         Ok(Transcript::carrying(self.all()?, self.carried().clone()))
     }
 }
 
 impl Transcript {
-    /// The transcript of a session.
+    /// Returns the transcript of a session.
     pub fn of(session: &Session) -> Result<Self, SessionError> {
         Ok(Self::carrying(session.all()?, session.carried().clone()))
     }
 
-    /// The transcript that these messages are.
+    /// Creates a transcript of these messages.
     pub fn new(messages: Items<InnerMessage>) -> Self {
         Self::carrying(messages, CarriedProvenance::Nothing)
     }
@@ -90,7 +90,7 @@ impl Transcript {
         Self { messages, carried, index: Arc::default() }
     }
 
-    /// What is known of an evaluation beside its messages; nothing when the transcript comes from no journal.
+    /// Returns the provenance of an evaluation; none if the transcript does not come from a journal.
     pub(super) fn provenance(&self, evaluation: EvaluationId) -> Option<Provenance> {
         let all = Provenance::clone(&*self.carried.provenance()?);
         let pending = self.pending_tool_calls(evaluation);
@@ -98,12 +98,12 @@ impl Transcript {
         Some(all.of_evaluation(evaluation, is_pending))
     }
 
-    /// All messages, of all evaluations.
+    /// All messages of all evaluations.
     pub fn all(&self) -> &Items<InnerMessage> {
         &self.messages
     }
 
-    /// Adds a message at the end. What is known of the messages before it is kept, so this costs the same at any length.
+    /// Adds a message at the end. The index is extended, so the cost does not depend on the length.
     pub fn push(&mut self, message: Arc<InnerMessage>) {
         let index = self.index.get().cloned().map(|mut index| {
             index.add(&message);
@@ -113,22 +113,22 @@ impl Transcript {
         self.messages.extend([message]);
     }
 
-    /// The messages of one evaluation.
+    /// Returns the messages of one evaluation.
     pub fn inner_messages(&self, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
         self.index().evaluations.get(&evaluation).map_or_else(Vec::new, |all| all.iter().cloned().collect())
     }
 
-    /// The messages of one evaluation, shared with this transcript.
+    /// Returns the messages of one evaluation, shared with this transcript.
     pub fn of_evaluation(&self, evaluation: EvaluationId) -> Items<InnerMessage> {
         self.index().evaluations.get(&evaluation).cloned().unwrap_or_default()
     }
 
-    /// How many answers there are, in all evaluations. The messages of one answer stand together.
+    /// Returns the number of answers in all evaluations. The messages of one answer are adjacent.
     pub fn answers(&self) -> usize {
         self.index().answers
     }
 
-    /// The evaluations in the order in which they started.
+    /// Returns the evaluations in the order in which they started.
     pub fn evaluations(&self) -> Vec<EvaluationId> {
         let first = self.messages.iter().filter(|message| message.sequence == 0);
         first.map(|message| message.evaluation_id).collect()
@@ -139,25 +139,25 @@ impl Transcript {
         self.messages.iter().rev().find(|message| message.sequence == 0).map(|message| message.evaluation_id)
     }
 
-    /// The calls that a message makes: one for a call, none for anything else.
+    /// Returns the calls of a message: one for a call, none for other kinds.
     pub fn tool_calls(&self, message: &InnerMessage) -> Vec<ToolCallRecord> {
         let call = message.message.option_call();
         call.map(|call| record(call, self.status(call.invocation_id))).into_iter().collect()
     }
 
-    /// The calls of an evaluation, in the order in which they were made.
+    /// Returns the calls of an evaluation, in the order in which they were made.
     pub fn evaluation_calls(&self, evaluation: EvaluationId) -> Vec<ToolCallRecord> {
         self.inner_messages(evaluation).iter().flat_map(|message| self.tool_calls(message)).collect()
     }
 
-    /// The calls of an evaluation that have no result.
+    /// Returns the calls of an evaluation that have no result.
     pub fn pending_tool_calls(&self, evaluation: EvaluationId) -> Vec<ToolCallRecord> {
         let mut calls = self.evaluation_calls(evaluation);
         calls.retain(|call| call.status == CallStatus::Pending);
         calls
     }
 
-    /// The message that makes a call.
+    /// Returns the message that makes a call.
     pub fn message_of(&self, call: CallId) -> Option<&Arc<InnerMessage>> {
         let makes = |message: &&Arc<InnerMessage>| {
             message.message.option_call().is_some_and(|made| made.invocation_id == call)
@@ -165,7 +165,7 @@ impl Transcript {
         self.messages.iter().rev().find(makes)
     }
 
-    /// How far a call has come, by its result.
+    /// Returns the status of a call by its result.
     pub fn status(&self, call: CallId) -> CallStatus {
         self.index().results.get(&call).copied().unwrap_or(CallStatus::Pending)
     }

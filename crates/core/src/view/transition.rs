@@ -1,6 +1,6 @@
 //! Transitions: one decision cycle each.
 //!
-//! The messages of an evaluation with one `step_num` are a transition: what a policy saw, what it chose, what it got back.
+//! The messages of an evaluation with one `step_num` are a transition: what a policy saw, chose and received.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::message::Content;
 /// One decision cycle.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Transition {
-    /// The step; messages without one are transitions of their own.
+    /// Number of the step. A message without one is a transition of its own.
     pub step_num: Option<u64>,
-    /// What the policy saw.
+    /// Messages that the policy saw.
     pub observed: Vec<Arc<InnerMessage>>,
-    /// What it said and which options it chose.
+    /// Text and calls of the policy.
     pub chosen: Vec<Arc<InnerMessage>>,
-    /// What the options gave back.
+    /// Results of the calls.
     pub results: Vec<Arc<InnerMessage>>,
 }
 
 impl Transcript {
-    /// The transitions of an evaluation, in the order in which their steps began.
+    /// Returns the transitions of an evaluation, in the order in which their steps began.
     pub fn transitions(&self, evaluation: EvaluationId) -> Vec<Transition> {
         let mut transitions: Vec<Transition> = Vec::new();
         let mut steps = HashMap::new();

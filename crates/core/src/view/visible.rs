@@ -1,7 +1,7 @@
-//! What a rewind cuts: state, evaluations, calls, pauses.
+//! The data that a rewind cuts: state, evaluations, calls, pauses.
 //!
-//! All of it is kept in persistent collections, so that a clone, which is what a rewind and a fork start from, is cheap, and
-//! with indexes, so that taking in a record costs the same however much there is.
+//! It uses persistent collections, so that a clone, from which a rewind and a fork start, is cheap, and
+//! indexes, so that the cost of applying a record does not depend on the length of the journal.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::message::Content;
 use crate::session::{Items, Slice, SliceMap, SliceOp, SlicePolicy, SnapshotRestoreError};
 use crate::time::Timestamp;
 
-/// What is visible at one place of a journal.
+/// The data that is visible at one position of a journal.
 #[derive(Debug, Clone, Default)]
 pub(super) struct VisibleState {
     pub(super) state: SliceMap,
@@ -29,37 +29,37 @@ pub(super) struct VisibleState {
     pub(super) calls: imbl::Vector<Arc<Call>>,
     call_index: imbl::OrdMap<CallId, usize>,
     pub(super) pauses: imbl::Vector<Arc<SessionPaused>>,
-    /// When the last record was made, and whether somebody drove the session after it.
+    /// Time of the last record, and whether the session was driven after it.
     pub(super) last_at: Option<Timestamp>,
     is_driven: bool,
-    /// What the files are, as far as it was recorded.
+    /// Last recorded state of the files.
     pub(super) files: Option<WorkspaceRevision>,
-    /// The call that was the last to start writing them.
+    /// The call that last started to write files.
     writer: Option<CallId>,
-    /// Whether the files still have to be put back to it.
+    /// Whether the files still have to be restored to `files`.
     pub(super) files_are_owed: bool,
     /// The states of snapshotable resources, by stored name.
     pub(super) resources: imbl::OrdMap<String, ResourceStates>,
-    /// The sessions that this one is a fork of, the eldest first.
+    /// The sessions that this one is a fork of, oldest first.
     pub(super) ancestors: imbl::Vector<SessionId>,
 }
 
-/// What is known of a snapshotable resource.
+/// Recorded states of a snapshotable resource.
 #[derive(Debug, Clone)]
 pub(super) struct ResourceStates {
-    /// The first state that was recorded.
+    /// First recorded state.
     first: Arc<ResourceChanged>,
-    /// Its state.
+    /// Latest recorded state.
     pub(super) latest: Arc<ResourceChanged>,
 }
 
 impl VisibleState {
-    /// What a fork of `session` starts from.
+    /// Returns the data that a fork of `session` starts from.
     pub(super) fn forked(&self, session: SessionId) -> Self {
         let mut fork = self.clone();
         fork.ancestors.push_back(session);
         (fork.last_at, fork.is_driven) = (None, false);
-        // Its files lie elsewhere, and nothing has put them there yet.
+        // The fork has another directory, where its files are not restored yet.
         fork.files_are_owed = fork.files.is_some();
         fork
     }
@@ -84,15 +84,15 @@ impl VisibleState {
         self.adopt(created)
     }
 
-    /// Takes in a record that is not a rewind. After an error everything is as before.
+    /// Applies a record that is not a rewind. On failure everything is unchanged.
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
         self.take_in_body(session, record)?;
         self.let_time_pass(record);
         Ok(())
     }
 
-    /// Adds the time since the record before to the evaluation that is driven. Nobody drives a session that waits for a
-    /// decision, and none was driven before a record that says it goes on.
+    /// Adds the time since the previous record to the evaluation that is driven. A session that waits for a
+    /// decision is not driven, and neither was a session before a record of its resumption.
     fn let_time_pass(&mut self, record: &Record) {
         let (since, was_driven) = (self.last_at.replace(record.at), self.is_driven);
         self.is_driven = self.pauses.is_empty() && !matches!(record.body, RecordBody::SessionStopped(_));
@@ -118,7 +118,7 @@ impl VisibleState {
                 if change.slice == InnerMessage::NAME {
                     return Err(FoldProblem::TranscriptChanged);
                 }
-                // A cache is computed again where it is needed.
+                // A cache is computed again on demand.
                 if change.policy != SlicePolicy::Cache {
                     self.state.apply_stored(change)?;
                 }
@@ -214,7 +214,8 @@ impl VisibleState {
             RecordBody::TaskFinished(task) => {
                 self.edit_evaluation(task.evaluation_id)?.tasks.push_back(task.clone());
             }
-            // What is found of files that still have to be restored is kept, and changes nothing about where they have to be.
+            // An observation of files whose restore is pending is recorded, and does not change the target of
+            // the restore.
             RecordBody::WorkspaceObserved(observed)
                 if self.files_are_owed && observed.cause == ObservationCause::Interrupted => {}
             RecordBody::WorkspaceObserved(observed) => {
@@ -245,7 +246,7 @@ impl VisibleState {
         self.evaluations.get(self.place_of(evaluation)?).map(|evaluation| &**evaluation)
     }
 
-    /// Where an evaluation stands in the list of evaluations.
+    /// Returns the index of an evaluation in the list of evaluations.
     pub(super) fn place_of(&self, evaluation: EvaluationId) -> Option<usize> {
         self.evaluation_index.get(&evaluation).copied()
     }
@@ -254,17 +255,18 @@ impl VisibleState {
         self.call_index.get(&call).and_then(|index| self.calls.get(*index)).map(|call| &**call)
     }
 
-    /// What is visible after going back to `prefix`: all of it, and the logs as they are here. The files are another matter: they
-    /// are put back to `files` if there are any, and are what they are otherwise.
+    /// Returns the data after a rewind to `prefix`: all of that view, with the current logs. The files are
+    /// separate: they have to be restored to `files` if there is one, and are left unchanged otherwise.
     pub(super) fn rewound_to(&self, prefix: &Self, files: Option<WorkspaceRevision>) -> Self {
         let mut visible = prefix.clone();
-        // The time between the cut and now was spent on what is no longer visible.
+        // The time between the cut and now was spent on data that is no longer visible.
         (visible.last_at, visible.is_driven) = (self.last_at, false);
         (visible.files, visible.files_are_owed) = match files {
             Some(files) => (Some(files), true),
             None => (self.files, self.files_are_owed),
         };
-        // One that was registered after the cut goes back to what it was then, which is the first that is known of it.
+        // A resource that was registered after the cut is reset to its state at that time, the first recorded
+        // one.
         for (name, known) in &self.resources {
             let first = &known.first;
             let state = || ResourceStates { first: first.clone(), latest: first.clone() };
@@ -279,7 +281,7 @@ impl VisibleState {
     fn start(&mut self, point: Point, started: &Arc<EvaluationStarted>) -> Result<(), FoldProblem> {
         let id = started.evaluation_id;
         match self.edit_evaluation(id) {
-            // One that was loaded with the session is taken up again.
+            // An evaluation that was loaded with the session is started again.
             Ok(evaluation) if evaluation.start.is_none() => evaluation.begin(started),
             Ok(_) => return Err(FoldProblem::AlreadyStarted { evaluation: id }),
             Err(_) => {
@@ -291,13 +293,13 @@ impl VisibleState {
         Ok(())
     }
 
-    /// Adds a message to the transcript, and to the evaluation and the call that it belongs to.
+    /// Adds a message to the transcript, and to its evaluation and call.
     fn say(&mut self, point: Point, message: &Arc<InnerMessage>) -> Result<(), FoldProblem> {
         let id = message.evaluation_id;
         let transcript: Items<InnerMessage> = self.state.items()?;
         let known = self.evaluation(id);
         let there = || {
-            // Messages of other evaluations may stand between, so the place is this one or a later one.
+            // Messages of other evaluations may lie between, so the message is at this index or a later one.
             let from = known?.first_message.saturating_add(usize::try_from(message.sequence).ok()?);
             let mut later = (from..transcript.len()).filter_map(|place| transcript.get(place));
             later.find(|other| stands_at(other, message)).cloned()
@@ -347,7 +349,7 @@ impl VisibleState {
         known.map(Arc::make_mut).ok_or(FoldProblem::UnknownEvaluation { evaluation })
     }
 
-    /// The place of a call in the list of calls; it is added when it is new.
+    /// Returns the index of a call in the list of calls; a new call is added.
     fn call_at(&mut self, call: CallId, evaluation: EvaluationId, name: &str) -> usize {
         if let Some(index) = self.call_index.get(&call) {
             return *index;

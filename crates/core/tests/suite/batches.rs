@@ -1,4 +1,4 @@
-//! Batches: records in order, and objects for what is too large for them.
+//! Batches: records in order, and objects for fields that are too large for them.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::journals::{Standing, Writer, clock, parts, result, root, session_id, 
 #[test]
 fn a_batch_moves_out_what_exceeds_a_record_and_nothing_that_just_fits() {
     let evaluation = Writer::new(1).id();
-    // Two bytes go to the quotes of a JSON text.
+    // The quotes of a JSON text take two bytes.
     for (length, moved) in [(INLINE_LIMIT - 2, 0), (INLINE_LIMIT - 1, 1)] {
         let (text, batch) = (json!("x".repeat(length)), Batch::at(time(0)));
         let finished = EvaluationFinished {
@@ -69,7 +69,7 @@ fn every_large_value_of_a_record_moves_out() {
     let decision = Decision::Happened { result };
     batch.push(PauseResolved { call_id: Some(id), ..PauseResolved::new(decision) });
     batch.push(Note::new("a topic", "a line").with_data(large.clone()));
-    // The content is the same three times; a store keeps it once.
+    // The content is the same three times; a store holds it once.
     assert_eq!(batch.objects().len(), 3);
     assert!(batch.objects().iter().all(|object| object.id() == batch.objects()[0].id()));
     let (records, objects) = batch.clone().into_records(Position::new(5));

@@ -1,4 +1,4 @@
-//! Slices that are computed.
+//! Cache slices and their computation.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn they_are_computed_when_they_are_read_and_then_kept() {
     assert_eq!((items::<Total>(&session), items::<Total>(&session)), (vec![Total(3)], vec![Total(3)]));
     assert_eq!(*computed.lock().unwrap(), 1);
     session.append(Total(9)).unwrap();
-    assert_eq!(items::<Total>(&session), [Total(3), Total(9)], "a change builds on what was computed");
+    assert_eq!(items::<Total>(&session), [Total(3), Total(9)], "a change builds on the computed items");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn two_threads_may_read_one_at_once() {
     let entered = Arc::new((Mutex::new(0), Condvar::new()));
     let mut session = session();
     session.register_cache::<Total>(move |_| {
-        // Each waits for the other, so that both are computing.
+        // Each waits for the other, so that both compute at the same time.
         let (count, changed) = &*entered;
         let mut count = count.lock().unwrap();
         *count += 1;

@@ -1,4 +1,4 @@
-//! The transcript grouped by turn, exported, and turned back into a transcript.
+//! The transcript grouped by turn, exported, and converted back to a transcript.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn texts(messages: &[backstitch_core::view::ConversationMessage]) -> Vec<(Role, 
     messages.iter().map(|message| (message.role, message.content.as_str())).collect()
 }
 
-/// Records messages in a session of its own, as whoever resumes from a conversation does.
+/// Records messages in a new session, as a resume from a conversation does.
 fn placed(messages: &[Arc<InnerMessage>]) -> Transcript {
     let mut session = Session::new(session_id(9), clock());
     session.register::<InnerMessage, InnerMessage>(inner_message_append);
@@ -34,7 +34,7 @@ fn a_conversation_has_every_field_that_there_is_something_to_say_for() {
     let first = writer.say(evaluation, parts(RoleHint::User, "hello"));
     let second = writer.say(evaluation, parts(RoleHint::User, "are you there?"));
     let calls = writer.answer(evaluation, "let me see", &[r#"{ "q": 1 }"#, "{}", "[]"]);
-    // Out of order, with a user message between, and one call without a result.
+    // Out of order, with a user message between them, and one call without a result.
     writer.say(evaluation, failure(calls[1], "it broke"));
     let impatient = writer.say(evaluation, parts(RoleHint::User, "well?"));
     writer.say(evaluation, result(calls[0], json!("found")));
@@ -65,7 +65,7 @@ fn a_conversation_has_every_field_that_there_is_something_to_say_for() {
     assert_eq!(shown, [(calls[0], Completed), (calls[1], Failed), (calls[2], Pending)]);
     assert_eq!(said.tool_calls[0].arguments, r#"{ "q": 1 }"#);
     assert_eq!(turn.created_at, said.created_at);
-    // Results stand in the order of the calls.
+    // Results are in the order of the calls.
     assert_eq!(texts(&turn.tool_messages), [(Role::Tool, "found"), (Role::Tool, "it broke")]);
     assert_eq!(turn.tool_messages[0].tool_call_id, Some(calls[0]));
     assert_eq!(turn.tool_messages[0].name.as_deref(), Some("search"));
@@ -115,7 +115,7 @@ fn a_result_that_comes_after_the_next_answer_stays_in_its_turn() {
 fn what_fits_into_no_turn_is_not_lost() {
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
-    // Something that looks like a tool's words before anybody answered, and a second system message.
+    // A message with the hint of a tool before any answer, and a second system message.
     writer.say(evaluation, parts(RoleHint::Tool, "beep"));
     writer.say(evaluation, parts(RoleHint::System, "be brief"));
     writer.answer(evaluation, "yes", &[]);
@@ -128,7 +128,7 @@ fn what_fits_into_no_turn_is_not_lost() {
     assert_eq!(state.inner_messages(), transcript.inner_messages(evaluation));
 }
 
-/// A conversation as another program might write it: the plain fields only.
+/// A conversation as another program might write it: only the plain fields.
 fn by_hand() -> serde_json::Value {
     let uuid = |number: u32| format!("00000000-0000-4000-8000-{number:012}");
     let message = |number: u32, role: &str, content: &str| json!({"role": role, "content": content, "created_at": "2026-01-02T03:04:05+01:00", "message_id": uuid(number)});
@@ -157,7 +157,7 @@ fn by_hand() -> serde_json::Value {
     json!({
         "evaluation_id": uuid(1), "prompt_ns": "demo", "prompt_key": "plan",
         "system_message": message(10, "system", "be brief"),
-        // The second turn claims the number of the first.
+        // The second turn has the number of the first.
         "turns": [first, turn(1, vec![spoof], message(8, "assistant", "done"), Vec::new())],
         "unanswered": [message(9, "user", "thanks")],
         "created_at": "2026-01-02T03:04:05Z", "state_id": uuid(20),
@@ -189,7 +189,7 @@ fn a_plain_conversation_becomes_messages_that_say_the_same() {
     assert!(messages.iter().skip(3).all(|message| message.provider.is_none()));
     assert_eq!(messages[4].message.option_result().unwrap().error_message.as_deref(), Some("no such page"));
     assert_eq!(messages[5].message.policy, "search");
-    // Nobody speaks as the runtime by writing its name into a file.
+    // A file cannot make the runtime the author of a message by its name.
     assert!(messages.iter().all(|message| !message.message.policy.is_reserved()));
     assert_ne!(messages[7].message.policy, PolicyName::runtime());
 
@@ -200,7 +200,7 @@ fn a_plain_conversation_becomes_messages_that_say_the_same() {
         [CallStatus::Completed, CallStatus::Failed]
     );
     assert_eq!(calls[1].arguments, "oops");
-    // Rebuilding is repeatable, and what was rebuilt is a conversation that gives back itself.
+    // Rebuilding is deterministic, and the rebuilt messages give the same conversation.
     assert_eq!(state.inner_messages(), messages);
     let again = transcript.conversation(state.evaluation_id).unwrap();
     assert_eq!(again.inner_messages(), messages);

@@ -1,4 +1,4 @@
-//! Drafts: committed as a whole, or dropped without a trace.
+//! Drafts: committed as a whole, or dropped without effect.
 
 use backstitch_core::session::{Session, SessionError, SliceOp, SlicePolicy, Snapshot, upsert_by};
 
@@ -98,9 +98,8 @@ fn an_event_keeps_its_time_when_it_is_reduced_again() {
 #[test]
 fn a_reducer_that_fails_the_second_time_fails_the_commit() {
     let mut session = session();
-    session.register::<Deed, Knock>(|deeds, _, _| match deeds.is_empty() {
-        true => Ok(SliceOp::append(Deed(1))),
-        false => Err("only one".into()),
+    session.register::<Deed, Knock>(|deeds, _, _| {
+        if deeds.is_empty() { Ok(SliceOp::append(Deed(1))) } else { Err("only one".into()) }
     });
     let (mut one, mut other) = (session.draft(), session.draft());
     one.dispatch(Knock { times: 1 }).unwrap();
@@ -135,7 +134,7 @@ fn overwriting_what_someone_else_changed_is_a_conflict() {
         let mut draft = session.draft();
         overwrite(&mut draft);
         session.append(Deed(2)).unwrap();
-        session.commit(draft).expect("another slice may change meanwhile");
+        session.commit(draft).expect("another slice may change concurrently");
     }
 }
 
@@ -160,17 +159,19 @@ fn that_there_was_nothing_to_take_out_holds_only_as_long_as_it_is_so() {
     let mut draft = session.draft();
     draft.append(note(3, "mine")).unwrap().clear_where::<Note>(|note| note.key == 9).unwrap();
     session.append(Deed(2)).unwrap();
-    session.commit(draft).expect("another slice may change meanwhile");
+    session.commit(draft).expect("another slice may change concurrently");
     assert_eq!(keys(&session), [1, 2, 3]);
 }
 
 #[test]
 fn positions_are_not_taken_out_of_what_was_reduced_to_something_else() {
-    // The draft's note is dropped when it is reduced again, so the position that it takes out would mean another one.
+    // The draft's note is dropped when it is reduced again, so the removed position would be that of another
+    // note.
     let mut session = session();
-    session.register::<Note, Knock>(|_, knock, context| match context.session.all::<Deed>()?.is_empty() {
-        true => Ok(SliceOp::extend([note(knock.times, "first"), note(knock.times + 1, "second")])),
-        false => Ok(SliceOp::extend([note(knock.times + 1, "second"), note(knock.times, "first")])),
+    session.register::<Note, Knock>(|_, knock, context| {
+        let (first, second) = (note(knock.times, "first"), note(knock.times + 1, "second"));
+        let has_deeds = !context.session.all::<Deed>()?.is_empty();
+        Ok(SliceOp::extend(if has_deeds { [second, first] } else { [first, second] }))
     });
     let mut draft = session.draft();
     draft.dispatch(Knock { times: 1 }).unwrap().clear_where::<Note>(|note| note.key == 1).unwrap();
@@ -277,7 +278,7 @@ fn a_draft_can_be_committed_after_a_rollback() {
 
 #[test]
 fn what_is_the_same_as_before_is_no_conflict() {
-    // A type that is made known between two rollbacks changes how its slice is held, and not what it holds.
+    // Registering a type between two rollbacks changes how its slice is held, but not its content.
     let snapshot = Snapshot::from_json(&one_of_each().snapshot().to_json().unwrap()).unwrap();
     let mut session = session();
     session.rollback(&snapshot).unwrap();

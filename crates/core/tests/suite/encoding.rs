@@ -1,4 +1,5 @@
-//! Items as JSON: what a draft accepts is read as it was written, and everything else is refused where it is dispatched.
+//! Items as JSON: items that a draft accepts are read back equal, and all others are refused when they are
+//! dispatched.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +38,7 @@ enum Shape {
     Tagged(Tagged),
     Any(Value),
     PerhapsAny(Option<Value>),
-    /// `null` and nothing are told apart by hand.
+    /// A deserializer by hand distinguishes `null` from a missing field.
     Given {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
         value: Option<Value>,
@@ -62,7 +63,7 @@ fn measure(mean: f64, shape: Shape) -> Measure {
     Measure { mean, shape }
 }
 
-/// A number, of which some are not finite.
+/// A number that may be infinite or NaN.
 fn float() -> impl Strategy<Value = f64> {
     prop_oneof![
         8 => any::<f64>().prop_filter("is finite", |number| number.is_finite()),
@@ -99,7 +100,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Whether `serde_json` by itself would give the item back.
+/// Returns whether `serde_json` alone would read the item back equal.
 fn comes_back(item: &Measure) -> bool {
     let text = serde_json::to_value(item).and_then(|value| serde_json::to_string(&value));
     let again = text.and_then(|text| serde_json::from_str::<Measure>(&text));
@@ -176,7 +177,7 @@ fn what_is_reduced_again_at_the_commit_is_encoded_again() {
     assert_eq!(items::<Measure>(&session).len(), 1);
 }
 
-/// Counts how often it is written.
+/// Counts how often it is serialized.
 #[derive(Debug, Deserialize, Slice)]
 #[slice(name = "counted", crate = backstitch_core::__private)]
 struct Counted(u32);

@@ -1,4 +1,4 @@
-//! Execution state: one root, snapshots of all of it, and the way back.
+//! Execution state: one root, snapshots of all of it, and restores.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::samples::{Deed, Line, Note, clock, items, note, session, session_id};
 
-/// A store of objects that holds none: what is needed has to be brought.
+/// An empty store of objects: needed objects have to be part of the snapshot.
 struct Nothing;
 
 impl Objects for Nothing {
@@ -32,7 +32,7 @@ impl Objects for Nothing {
     }
 }
 
-/// A number that refuses to be restored while it says so. It is shared, so that a test sees it from outside.
+/// A number that can refuse to be restored. It is shared, so that a test can read it from outside.
 #[derive(Default, Clone)]
 struct Counter {
     number: Arc<Mutex<u64>>,
@@ -71,7 +71,7 @@ impl Snapshotable for Counter {
         if refuses == Refuses::ToPrepare {
             return Err("not now".into());
         }
-        let number = snapshot.to_json()?.as_u64().ok_or("this is no number")?;
+        let number = snapshot.to_json()?.as_u64().ok_or("this is not a number")?;
         Ok(PreparedRestore::new(move |here: &mut Self| {
             if refuses == Refuses::ToCommit {
                 return Err("it broke".into());
@@ -89,7 +89,7 @@ struct Setup {
     counter: Counter,
 }
 
-/// A state with every built-in resource, and one of somebody else.
+/// A state with every built-in resource, and a resource of a user.
 fn setup(session: Session) -> Setup {
     setup_over(session, Arc::new(Nothing))
 }
@@ -176,7 +176,7 @@ fn equivalence_is_about_content_and_not_about_ids_times_and_labels() {
     assert!(!state.objects.is_empty());
     let state = WorkspaceState::stored(state.root, state.coverage);
     known.resources.insert("workspace".to_owned(), ResourceSnapshot::live(state));
-    assert!(snapshots_equivalent(&one, &known).unwrap(), "whether objects are brought along does not count");
+    assert!(snapshots_equivalent(&one, &known).unwrap(), "objects in the snapshot do not count");
     setup.counter.set(5);
     assert!(!snapshots_equivalent(&one, &setup.snapshot()).unwrap());
 }
@@ -205,7 +205,7 @@ fn a_snapshot_as_json_is_restored_where_nothing_else_is_known() {
     assert_eq!(there.workspace.read_text(&path("number")).unwrap(), "2");
     assert!(there.workspace.stat(&path("directory 1")).is_ok(), "empty directories too");
     assert_eq!(there.counter.get(), 2);
-    assert_eq!(there.state.rng, here.state.rng, "chance goes on where it was");
+    assert_eq!(there.state.rng, here.state.rng, "the generator continues where it was");
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn limits_hold_for_the_session_inside_of_a_snapshot() {
     let read = |limits| CompositeSnapshot::from_json_within(text.as_bytes(), limits);
     assert!(read(limits(text.len(), 96)).is_ok());
     assert!(matches!(read(limits(text.len() - 1, 96)), Err(SnapshotRestoreError::Limit(_))));
-    // The deepest part is in the session: what it may have by itself it may have here.
+    // The deepest part is in the session, to which the same limits apply.
     let depth = (1..96).find(|depth| read(limits(text.len(), *depth)).is_ok()).unwrap();
     let session = here.snapshot().session.to_json().unwrap();
     let alone = |depth| Snapshot::from_json_within(session.as_bytes(), limits(text.len(), depth));
@@ -399,7 +399,7 @@ fn limits_hold_for_the_session_inside_of_a_snapshot() {
     assert!(matches!(CompositeSnapshot::from_json(&nested), Err(SnapshotRestoreError::Limit(_))));
 }
 
-/// A store of the objects that it was given.
+/// A store of these objects.
 #[derive(Default)]
 struct Stored(Mutex<Vec<Object>>);
 
@@ -423,9 +423,9 @@ fn files_of_which_something_is_not_stored_are_refused_before_anything_changes() 
     *stored.0.lock().unwrap() = brought.clone();
     let text = here.snapshot().to_json().unwrap();
     let snapshot = CompositeSnapshot::from_json(&text).unwrap();
-    assert!(!text.contains("base64"), "the objects are stored, so none is brought along");
+    assert!(!text.contains("base64"), "the objects are stored, so the snapshot holds none");
 
-    // Nothing of it is stored there, or all but one object.
+    // None of the objects is stored, or all but one.
     let missing = brought.iter().map(|object| object.id()).map(Some).chain([None]);
     for missing in missing {
         let there = Arc::new(Stored::default());

@@ -1,4 +1,4 @@
-//! The fold against what it must equal: growing record by record, the visible records alone, the logs alone.
+//! The fold compared with growing record by record, with the visible records alone, and with the logs alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::journal_steps::{journal, steps, written};
 use super::journals::{Tally, Trace, Writer, clock, tokens};
 
-/// Everything that a view shows of what is visible.
+/// The visible data of a view.
 #[derive(Debug, PartialEq)]
 struct Shown {
     evaluations: Vec<Evaluation>,
@@ -29,7 +29,7 @@ struct Shown {
     state: Digest,
 }
 
-/// The same and what no rewind takes back.
+/// The visible data, and the data that no rewind cuts.
 #[derive(Debug, PartialEq)]
 struct All {
     shown: Shown,
@@ -68,7 +68,7 @@ fn logs(view: &JournalView) -> Vec<Arc<Trace>> {
     view.session(clock()).all::<Trace>().unwrap().iter().cloned().collect()
 }
 
-/// The view after each record, grown one by one; rewinds take the view of the prefix.
+/// The view after each record, grown one by one; rewinds use the view of the prefix.
 fn grown(base: Option<&JournalView>, records: &[Record]) -> Vec<JournalView> {
     let mut views = vec![JournalView::begin(base, &records[0]).unwrap()];
     for record in &records[1..] {
@@ -102,7 +102,7 @@ fn renumbered<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Record> {
         .collect()
 }
 
-/// What is shown, without where it stands.
+/// The visible data without positions.
 fn without_places(view: &JournalView) -> impl PartialEq + std::fmt::Debug + use<> {
     let evaluations: Vec<_> = view
         .evaluations()
@@ -244,7 +244,7 @@ fn a_slice_that_became_a_log_is_the_same_folded_and_grown() {
     );
 }
 
-/// Random journals are worth something only as long as all kinds of things happen in them.
+/// Random journals are useful only if all kinds of events occur in them.
 #[test]
 fn everything_happens_in_random_journals() {
     let mut runner =

@@ -1,4 +1,4 @@
-//! What does not fit into a journal is refused, with its place, and changes nothing.
+//! A record that does not fit into a journal is refused with its position, and changes nothing.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::journals::{Standing, Tally, Writer, clock, parts, session_id};
 
-/// The refusal of the last record, by folding all and by growing; growing leaves the view as before.
+/// The error for the last record, by folding all records and by growing. Growing leaves the view unchanged.
 fn refused(writer: &Writer) -> FoldProblem {
     let (last, before) = writer.records.split_last().unwrap();
     let error = JournalView::fold(&writer.records).unwrap_err();
@@ -93,7 +93,7 @@ fn a_rewind_needs_a_cut_that_exists_and_the_journal_up_to_it() {
     assert_eq!(view.head(), before.head());
     view.rewind(record, &JournalView::fold(&writer.records[..2]).unwrap()).unwrap();
     assert_eq!(view.head(), rewound.next());
-    // To where one is already is possible: it begins a branch and changes nothing.
+    // A rewind to the head is allowed: it starts a branch and changes nothing.
     writer.rewind(writer.head());
     assert_eq!(writer.view().lineage().rewinds().len(), 2);
 }
@@ -239,7 +239,7 @@ fn an_initial_state_that_cannot_be_is_refused() {
     late.sequence = 1;
     let late = begun(vec![slice("inner_message", vec![serde_json::to_value(late).unwrap()])]).unwrap_err();
     assert!(matches!(&late, FoldProblem::Sequence(SequenceError::Gap { expected: 0, found: 1, .. })));
-    // What a cache held is computed again, and what nobody knows is kept.
+    // A cache is computed again, and unknown slices are kept.
     let mut cache = slice("sum", vec![json!(1)]);
     cache.policy = SlicePolicy::Cache;
     let view = begun(vec![cache, slice("unknown", vec![json!({"a": 1})])]).unwrap();
@@ -281,7 +281,7 @@ fn a_fork_tells_its_own_boundaries_from_those_of_its_parent() {
     let started = parent.start_call(evaluation, calls[0]);
     let (base, cut) = (parent.view(), parent.head());
     let mut fork = parent.fork(2, cut);
-    // The call that was under way ends in the fork, and another one runs there.
+    // The interrupted call ends in the fork, and another one runs there.
     fork.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
     let ended = fork.head();
     let own = fork.start_call(evaluation, calls[1]);
@@ -292,5 +292,5 @@ fn a_fork_tells_its_own_boundaries_from_those_of_its_parent() {
     let after = checkpoints[0].after.unwrap();
     assert_eq!((after.session, after.position), (session_id(2), ended));
     assert_eq!((checkpoints[1].before.session, checkpoints[1].before.position), (session_id(2), own));
-    assert!(own < started, "by position alone they would stand the other way round");
+    assert!(own < started, "by position alone the order would be reversed");
 }

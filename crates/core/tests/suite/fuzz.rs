@@ -1,4 +1,5 @@
-//! The decoders against seeded mutations of real encodings. `fuzz/` does the same for as long as somebody lets it.
+//! The decoders on seeded mutations of real encodings. The targets in `fuzz/` run the same checks without an
+//! end.
 
 use backstitch_core::fuzzing;
 use backstitch_core::message::RoleHint;
@@ -11,10 +12,10 @@ use crate::journals::{Writer, parts, result};
 use crate::record_codec::fixtures;
 use crate::samples::{Deed, Line, note, one_of_each, session, session_id};
 
-/// How many mutations each decoder is run on.
+/// Number of mutations for each decoder.
 const INPUTS: u32 = 50_000;
 
-/// What often stands, or must not stand, in JSON.
+/// Tokens that are frequent in JSON, or not allowed in it.
 const TOKENS: [&str; 29] = [
     "null",
     "true",
@@ -47,7 +48,7 @@ const TOKENS: [&str; 29] = [
     "{\"$serde_json::private::RawValue\":\"[1]\"}",
 ];
 
-/// Runs a decoder on its corpus and on mutations of it. Gives how many of them it accepted.
+/// Runs a decoder on its corpus and on mutations of it. Returns the number of accepted inputs.
 fn run(seed: u64, corpus: &[String], decoder: fn(&[u8]) -> bool) -> u32 {
     for text in corpus {
         assert!(decoder(text.as_bytes()), "a real encoding was refused: {text}");
@@ -100,7 +101,7 @@ fn repeat_a_piece(bytes: &mut Vec<u8>, rng: &mut Rng) {
     bytes.splice(at..at, piece);
 }
 
-/// Where the tokens of a JSON text lie: strings, numbers and words.
+/// Returns the ranges of the tokens of a JSON text: strings, numbers and words.
 fn tokens(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut tokens = Vec::new();
     let mut position = 0;
@@ -143,10 +144,7 @@ fn swap_tokens(bytes: &mut Vec<u8>, rng: &mut Rng) {
 
 fn replace_a_token(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let tokens = tokens(bytes);
-    let range = match tokens.is_empty() {
-        true => 0..0,
-        false => pick(&tokens, rng).clone(),
-    };
+    let range = if tokens.is_empty() { 0..0 } else { pick(&tokens, rng).clone() };
     bytes.splice(range, pick(&TOKENS, rng).bytes());
 }
 
@@ -205,7 +203,7 @@ fn conversations() -> Vec<String> {
     writer.say(evaluation, result(calls[0], json!("found")));
     writer.say(evaluation, parts(RoleHint::User, "well?"));
     let conversation = writer.view().transcript().unwrap().conversation(evaluation).unwrap();
-    // One that holds the messages it was made from, and one from elsewhere, with the plain fields alone.
+    // One that holds the messages it was made from, and one of another program, with only the plain fields.
     let mut plain = conversation.clone();
     let turns = plain.turns.iter_mut().flat_map(|turn| {
         turn.user_messages.iter_mut().chain([&mut turn.assistant_message]).chain(&mut turn.tool_messages)

@@ -1,4 +1,4 @@
-//! A role hint is for providers: it never changes what a message means.
+//! A role hint is for providers: it never changes the meaning of a message.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use proptest::sample::select;
 
 use super::journals::{Writer, call, result};
 
-/// Who says something in the transcripts of the property.
+/// Author of a message in the transcripts of the property.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Speaker {
     Prompt,
@@ -20,9 +20,9 @@ enum Speaker {
     Sensor,
     Runtime,
     Decider,
-    /// The decider, who calls something that gets its result.
+    /// The decider, with a call that gets its result.
     Calls,
-    /// The decider, who calls something that has none yet.
+    /// The decider, with a call that has no result yet.
     Open,
 }
 
@@ -40,7 +40,7 @@ fn decider() -> PolicyName {
     PolicyName::new("tailor").unwrap()
 }
 
-/// A transcript in which these speak, with these hints.
+/// A transcript of messages by these authors with these hints.
 fn told(speakers: &[(Speaker, Option<RoleHint>)]) -> (Writer, EvaluationId) {
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
@@ -72,7 +72,7 @@ fn told(speakers: &[(Speaker, Option<RoleHint>)]) -> (Writer, EvaluationId) {
     (writer, evaluation)
 }
 
-/// What follows from a transcript, without the hints themselves.
+/// Everything that follows from a transcript, without the hints themselves.
 #[derive(Debug, PartialEq)]
 struct Meaning {
     roles: Vec<Role>,

@@ -1,4 +1,4 @@
-//! Messages with their place, and what is journaled of a change.
+//! Messages with their place, and the records of changes.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn recording() -> Session {
     session
 }
 
-/// Where objects come back from.
+/// A source of spilled content.
 fn stored(objects: &[Object]) -> impl Fn(ObjectRef) -> Option<Arc<[u8]>> + '_ {
     |reference| {
         objects.iter().find(|object| object.to_ref() == reference).map(|object| object.bytes().clone())
@@ -43,11 +43,11 @@ fn a_message_says_who_speaks_and_what() {
         assert_eq!((said.role(), said.content().as_str()), (role, "hello"));
         assert_eq!((said.tool_call_id(), said.tool_name()), (None, None));
     }
-    // What has no hint was made by a policy.
+    // A message without a hint is of a policy.
     let mut plain = parts(RoleHint::User, "hm");
     plain.role_hint_for_llm = None;
     assert_eq!(message(plain).role(), Role::Assistant);
-    // Kind goes before hint, since a hint is never semantics.
+    // The kind takes precedence over the hint, which has no meaning.
     let mut asked = call(id, "{}");
     asked.role_hint_for_llm = Some(RoleHint::User);
     let asked = message(asked);
@@ -148,7 +148,8 @@ fn a_message_is_the_same_wherever_its_text_lies() {
 
 #[test]
 fn evaluations_that_interleave_are_found_again() {
-    // A later message of an older evaluation stands behind newer ones, so leaping over evaluations must not miss it.
+    // A later message of an older evaluation comes after newer ones, so skipping evaluations must not miss
+    // it.
     let (mut writer, mut session) = (Writer::new(1), recording());
     let evaluations: Vec<_> = (0..5).map(|_| writer.start()).collect();
     for pick in [0, 0, 1, 0, 1, 2, 2, 0, 3, 4, 4, 4, 1, 0, 4, 2] {
@@ -188,7 +189,7 @@ fn a_transcript_is_journaled_only_by_what_it_grows() {
     let changes = session.dispatch(Tally(0)).unwrap();
     assert_eq!(RecordBody::of_change(&changes[0]).unwrap().len(), 2);
 
-    // A patch that removes nothing is growth as well.
+    // A patch that removes nothing only grows the slice as well.
     let mut session = Session::new(session_id(1), clock());
     let patched: Vec<_> = said.iter().cloned().map(Arc::new).collect();
     session.register::<InnerMessage, Tally>(move |_, _, _| {
@@ -198,7 +199,7 @@ fn a_transcript_is_journaled_only_by_what_it_grows() {
     let bodies = RecordBody::of_change(&changes[0]).unwrap();
     assert!(bodies.iter().all(|body| matches!(body, RecordBody::MessageAppended(_))), "{bodies:?}");
 
-    // Where a session lifts the policy, the change is possible but no journal could hold it.
+    // If a session lifts the policy, the change is possible but no journal could hold it.
     session.set_policy::<InnerMessage>(SlicePolicy::State);
     let changes = session.clear::<InnerMessage>().unwrap();
     let error = RecordBody::of_change(&changes[0]).unwrap_err();

@@ -1,7 +1,7 @@
-//! Random journals: steps that a [`Writer`] turns into records that fit.
+//! Random journals: steps that a [`Writer`] turns into valid records.
 //!
-//! A step that makes no sense where it stands is skipped, so that any list of steps is a journal and shrinking one gives
-//! another.
+//! A step that is not possible at its place is skipped, so that any list of steps is a journal and shrinking
+//! one gives another.
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
@@ -22,7 +22,7 @@ use serde_json::json;
 use super::journals::{Tally, Trace, Writer, failure, parts, result, tokens};
 use super::strategies;
 
-/// What may happen next.
+/// Kind of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action {
     Start,
@@ -91,7 +91,7 @@ const ACTIONS: [Action; 32] = {
     ]
 };
 
-/// A step: what happens, to which of several, with which text.
+/// A step: its action, an index to select a target, and a text.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     action: Action,
@@ -114,7 +114,7 @@ pub(crate) fn journal(most: usize) -> impl Strategy<Value = Writer> {
     steps(most).prop_map(|steps| written(Writer::new(1), &steps))
 }
 
-/// What a writer has written after these steps.
+/// Applies these steps to a writer.
 pub(crate) fn written(mut writer: Writer, steps: &[Step]) -> Writer {
     if writer.now.evaluations.is_empty() {
         writer.start();
@@ -128,7 +128,7 @@ pub(crate) fn written(mut writer: Writer, steps: &[Step]) -> Writer {
 fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
     let open: Vec<EvaluationId> =
         writer.now.evaluations.iter().filter(|running| !running.finished).map(|running| running.id).collect();
-    // Mostly the latest evaluation, but older ones go on beside it at times.
+    // Mostly the latest evaluation, but sometimes an older one continues concurrently.
     let evaluation = match pick % 5 {
         0 => open.get(pick % open.len().max(1)).copied(),
         _ => open.last().copied(),

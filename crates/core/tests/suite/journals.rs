@@ -1,7 +1,7 @@
 //! A writer of valid journals.
 //!
-//! [`Writer`] knows what may come next: sequences, turns, which calls are open, how long slices are, and what of that a
-//! rewind takes back. Tests by example and random journals ([`super::journal_steps`]) are both written with it.
+//! [`Writer`] tracks what may come next: sequences, turns, open calls, lengths of slices, and the parts of it
+//! that a rewind undoes. Tests by example and random journals ([`super::journal_steps`]) both use it.
 
 mod calls;
 mod messages;
@@ -67,7 +67,7 @@ pub(crate) fn tokens(count: u64) -> Amounts {
     Amounts { input_tokens: count, ..Amounts::ZERO }
 }
 
-/// What a journal's next records depend on, and what a rewind takes back.
+/// The state that the next records depend on. A rewind restores it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
     pub(crate) evaluations: Vec<Running>,
@@ -76,7 +76,7 @@ pub(crate) struct Standing {
     pub(crate) said: Vec<InnerMessage>,
 }
 
-/// An evaluation as the writer sees it.
+/// State of an evaluation.
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
     pub(crate) id: EvaluationId,
@@ -99,9 +99,9 @@ pub(crate) struct Writer {
     pub(crate) session: SessionId,
     pub(crate) records: Vec<Record>,
     pub(crate) now: Standing,
-    /// How long the log is; no rewind takes that back.
+    /// Length of the log. No rewind undoes it.
     pub(crate) trace: usize,
-    /// What stood before each record.
+    /// State before each record.
     before: Vec<(Standing, usize)>,
     ids: u64,
 }
@@ -114,7 +114,7 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// The journal of a new session.
+    /// Starts the journal of a new session.
     pub(crate) fn new(number: u64) -> Self {
         Self::from(number, Origin::Root, Vec::new(), (Standing::default(), 0))
     }
@@ -135,7 +135,7 @@ impl Writer {
         writer
     }
 
-    /// The journal of a session that goes on from a place in this one.
+    /// Starts the journal of a fork of this session at a position.
     pub(crate) fn fork(&self, number: u64, position: Position) -> Self {
         let standing = match self.before.get(position.number() as usize) {
             Some(standing) => standing.clone(),
@@ -188,7 +188,7 @@ impl Writer {
         self.now.evaluations.iter_mut().find(|running| running.id == evaluation).unwrap()
     }
 
-    /// The message at the next place of its evaluation, not yet recorded.
+    /// Creates the next message of its evaluation without recording it.
     pub(crate) fn next_message(
         &mut self,
         evaluation: EvaluationId,
@@ -227,7 +227,7 @@ impl Writer {
         position
     }
 
-    /// Says something before the next response, or as the result of a call.
+    /// Records a message before the next response, or a result of a call.
     pub(crate) fn say(&mut self, evaluation: EvaluationId, message: Message) -> InnerMessage {
         let answered = message.option_result().map(|result| result.invocation_id);
         let running = self.running(evaluation);
@@ -238,7 +238,7 @@ impl Writer {
         message
     }
 
-    /// A response: a text, unless it is empty, and calls with these arguments.
+    /// Records a response: a text, unless it is empty, and calls with these arguments.
     pub(crate) fn answer(&mut self, evaluation: EvaluationId, text: &str, arguments: &[&str]) -> Vec<CallId> {
         let turn = self.running(evaluation).turns + 1;
         let mut payload = Some(sidecar(text));

@@ -1,4 +1,4 @@
-//! What was spent: held back, settled, and never given back by a rewind.
+//! Spending: reserved, settled, and never refunded by a rewind.
 
 use backstitch_core::journal::{CallVerdict, EvaluationOutcome};
 use backstitch_core::view::JournalView;
@@ -33,7 +33,7 @@ fn after_a_crash_a_request_stays_charged_and_a_call_does_not() {
     let reserved = |writer: &Writer| writer.view().ledger().reserved().input_tokens;
     let ask = writer.reservation(tokens(100));
     writer.request(evaluation, Some(ask));
-    // The answer never came, and the model is asked again: it may have answered twice.
+    // The answer never arrived, and the request is repeated: the model may have answered twice.
     let ask = writer.reservation(tokens(10));
     writer.request(evaluation, Some(ask));
     writer.charge(Some(ask.id), tokens(9));
@@ -51,11 +51,11 @@ fn after_a_crash_a_request_stays_charged_and_a_call_does_not() {
     assert_eq!(reserved(&writer), 102);
     let before = writer.head();
     writer.rewind(before);
-    assert_eq!(reserved(&writer), 100, "whoever goes back has no calls under way");
+    assert_eq!(reserved(&writer), 100, "after a rewind there are no calls in progress");
     let hold = writer.reservation(tokens(1));
     writer.start_call_with(evaluation, calls[1], Some(hold));
     writer.finish(evaluation, EvaluationOutcome::Failed);
-    assert_eq!(reserved(&writer), 100, "nor has an evaluation that ended");
+    assert_eq!(reserved(&writer), 100, "nor after the end of an evaluation");
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn an_evaluation_has_spent_what_its_session_has_since_it_began() {
     };
     assert_eq!(spent(&writer), tokens(7));
     writer.rewind(begun);
-    assert_eq!(spent(&writer), tokens(7), "going back gives nothing back");
-    // A fork pays for itself.
+    assert_eq!(spent(&writer), tokens(7), "a rewind refunds nothing");
+    // A fork pays its own costs.
     let mut fork = writer.fork(2, writer.head());
     fork.charge(None, tokens(3));
     let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
@@ -93,7 +93,7 @@ fn spent_is_spent_whatever_is_rewound() {
     let view = writer.view();
     assert_eq!((view.ledger().charged(), view.ledger().reserved()), (tokens(40), tokens(100)));
     assert!(view.latest_evaluation().is_none());
-    // Settling what was held back on another branch is still settling it.
+    // A reservation of another branch can still be settled.
     writer.charge(Some(ask.id), tokens(60));
     assert_eq!(writer.view().ledger().committed(), tokens(100));
 }

@@ -1,4 +1,4 @@
-//! The tool loop, driven event by event and rebuilt at every prefix: both must want the same.
+//! The tool loop, driven event by event and rebuilt at every prefix: both must return the same action.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::journals::{Writer, parts};
 
-/// A conversation that grows, with the machine that drives it.
+/// A growing conversation, with the machine that drives it.
 struct Simulation {
     ids: IdStream,
     machine: ToolLoop,
@@ -86,7 +86,7 @@ impl Simulation {
         ToolLoop::rebuilt(self.max_turns, &self.said).with_max_repeats(self.max_repeats)
     }
 
-    /// What both want must be the same, but for calls that are running: to the rebuilt machine they are wanted again.
+    /// Both machines must return the same action, except that the rebuilt one returns running calls again.
     fn check(&self) -> MachineAction {
         let (live, rebuilt) = (self.machine.clone().next(), self.rebuilt().next());
         let open: BTreeSet<CallId> =
@@ -195,8 +195,8 @@ fn answers_that_make_the_same_calls_again_and_again_end_the_evaluation() {
     assert_eq!(turn(&mut simulation, 1), MachineAction::Ask);
     assert_eq!(turn(&mut simulation, 2), MachineAction::Ask, "two calls are another answer than one");
     assert_eq!(turn(&mut simulation, 2), MachineAction::Ask);
-    simulation.user("go on");
-    assert_eq!(turn(&mut simulation, 2), MachineAction::Ask, "what was said is a reason to try again");
+    simulation.user("continue");
+    assert_eq!(turn(&mut simulation, 2), MachineAction::Ask, "a new message is a reason to try again");
     assert_eq!(turn(&mut simulation, 2), MachineAction::Ask);
     let MachineAction::Finish(ending) = turn(&mut simulation, 2) else { panic!("it goes in circles") };
     assert_eq!(ending.error.unwrap().kind, "loop_detected");

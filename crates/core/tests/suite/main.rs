@@ -1,4 +1,4 @@
-//! The integration tests of the crate, in one binary: linking is what takes the time.
+//! The integration tests of the crate, in one binary, because linking dominates the build time.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod batches;

@@ -1,4 +1,4 @@
-//! Messages as others see them: their JSON.
+//! The JSON form of messages.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Builders of messages and of results: what they make, and what they refuse.
+//! Builders of messages and of results: their output and their errors.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::message::{call_id, call_of, ids, planner, policy, read, written};
 
-/// A policy looks something up, reads the answer, and asks for a picture to be made from two others.
+/// A policy calls a search, reads the result, and requests a picture made from two others.
 #[test]
 fn a_step_with_a_call_its_result_and_interleaved_media() {
     let ids = ids();
@@ -133,7 +133,7 @@ fn a_builder_with_too_little_says_what_is_missing() {
     assert_eq!(calls_only.into_messages().unwrap().len(), 1);
 }
 
-/// Who speaks and as what, when it is not said.
+/// Default policy and role hint.
 #[test]
 fn defaults_follow_the_anchor() {
     let ids = ids();
@@ -166,7 +166,7 @@ fn defaults_follow_the_anchor() {
     }
     assert_eq!(result.role_hint_for_llm, Some(RoleHint::Tool));
 
-    // A policy that takes over from a person is not a person.
+    // A policy that continues after a person is not that person.
     let mut builder = MessageBuilder::continue_step(&person, &ids);
     let message = builder.policy(policy("planner")).add_text("I see").to_message().unwrap();
     assert_eq!((message.policy.as_str(), message.role_hint_for_llm), ("planner", None));

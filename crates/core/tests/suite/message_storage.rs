@@ -1,4 +1,4 @@
-//! Messages on their way to a store and back: large content, random messages, and input that is none.
+//! Storage of messages: large content, random messages, and invalid input.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -226,7 +226,7 @@ fn deep_nesting_is_an_error_wherever_it_stands() {
     }
 }
 
-/// The JSON parser reads the string under this key as JSON once more, with a depth of its own.
+/// The JSON parser parses the string under this key as JSON again, with a depth of its own.
 #[test]
 fn depth_that_hides_in_strings_is_found() {
     let mut text = String::from("1");
@@ -247,7 +247,7 @@ proptest! {
         let again: Message = serde_json::from_str(&text)?;
         prop_assert_eq!(&again, &message);
         prop_assert_eq!(serde_json::to_string(&again)?, text);
-        // The same by way of a value, as an upcaster would read it.
+        // The same through a value, as an upcaster would read it.
         prop_assert_eq!(serde_json::from_value::<Message>(serde_json::to_value(&message)?)?, message);
     }
 
@@ -282,7 +282,7 @@ proptest! {
         prop_assert_eq!(again, message);
     }
 
-    /// Cut, changed and doubled bytes of real messages: a message or an error, never a panic.
+    /// Cut, changed and doubled bytes of real messages result in a message or an error, never in a panic.
     #[test]
     fn mangled_json_never_panics(
         message in strategies::message(),

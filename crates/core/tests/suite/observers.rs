@@ -1,4 +1,4 @@
-//! Observers: told after a commit, and unable to undo it.
+//! Observers: notified after a commit, and unable to undo it.
 
 use std::sync::{Arc, Mutex};
 

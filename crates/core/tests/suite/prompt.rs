@@ -1,4 +1,4 @@
-//! Prompts: what they refuse, and what is made of them for a session.
+//! Prompts: their errors, and their rendering for a session.
 
 use backstitch_core::journal::Effect;
 use backstitch_core::prompt::{
@@ -174,7 +174,7 @@ fn a_section_may_be_shown_by_what_the_session_holds() {
     let mut noted = session();
     noted.append(note(1, "one")).unwrap();
     assert!(bound.render(&noted).unwrap().text.contains("All notes."));
-    // What somebody opened or closed counts for more.
+    // Overrides of the session take precedence.
     assert!(bound.render(&with_override("notes", Visibility::Full)).unwrap().text.contains("All notes."));
     let refused = self::prompt().section(by_notes(Section::new("a", "A").body("x"))).build().unwrap_err();
     assert!(matches!(refused, PromptError::NoSummary { .. }), "{refused}");
@@ -223,7 +223,7 @@ fn what_is_wrong_with_a_prompt_is_said_when_it_is_built() {
     assert!(matches!(closed, PromptError::NoSummary { .. }), "{closed}");
     let sign = error(prompt().section(section().body("one\ncosts $5")));
     assert!(matches!(&sign, PromptError::Template { source, .. } if source.line == 2), "{sign}");
-    // The same key may stand below different sections.
+    // The same key may occur below different sections.
     let apart = Section::new("b", "B").child(section());
     assert!(prompt().section(section()).section(apart).build().is_ok());
 }
@@ -243,7 +243,7 @@ fn a_digest_of_the_workspace_is_shown_where_there_is_one() {
     assert!(text.contains("three files, $5") && !text.contains("a.rs"), "{text}");
     assert_eq!(session.all::<WorkspaceDigest>().unwrap().len(), 2, "of each section the latest counts");
 
-    // It is a cache: what is not there is computed where somebody says how.
+    // The slice is a cache: a missing digest is computed if a function for it is registered.
     let mut computing = crate::samples::session();
     computing.register_cache::<WorkspaceDigest>(|_| Ok(vec![WorkspaceDigest::new("files", "computed", "")]));
     assert!(bound.render(&computing).unwrap().text.contains("computed"));

@@ -1,4 +1,4 @@
-//! Prompts that chance wrote are shown as a plain model of them says.
+//! Random prompts are rendered according to a plain model of them.
 
 use backstitch_core::prompt::{OPEN_SECTIONS, PromptBuilder, Section};
 use backstitch_core::slices::{Visibility, VisibilityOverrides};
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use crate::prompt::{names, prompt, tool};
 use crate::samples::session;
 
-/// A section of a prompt that chance wrote: below which it stands, whether it is enabled, has a summary, is closed by the prompt, and
-/// what the session says of it.
+/// A random section: its parent, whether it is enabled, has a summary and is closed by the prompt, and its
+/// override in the session.
 #[derive(Debug, Clone)]
 struct Drawn {
     below: usize,
@@ -29,7 +29,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
-/// The sections that stand directly below one, by number from 1; 0 is the prompt itself.
+/// Returns the direct children of a section, by number from 1; 0 is the prompt itself.
 fn below(all: &[Drawn], above: usize) -> Vec<usize> {
     let standing = all.iter().enumerate().filter(|(index, one)| one.below % (index + 1) == above);
     standing.map(|(index, _)| index + 1).collect()
@@ -52,7 +52,7 @@ fn written(all: &[Drawn], number: usize) -> Section {
     below(all, number).into_iter().fold(section, |section, child| section.child(written(all, child)))
 }
 
-/// What is to be shown: path, number and whether it is closed.
+/// Computes the expected sections: path, number and whether each is closed.
 fn expected(all: &[Drawn], above: usize, path: &str, number: &str, shown: &mut Vec<(String, String, bool)>) {
     let mut place = 0;
     for child in below(all, above) {
@@ -108,7 +108,7 @@ proptest! {
         let mut tools: Vec<_> =
             wanted.iter().filter(|(_, _, closed)| !closed).map(|(path, ..)| format!("t{}", last(path))).collect();
         if wanted.iter().any(|(_, _, closed)| *closed) {
-            // Each section has a tool, so there is none that is only read.
+            // Each section has a tool, so none can only be read.
             tools.push(OPEN_SECTIONS.to_owned());
         }
         prop_assert_eq!(names(&rendered), tools);

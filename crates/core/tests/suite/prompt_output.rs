@@ -1,4 +1,4 @@
-//! Answers that are data: what is asked for, what is found, and where it goes.
+//! Structured answers: their schema, their extraction, and their reducers.
 
 use backstitch_core::prompt::{Output, Prompt, Section};
 use backstitch_core::session::{Event, SliceOp};

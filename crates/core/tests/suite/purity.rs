@@ -1,4 +1,4 @@
-//! The pure crates stay pure, as far as the dependency graph can tell. What it cannot tell, `clippy.toml` forbids.
+//! The pure crates stay pure, as far as the dependency graph shows it. `clippy.toml` forbids the rest.
 #![allow(
     clippy::disallowed_methods,
     reason = "a test may ask cargo; it is the crate that starts no processes"
@@ -43,10 +43,10 @@ const IMPURE: [&str; 32] = [
     "walkdir",
 ];
 
-/// One package of a graph: its name, and the features that it is built with there.
+/// A package of a graph: its name, and the features that it is built with.
 type Package = (String, BTreeSet<String>);
 
-/// What a package is built from, on any platform, without what only its tests need.
+/// Returns the dependencies of a package on all platforms, without those of its tests.
 fn graph(package: &str, depth: &str) -> BTreeSet<Package> {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
     let output = Command::new(env!("CARGO"))
@@ -86,7 +86,7 @@ fn assert_pure(package: &str) {
     }
 }
 
-/// Each one is a decision: whoever adds a dependency to a pure crate writes it down here as well.
+/// Each dependency is a decision: adding one to a pure crate requires an entry here.
 #[track_caller]
 fn assert_depends_on(package: &str, wanted: &[&str]) {
     let graph = graph(package, "1");

@@ -1,4 +1,5 @@
-//! Records as text: they come back as they were, for ever, and what is no record is refused with its place.
+//! Text encoding of records: every stored version stays readable, and invalid input is refused with its
+//! position.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -39,7 +40,7 @@ fn what_was_stored_once_is_read_for_ever() {
             Record::decode(Position::new(3), &text).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(record.encode().unwrap(), text, "{name}");
         assert_eq!(record.position, Position::new(3));
-        // A kind may have several files, each named after it.
+        // A kind may have several files, each named after the kind.
         assert!(name.starts_with(record.body.kind()), "{name} holds a {}", record.body.kind());
     }
 }
@@ -70,7 +71,7 @@ proptest! {
         prop_assert_eq!(again.encode().unwrap(), text);
     }
 
-    /// Serde gives the stored form and the place.
+    /// Serde writes the stored form and the position.
     #[test]
     fn a_record_is_serialized_as_it_is_stored_with_its_place(record in record()) {
         let mut value = serde_json::to_value(&record).unwrap();
@@ -229,7 +230,7 @@ fn what_is_too_long_or_too_deep_is_refused_before_it_is_parsed() {
     let limits = JsonLimits { bytes: text.len() - 1, depth: 96 };
     let error = Record::decode_within(Position::START, text.as_bytes(), limits).unwrap_err();
     assert!(matches!(error.problem, DecodeProblem::Limit(LimitExceeded::Bytes { .. })));
-    // Unknown fields may nest less deeply than values that are known to be free-form.
+    // Unknown fields may nest less deeply than known free-form values.
     let mut stored = fixture("note");
     stored["unknown"] = (0..70).fold(json!(1), |inner, _| json!([inner]));
     assert_problem!(stored.to_string(), DecodeProblem::NotStorable(NotStorable::TooDeep { .. }));
@@ -294,7 +295,7 @@ fn what_could_not_be_read_again_is_not_written() {
     assert!(matches!(deep, EncodeError::Limit(LimitExceeded::Depth { .. })), "{deep:?}");
     let key = note(json!({"$serde_json::private::RawValue": "[1]"})).encode().unwrap_err();
     assert!(matches!(key, EncodeError::NotStorable(NotStorable::PrivateKey)), "{key:?}");
-    // To speak of such a key is no harm.
+    // Such a key inside of a text is allowed.
     let spoken = note(json!("$serde_json::private::RawValue"));
     assert_eq!(Record::decode(Position::new(1), &spoken.encode().unwrap()).unwrap(), spoken);
     for field in ["v", "kind", "at", "data"] {

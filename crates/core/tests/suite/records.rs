@@ -1,4 +1,5 @@
-//! Generators of single records of each kind. They need not fit any journal; they only have to be legal by themselves.
+//! Generators of single records of each kind. They need not fit into a journal; they only have to be valid by
+//! themselves.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -129,7 +130,7 @@ fn finish() -> impl Strategy<Value = Finish> {
     ]
 }
 
-/// Content, or the object that holds it.
+/// Inline content, or the object that holds it.
 fn large<T: Clone + Debug>(content: impl Strategy<Value = T>) -> impl Strategy<Value = Large<T>> {
     prop_oneof![content.prop_map(Large::Inline), object_ref().prop_map(Large::Object)]
 }
@@ -345,7 +346,7 @@ fn evaluation_finished() -> impl Strategy<Value = EvaluationFinished> {
         message,
         extra,
     });
-    // A field that is there and null is read as one that is not there.
+    // A field with the value null is read as a missing one.
     let output = value().prop_filter("is something", |value| !value.is_null());
     (evaluation_id(), outcome, option::of(large(output)), option::of(error), extra()).prop_map(
         |(evaluation_id, outcome, output, error, extra)| EvaluationFinished {
@@ -389,7 +390,7 @@ fn paused() -> impl Strategy<Value = SessionPaused> {
     )
 }
 
-/// What a record of any kind says.
+/// The body of a record of any kind.
 pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     let data = || (large(value()), extra());
     let charged = (option::of(uuid()), amounts(), extra()).prop_map(|(reservation, amounts, extra)| {

@@ -1,4 +1,4 @@
-//! What a journal tells about requests, their attempts, and why a session stopped.
+//! Views of requests, their attempts, and the reasons why a session stopped.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn an_evaluation_knows_its_requests_and_their_attempts() {
     let finished = writer.push(answered(evaluation, 1, 3));
     writer.request(evaluation, None);
     writer.fail_request(evaluation, 2, 1, AfterFailure::Stop);
-    // One that was interrupted is asked anew.
+    // An interrupted request is repeated.
     writer.request(evaluation, None);
 
     let view = writer.view();
@@ -67,7 +67,7 @@ fn only_charges_count_as_spent() {
     writer.request(evaluation, None);
     writer.answer(evaluation, "done", &[]);
     writer.push(answered(evaluation, 1, 1));
-    assert_eq!(writer.view().ledger().committed(), Amounts::ZERO, "what is told is not charged");
+    assert_eq!(writer.view().ledger().committed(), Amounts::ZERO, "a reported usage is not charged");
     writer.charge(None, tokens(7));
     assert_eq!(writer.view().ledger().committed(), tokens(7));
 }
@@ -120,7 +120,7 @@ fn a_stop_counts_until_the_session_is_driven_and_is_kept_after_that() {
         "as before there were stops"
     );
     writer.note("changed");
-    assert_eq!(writer.view().stopped(), Some(&stop), "nobody drives it yet");
+    assert_eq!(writer.view().stopped(), Some(&stop), "it is not driven yet");
 
     writer.push(resumed(evaluation));
     assert!(writer.view().stopped().is_none());
@@ -133,8 +133,8 @@ fn a_stop_counts_until_the_session_is_driven_and_is_kept_after_that() {
     writer.push(released.clone());
     assert_eq!(writer.view().stopped(), Some(&released), "the last one counts");
     writer.rewind(position);
-    assert!(writer.view().stopped().is_none(), "who goes back decides what is next");
-    assert_eq!(*writer.view().last_stop().unwrap().record, released, "and changes nothing about the stop");
+    assert!(writer.view().stopped().is_none(), "a rewind ends the stop");
+    assert_eq!(*writer.view().last_stop().unwrap().record, released, "and the stop itself is kept");
 }
 
 #[test]

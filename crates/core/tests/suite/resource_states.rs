@@ -1,4 +1,4 @@
-//! What a journal tells about snapshotable resources.
+//! Views of snapshotable resources.
 
 use backstitch_core::journal::{Batch, CallVerdict, Position, RecordBody, ResourceChanged};
 use backstitch_core::object::INLINE_LIMIT;
@@ -36,7 +36,7 @@ fn states_follow_the_records_and_go_back_with_the_session() {
     writer.rewind(after_first);
     assert_eq!(states(&writer), [state("counter", json!(1))]);
     writer.rewind(head);
-    assert_eq!(states(&writer), [state("counter", json!(2))], "undoing it brings it back");
+    assert_eq!(states(&writer), [state("counter", json!(2))], "undoing the rewind restores it");
     writer.rewind(Position::new(2));
     assert_eq!(states(&writer), [state("counter", json!(0))]);
 }

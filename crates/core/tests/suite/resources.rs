@@ -1,4 +1,4 @@
-//! Resources: what is given, what is made, how long it lives, and what a failing call takes with it.
+//! Resources: registered and created instances, their lifetimes, and the cleanup after a failed call.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ struct Third;
 
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
-/// Makes a resource, and notes in the log when it is closed.
+/// Creates a resource, and logs when it is closed.
 fn closing<T: Send + Sync + 'static>(
     builder: ResourcesBuilder,
     scope: ResourceScope,

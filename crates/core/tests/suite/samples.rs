@@ -1,4 +1,4 @@
-//! Slices of each policy, and a session that is the same in each run.
+//! Slices of each policy, and a deterministic session.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use backstitch_macros::Slice;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Working state.
+/// A State slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Slice)]
 #[slice(name = "note", crate = backstitch_core::__private)]
 pub(crate) struct Note {
@@ -17,22 +17,22 @@ pub(crate) struct Note {
     pub(crate) text: String,
 }
 
-/// A record of what happened.
+/// A Log slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Slice)]
 #[slice(name = "deed", policy = "log", crate = backstitch_core::__private)]
 pub(crate) struct Deed(pub(crate) u32);
 
-/// What can be computed again.
+/// A Cache slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Slice)]
 #[slice(name = "total", policy = "cache", crate = backstitch_core::__private)]
 pub(crate) struct Total(pub(crate) u32);
 
-/// A transcript.
+/// A Journal slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Slice)]
 #[slice(name = "line", policy = "journal", crate = backstitch_core::__private)]
 pub(crate) struct Line(pub(crate) u32);
 
-/// An event that is no slice item.
+/// An event that is not a slice item.
 #[derive(Debug)]
 pub(crate) struct Knock {
     pub(crate) times: u32,
@@ -48,7 +48,7 @@ pub(crate) fn session_id(number: u128) -> SessionId {
     SessionId::from_uuid(Uuid::from_u128(number))
 }
 
-/// A clock that stands at a time that is easy to see in a snapshot.
+/// A clock with a time that is easy to recognize in a snapshot.
 pub(crate) fn clock() -> Arc<FixedClock> {
     Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()))
 }
@@ -57,7 +57,7 @@ pub(crate) fn session() -> Session {
     Session::new(session_id(1), clock())
 }
 
-/// The items of a slice as plain values, for comparing.
+/// Returns the items of a slice as plain values, for comparisons.
 pub(crate) fn items<S: Slice + Clone>(session: &Session) -> Vec<S> {
     values(&session.all::<S>().unwrap())
 }

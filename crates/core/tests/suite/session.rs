@@ -1,4 +1,4 @@
-//! The operations of a session, with their edges.
+//! The operations of a session, and their edge cases.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! A session against a reference model, the rules of `session_rules`.
+//! A session compared with a reference model, the rules of `session_rules`.
 //!
-//! Random interleavings of dispatches, drafts, snapshots, rollbacks, rewinds, restores and forks are done to both; after
-//! each step the session holds what the model says. So logs are kept, state is restored, a transcript is cut by rewinds
-//! only, what is refused changes nothing, and no id occurs twice.
+//! Random interleavings of dispatches, drafts, snapshots, rollbacks, rewinds, restores and forks are applied
+//! to both. After each step the session must equal the model: logs are kept, state is restored, only rewinds
+//! cut a transcript, refused operations change nothing, and no id occurs twice.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ enum Step {
     Fork,
 }
 
-/// The real thing beside the model.
+/// A real session and its model.
 struct Both {
     session: Session,
     drafts: Vec<(Draft, ModelDraft)>,
@@ -49,9 +49,10 @@ fn register(session: &mut Session) {
     session.register::<Note, Note>(upsert_by(|note: &Note| note.key % 10));
     session.register::<Note, Knock>(|_, knock, context| {
         let lines = context.session.all::<Line>()?.len() as u32;
-        match knock.times == 0 && lines % 2 == 1 {
-            true => Err("an odd conversation".into()),
-            false => Ok(SliceOp::append(note(100 * knock.times + lines, ""))),
+        if knock.times == 0 && lines % 2 == 1 {
+            Err("an odd conversation".into())
+        } else {
+            Ok(SliceOp::append(note(100 * knock.times + lines, "")))
         }
     });
     session.register::<Deed, Knock>(|_, _, context| {
@@ -66,7 +67,7 @@ impl Both {
         let names = IdStream::from_seed([3; 32], Arc::new(FixedClock::default()));
         let mut session = Session::new(names.next(), names.clock().clone());
         register(&mut session);
-        // A slice of a type that nobody here knows is there from the beginning, and must still be there in the end.
+        // A slice of an unknown type is present from the beginning, and must still be present at the end.
         let text = session
             .snapshot()
             .to_json()
@@ -138,11 +139,12 @@ impl Both {
                 let model = model.clone();
                 let snapshot = Snapshot::from_json(&text).unwrap();
                 let logs = *logs && model.all;
-                match logs {
-                    true => self.session.rollback_with_logs(&snapshot).unwrap(),
-                    false => self.session.rollback(&snapshot).unwrap(),
+                if logs {
+                    self.session.rollback_with_logs(&snapshot).unwrap();
+                } else {
+                    self.session.rollback(&snapshot).unwrap();
                 }
-                // Only now, to show that restoring needs no registration.
+                // Registered only now, to show that a restore needs no registration.
                 register(&mut self.session);
                 self.model.slices = Slices::default();
                 self.model.go_back(&model, logs, false).unwrap();

@@ -1,9 +1,10 @@
-//! The rules of a session in a few lines, over plain vectors: what `session_model` compares the real thing with.
+//! The rules of a session in a few lines, over plain vectors. `session_model` compares real sessions with
+//! them.
 //!
-//! One event depends on other slices, fails in some states and logs what it saw, so that reducing it again makes a
-//! difference; numbers are few, so that equal ones meet.
+//! One event depends on other slices, fails in some states and logs the state that it saw, so that reducing
+//! it again makes a difference. Numbers are few, so that equal ones occur.
 
-/// What is dispatched or done past reducers.
+/// An event, or a change that bypasses reducers.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Note(u32),
@@ -17,7 +18,7 @@ pub(crate) enum Act {
     ClearLines,
 }
 
-/// The slices.
+/// The content of all slices.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Slices {
     pub(crate) notes: Vec<u32>,
@@ -60,7 +61,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Does something to slices, and says what it logged.
+    /// Applies an act to slices, and returns its log entries.
     pub(crate) fn act(slices: &mut Slices, act: &Act) -> Result<Vec<u32>, Refused> {
         let mut logged = Vec::new();
         match act {
@@ -87,7 +88,7 @@ impl Model {
         Ok(logged)
     }
 
-    /// Does it or does nothing.
+    /// Applies all changes, or none on failure.
     pub(crate) fn atomically(
         &mut self,
         act: impl FnOnce(&mut Slices) -> Result<(), Refused>,
@@ -104,7 +105,7 @@ impl Model {
             for done in &draft.done {
                 let stands = match &done.act {
                     Act::SeedNotes(_) | Act::ClearNotes => !changed,
-                    // Also if it took out nothing in the draft: there may be something now.
+                    // Even if it removed nothing in the draft: there may be something to remove now.
                     Act::ClearNotesWhere(_) => !changed && slices.notes == done.notes_before,
                     _ => true,
                 };

@@ -1,4 +1,4 @@
-//! The slices of the house.
+//! The built-in slices.
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::digest::Digest;
@@ -17,7 +17,7 @@ use crate::samples::{items, session, session_id};
 
 #[test]
 fn the_table_of_names_and_policies() {
-    /// A slice that says nothing about its policy.
+    /// A slice without a declared policy.
     #[derive(serde::Serialize, serde::Deserialize, backstitch_macros::Slice)]
     #[slice(name = "custom", crate = backstitch_core::__private)]
     struct Custom;

@@ -1,4 +1,4 @@
-//! Snapshotable resources: one registration, guards, and what a rollback restores.
+//! Snapshotable resources: registration, guards, and rollbacks.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use backstitch_core::session::BoxError;
 use backstitch_core::tool::ResourceUse;
 use backstitch_filesystem::MemoryFilesystem;
 
-/// Lines with a name of their own.
+/// Lines with a stored name.
 #[derive(Debug, PartialEq)]
 struct Lines {
     name: &'static str,
@@ -164,7 +164,7 @@ fn the_first_guard_that_changes_captures_what_a_rollback_restores() {
     let resources = resources();
     add(&writing(&resources), "before");
     let call = writing(&resources);
-    assert!(call.before_changes().is_empty(), "what is not changed is not captured");
+    assert!(call.before_changes().is_empty(), "an unchanged resource is not captured");
     add(&call, "one");
     add(&call, "two");
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -173,7 +173,7 @@ fn the_first_guard_that_changes_captures_what_a_rollback_restores() {
         panic!("in the middle");
     }));
     assert!(panicked.is_err());
-    assert!(seen(&resources).is_empty(), "a guard that is dropped by a panic leaves what was done");
+    assert!(seen(&resources).is_empty(), "a guard that a panic drops leaves the changes in place");
     resources.restore(&call.before_changes()).unwrap();
     assert_eq!(seen(&resources), ["before"]);
 }

@@ -1,4 +1,4 @@
-//! Snapshots: what they capture, and how a session goes back to them.
+//! Snapshots: their content, and how they are restored.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ fn contents(session: &Session) -> Contents {
     ]
 }
 
-/// One more item in each slice.
-fn go_on(session: &mut Session, number: u32) {
+/// Appends an item to each slice.
+fn append_to_each(session: &mut Session, number: u32) {
     session.append(note(number, "more")).unwrap();
     session.append(Deed(number)).unwrap();
     session.append(Total(number)).unwrap();
@@ -68,7 +68,7 @@ fn a_snapshot_does_not_change_with_its_session() {
     let mut session = one_of_each();
     let snapshot = session.snapshot_with(CaptureOptions::default().tag("why", "before the call"));
     let text = snapshot.to_json().unwrap();
-    go_on(&mut session, 2);
+    append_to_each(&mut session, 2);
     session.set_tag("name", "other");
     session.add_child(session_id(3));
     assert_eq!(snapshot.to_json().unwrap(), text);
@@ -92,7 +92,7 @@ fn the_digest_of_a_snapshot_is_that_of_its_content() {
     assert_eq!(digest(&session), before);
 }
 
-/// The table of `session/rollback.rs`, row by row: what is there after going back, by policy.
+/// The table of `session/rollback.rs`, row by row: the content after a rollback or rewind, by policy.
 #[test]
 fn what_going_back_does_to_each_policy() {
     type GoBack = fn(&mut Session, &Snapshot) -> Result<(), SnapshotMismatchError>;
@@ -141,7 +141,7 @@ fn what_going_back_does_to_each_policy() {
             let mut session = one_of_each();
             let snapshot = session.snapshot_with(capture.clone());
             let snapshot = if json { through_json(&snapshot) } else { snapshot };
-            go_on(&mut session, 2);
+            append_to_each(&mut session, 2);
             go_back(&mut session, &snapshot).unwrap();
             assert_eq!(contents(&session), wanted, "{name} of {capture:?}, through JSON: {json}");
         }
@@ -154,7 +154,7 @@ fn slices_that_came_after_the_snapshot_go_or_stay_by_their_policy() {
         let mut session = session();
         let snapshot = session.snapshot();
         let snapshot = if json { through_json(&snapshot) } else { snapshot };
-        go_on(&mut session, 1);
+        append_to_each(&mut session, 1);
         session.rollback(&snapshot).unwrap();
         assert_eq!(contents(&session), [vec![], vec![1], vec![], vec![1]]);
         session.rewind_to(&snapshot).unwrap();
@@ -171,7 +171,7 @@ fn a_fresh_session_takes_over_what_the_snapshot_holds() {
     let mut session = fresh();
     session.rollback_with_logs(&snapshot).unwrap();
     assert_eq!(contents(&session), [vec![1], vec![1], vec![1], vec![1]]);
-    go_on(&mut session, 2);
+    append_to_each(&mut session, 2);
     assert_eq!(contents(&session)[3], [1, 2]);
 }
 
@@ -195,7 +195,7 @@ fn what_would_lose_something_is_refused_and_changes_nothing() {
         take(&[SlicePolicy::State]),
         take(&[SlicePolicy::State, SlicePolicy::Journal]),
     );
-    go_on(&mut session, 2);
+    append_to_each(&mut session, 2);
     let before = contents(&session);
 
     assert!(matches!(session.rollback(&logs), Err(SnapshotMismatchError::WithoutState)));
@@ -236,7 +236,7 @@ fn a_snapshot_of_another_conversation_is_refused() {
 fn a_rewind_can_be_undone_until_something_else_is_said() {
     let mut session = one_of_each();
     let early = session.snapshot();
-    go_on(&mut session, 2);
+    append_to_each(&mut session, 2);
     let late = session.snapshot();
     session.rewind_to(&early).unwrap();
     assert!(matches!(session.rollback(&late), Err(SnapshotMismatchError::OtherTranscript { .. })));
@@ -263,9 +263,9 @@ fn what_does_not_parse_is_refused_where_its_type_is_known() {
     assert_eq!(contents(&used), [vec![1], vec![1], vec![1], vec![1]]);
 
     let mut unaware = fresh();
-    unaware.rollback(&snapshot).expect("nobody knows better");
+    unaware.rollback(&snapshot).expect("the type is not registered");
     assert!(matches!(unaware.all::<Note>(), Err(SessionError::Decode { .. })));
-    assert!(unaware.append(note(2, "b")).is_err(), "and nothing is lost by writing over it");
+    assert!(unaware.append(note(2, "b")).is_err(), "and nothing is overwritten");
     assert!(unaware.snapshot().to_json().unwrap().contains(r#""txt":"one""#));
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots as JSON: their shape, versions, unknown things, errors and limits.
+//! Snapshots as JSON: their fields, versions, unknown data, errors and limits.
 
 use std::error::Error as _;
 
@@ -17,7 +17,7 @@ fn fresh() -> Session {
     Session::new(session_id(2), clock())
 }
 
-/// A snapshot with one State slice, as JSON to be changed.
+/// A snapshot with one State slice, as JSON that a test can change.
 fn plain(name: &str, version: u32, items: Value) -> Value {
     let mut snapshot: Value = serde_json::from_str(&session().snapshot().to_json().unwrap()).unwrap();
     snapshot["policies"][name] = json!("state");
@@ -164,7 +164,7 @@ fn items_of_several_versions_may_stand_in_one_slice() {
     text["slices"][0]["item_versions"] = json!([3, 1, 2]);
     let session = restored(&text);
     let again: Value = serde_json::from_str(&session.snapshot().to_json().unwrap()).unwrap();
-    assert_eq!(again["slices"], text["slices"], "as long as nobody asks, they stay as they are");
+    assert_eq!(again["slices"], text["slices"], "until they are decoded, they stay unchanged");
     assert_eq!(items::<Aged>(&session), [aged("c", 3), aged("a", 0), aged("b", 0)]);
 }
 

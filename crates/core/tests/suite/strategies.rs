@@ -1,7 +1,7 @@
 //! Generators of random data for properties.
 //!
-//! Everything generated here is legal; hostile input is written out where it is tested. Values are small, so that a failing
-//! case can be read.
+//! All generated data is valid; hostile input is written out where it is tested. Values are small, so that a
+//! failing case is readable.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use proptest::sample::select;
 use serde_json::{Map, Number, Value};
 use uuid::Uuid;
 
-/// Short text with anything in it: controls, quotes, right-to-left, emoji.
+/// Short text with any characters: controls, quotes, right-to-left, emoji.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => any::<String>().prop_map(|text| text.chars().take(12).collect()),
@@ -28,7 +28,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Text that is sometimes larger than what a record may hold.
+/// Text that is sometimes too large for a record.
 pub(crate) fn long_text() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => text(),
@@ -66,7 +66,7 @@ pub(crate) fn object() -> impl Strategy<Value = Map<String, Value>> {
     vec((text(), value()), 0..4).prop_map(|fields| fields.into_iter().collect())
 }
 
-/// Fields that no version knows.
+/// Unknown fields.
 pub(crate) fn extra() -> impl Strategy<Value = Extra> {
     let field = (text().prop_map(|name| format!("x-{name}")), value());
     prop_oneof![
@@ -77,7 +77,7 @@ pub(crate) fn extra() -> impl Strategy<Value = Extra> {
     ]
 }
 
-/// A policy's name, reserved ones included.
+/// A policy's name, including reserved ones.
 pub(crate) fn policy_name() -> impl Strategy<Value = PolicyName> {
     prop_oneof![
         8 => "[^\\p{Cc}]{1,12}".prop_filter_map("is not reserved", |name| PolicyName::new(name).ok()),
@@ -91,7 +91,7 @@ pub(crate) fn object_ref() -> impl Strategy<Value = ObjectRef> {
     (object_id(), any::<u64>()).prop_map(|(object, length)| ObjectRef { object, length })
 }
 
-/// The name of an object.
+/// The id of an object.
 pub(crate) fn object_id() -> impl Strategy<Value = ObjectId> {
     any::<[u8; 20]>().prop_map(ObjectId::from_bytes)
 }
@@ -138,12 +138,12 @@ pub(crate) fn text_part() -> impl Strategy<Value = TextPart> {
     (long_text(), extra()).prop_map(|(text, extra)| TextPart { text: Large::Inline(Arc::from(text)), extra })
 }
 
-/// A part with nothing in objects but its media.
+/// A part with no objects other than its media.
 pub(crate) fn part() -> impl Strategy<Value = Part> {
     prop_oneof![text_part().prop_map(Part::Text), media_part().prop_map(Part::Media)]
 }
 
-/// Arguments: made, received as other text, or unparsable.
+/// Arguments: from an object, from other text, or unparsable.
 pub(crate) fn arguments() -> impl Strategy<Value = Arguments> {
     prop_oneof![
         object().prop_map(Arguments::from_object),
@@ -191,7 +191,7 @@ pub(crate) fn option_result() -> impl Strategy<Value = OptionResult> {
     )
 }
 
-/// What a message says.
+/// The content of a message.
 pub(crate) fn content() -> impl Strategy<Value = Content> {
     prop_oneof![
         (vec(part(), 0..4), extra()).prop_map(|(parts, extra)| Content::Parts(Parts { parts, extra })),
@@ -200,7 +200,7 @@ pub(crate) fn content() -> impl Strategy<Value = Content> {
     ]
 }
 
-/// A message of any kind, with nothing moved out of it.
+/// A message of any kind, with all content inline.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
     (policy_name(), option::of(select(RoleHint::ALL)), option::of(any::<u64>()), content(), extra()).prop_map(
         |(policy, role_hint_for_llm, step_num, content, extra)| Message {

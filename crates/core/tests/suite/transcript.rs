@@ -1,4 +1,4 @@
-//! Who said what: evaluations in the order of the journal, calls with derived status, transitions.
+//! The transcript: evaluations in the order of the journal, calls with derived status, transitions.
 
 use backstitch_core::journal::{CallVerdict, InnerMessage, inner_message_append};
 use backstitch_core::message::{Message, RoleHint};
@@ -34,7 +34,7 @@ fn messages_of_evaluations_are_kept_apart() {
 fn the_latest_evaluation_is_so_by_the_journal_and_not_by_clock_or_id() {
     let mut writer = Writer::new(1);
     let (first, second) = (writer.start(), writer.start());
-    // The id of what is said first is the larger one, and its clock runs ahead.
+    // The evaluation with the first message has the larger id, and its clock is ahead.
     let mut earlier = writer.next_message(second, 0, parts(RoleHint::System, "first"));
     earlier.created_at = time(1_000_000);
     writer.record(earlier);
@@ -44,7 +44,7 @@ fn the_latest_evaluation_is_so_by_the_journal_and_not_by_clock_or_id() {
     let transcript = writer.view().transcript().unwrap();
     assert!(second > first);
     assert_eq!(transcript.latest_evaluation_id(), Some(first));
-    // Going on with an older one does not make it the latest.
+    // Continuing an older evaluation does not make it the latest.
     writer.say(second, parts(RoleHint::User, "more"));
     assert_eq!(writer.view().transcript().unwrap().latest_evaluation_id(), Some(first));
     assert_eq!(Transcript::default().latest_evaluation_id(), None);
@@ -66,7 +66,7 @@ fn the_status_of_a_call_follows_from_its_result() {
     use CallStatus::{Completed, Failed, Pending};
     assert_eq!(statuses(&writer), [Pending; 3]);
     assert_eq!(pending(&writer), calls);
-    // Results come as they come; calls are shown as they were made.
+    // Results arrive in any order; calls are shown in the order in which they were made.
     writer.say(evaluation, result(calls[2], json!(3)));
     assert_eq!(statuses(&writer), [Pending, Pending, Completed]);
     writer.say(evaluation, failure(calls[0], "it broke"));
@@ -88,7 +88,7 @@ fn an_intent_alone_does_not_complete_a_call() {
     writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
     let after = writer.view().transcript().unwrap();
     assert_eq!(after.pending_tool_calls(evaluation), []);
-    // What was read before is a value: nothing later changes it.
+    // A transcript is a value: later changes do not affect it.
     assert_eq!(transcript.pending_tool_calls(evaluation).len(), 1);
 }
 
@@ -143,7 +143,7 @@ fn a_transcript_that_grows_answers_as_one_that_is_read_at_once() {
     writer.answer(other, "and here", &["{}"]);
     writer.say(one, failure(calls[0], "torn"));
     let whole = writer.view().transcript().unwrap();
-    // Whether something was asked before a message came makes no difference.
+    // Queries before a message is added make no difference.
     for asked_after in 0..=whole.all().len() {
         let mut grown = Transcript::default();
         for (place, message) in whole.all().iter().enumerate() {
@@ -181,7 +181,7 @@ fn transitions_are_what_was_seen_chosen_and_given_back_in_a_step() {
         at_step(1, parts(RoleHint::Assistant, "let me see")),
         at_step(1, call(ids[0], "{}")),
         at_step(2, parts(RoleHint::User, "and?")),
-        // A result that comes late belongs to the step of its call.
+        // A late result belongs to the step of its call.
         at_step(1, result(ids[0], json!(1))),
         at_step(2, call(ids[1], "{}")),
         at_step(2, failure(ids[1], "no")),
@@ -200,7 +200,7 @@ fn transitions_are_what_was_seen_chosen_and_given_back_in_a_step() {
     assert_eq!(writer.view().transcript().unwrap().transitions(writer.id()), []);
 }
 
-/// A value may nest as deep as is allowed, and the message around it can still be kept in a snapshot.
+/// A value may nest as deeply as is allowed, and a snapshot can still hold its message.
 #[test]
 fn a_result_of_the_greatest_depth_survives_a_snapshot() {
     let deepest = (1..MAX_DEPTH).fold(json!([]), |inner, _| json!([inner]));

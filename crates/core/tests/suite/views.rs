@@ -94,10 +94,10 @@ fn a_conversation_is_the_line_of_evaluations_that_follow_each_other() {
     let mut numbers = TurnNumbers::default();
     let numbered: Vec<u64> = past.conversation().iter().map(|message| numbers.number(message)).collect();
     assert_eq!(numbered, [0, 0, 1, 2, 3, 4, 5]);
-    // What is not visible is followed by nobody.
+    // Evaluations that are not visible are not followed.
     writer.rewind(cut);
     assert_eq!(writer.view().to_follow(None), Some(second));
-    // A line that names what is not there, or goes in a circle, ends.
+    // A chain ends at a missing evaluation, and at a circle.
     let lost = ended(&mut writer, Some(fourth), EvaluationOutcome::Completed);
     assert_eq!(writer.view().followed(lost), []);
     let next = writer.start_after(None);
@@ -126,7 +126,11 @@ fn the_status_of_a_session_follows_from_pauses_its_latest_evaluation_and_its_dri
         resolve(&mut writer, None);
         assert_eq!(status(&writer), [Running, Interrupted]);
         writer.rewind(before.next());
-        assert_eq!(status(&writer), [Paused { reason }; 2], "going back to a pause is being paused");
+        assert_eq!(
+            status(&writer),
+            [Paused { reason }; 2],
+            "after a rewind to a pause the session is paused"
+        );
         writer.rewind(before);
     }
     writer.finish(evaluation, EvaluationOutcome::Completed);
@@ -152,10 +156,10 @@ fn each_call_waits_for_its_own_decision() {
     assert_eq!(writer.view().pause().unwrap().call_id, Some(calls[0]));
     resolve(&mut writer, Some(calls[0]));
     assert_eq!(writer.view().pause().unwrap().call_id, Some(calls[1]));
-    // Something that is about no call does not decide about one.
+    // A decision about no call does not decide about a call.
     resolve(&mut writer, None);
     assert_eq!(writer.view().pauses().count(), 1);
-    // When the evaluation ends there is nothing left to decide about its calls.
+    // When the evaluation ends, its calls need no decision any more.
     writer.pause(PauseReason::Asked, None);
     writer.finish(evaluation, EvaluationOutcome::Cancelled);
     let view = writer.view();
@@ -168,7 +172,7 @@ fn a_call_has_a_boundary_on_each_side() {
     let evaluation = writer.start();
     let calls = writer.answer(evaluation, "", &["{}", "{}", "{}"]);
     assert_eq!(writer.view().checkpoints(), []);
-    // Started out of order: boundaries stand in the order of the intents.
+    // Started out of order: boundaries are in the order of the intents.
     let started = [writer.start_call(evaluation, calls[1]), writer.start_call(evaluation, calls[0])];
     writer.change::<Tally>(StoredOp::Append(json!(1)));
     let ended = writer.finish_call(evaluation, calls[1], CallVerdict::Succeeded);
@@ -191,7 +195,7 @@ fn a_call_has_a_boundary_on_each_side() {
     assert!(!view.call(calls[2]).unwrap().is_open(), "a call without an intent cannot have had an effect");
     assert_eq!(view.pending_calls().map(|call| call.call_id).collect::<Vec<_>>(), [calls[0], calls[2]]);
 
-    // The journal cut at a boundary is the state there.
+    // The journal up to a boundary gives the state there.
     let mut back = writer;
     back.rewind(after.position);
     assert_eq!(back.view().session(clock()).all::<Tally>().unwrap().len(), 1);
@@ -229,7 +233,7 @@ fn the_processes_of_a_call_are_known_until_it_ends() {
         extra: Extra::default(),
     };
     writer.push(process.clone());
-    // What a crash has left is still to be ended when the call starts again.
+    // Processes that a crash left behind are still listed when the call starts again.
     writer.start_call(evaluation, call);
     let view = writer.view();
     let processes: Vec<_> = view.call(call).unwrap().processes.iter().map(|one| (**one).clone()).collect();
@@ -253,7 +257,7 @@ fn of_several_attempts_the_last_one_counts() {
     writer.finish_call(evaluation, call, CallVerdict::Succeeded);
     assert_eq!(writer.view().checkpoints()[0].after.unwrap().position, writer.head());
 
-    // A call of a program has no messages: its records say how far it is, and starting it again opens it again.
+    // A call of a program has no messages: its records define its status, and starting it again reopens it.
     let call = writer.id();
     writer.start_call(evaluation, call);
     assert_eq!(writer.view().call(call).unwrap().status(), CallStatus::Pending);
@@ -333,7 +337,8 @@ fn a_session_may_start_from_a_snapshot_of_another() {
     assert_eq!(view.status(DriverPresence::Absent), SessionStatus::Interrupted);
     assert_eq!(view.pending_calls().map(|call| call.call_id).collect::<Vec<_>>(), [calls[1]]);
 
-    // It goes on at the call that was pending, and a rewind to its beginning is what it was loaded with.
+    // The evaluation continues at the pending call, and a rewind to the start of the session restores what it
+    // was loaded with.
     other.now = writer.now.clone();
     other.start_call(evaluation, calls[1]);
     other.finish_call(evaluation, calls[1], CallVerdict::Succeeded);
@@ -353,7 +358,7 @@ fn active_time_counts_only_while_somebody_drives() {
     assert_eq!(seconds(&writer), 2 * step);
     writer.pause(PauseReason::Asked, None);
     assert_eq!(seconds(&writer), 3 * step);
-    // A decision that took its time, and a process that was not there.
+    // Neither the time until a decision nor the time without a process counts.
     let (call_id, decision, extra) = (None, Decision::Continue, Extra::default());
     writer.push(PauseResolved { call_id, decision, by: None, extra });
     assert_eq!(seconds(&writer), 3 * step);

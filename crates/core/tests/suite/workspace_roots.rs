@@ -1,4 +1,4 @@
-//! What a journal tells about files: the last root that is known, and whether they still have to be put back to one.
+//! Views of files: the last recorded root, and whether the files still have to be restored to one.
 
 use backstitch_core::journal::{CallVerdict, ObservationCause, Position, SessionRewound, WorkspaceObserved};
 use backstitch_core::view::JournalView;
@@ -36,7 +36,7 @@ fn the_root_follows_calls_and_observations() {
     assert_eq!(
         writer.view().files().map(|files| files.root),
         Some(root("before 1")),
-        "a failed call is put back"
+        "the files of a failed call are restored"
     );
     observe(&mut writer, "edited", ObservationCause::Drifted);
     assert_eq!(writer.view().files().map(|files| files.root), Some(root("edited")));
@@ -60,7 +60,7 @@ fn going_back_owes_the_files_until_they_were_put_back() {
         (None, Some(root("start")))
     );
 
-    // Undoing it owes the other way round; and without a root, files are left alone.
+    // Undoing the rewind requires a restore in the other direction; without a root, files are left unchanged.
     rewind(&mut writer, rewound, Some("after"));
     assert_eq!(writer.view().owed_files().map(|files| files.root), Some(root("after")));
     observe(&mut writer, "after", ObservationCause::Restored);
@@ -76,12 +76,12 @@ fn what_is_found_before_a_rewind_is_finished_does_not_finish_it() {
     let mut writer = Writer::new(1);
     let cut = observe(&mut writer, "start", ObservationCause::Started).next();
     rewind(&mut writer, cut, Some("start"));
-    observe(&mut writer, "edited meanwhile", ObservationCause::Interrupted);
+    observe(&mut writer, "edited since", ObservationCause::Interrupted);
     let files = |view: JournalView| (view.owed_files().map(|files| files.root), view.files().unwrap().root);
     assert_eq!(files(writer.view()), (Some(root("start")), root("start")));
     observe(&mut writer, "start", ObservationCause::Restored);
     assert_eq!(files(writer.view()), (None, root("start")));
-    // Where nothing is owed, it says what the files are.
+    // Without a pending restore, it records the state of the files.
     observe(&mut writer, "half", ObservationCause::Interrupted);
     assert_eq!(files(writer.view()), (None, root("half")));
 }
@@ -106,7 +106,7 @@ fn a_call_is_restored_once_the_files_are_what_they_were_before_it() {
     let calls = writer.answer(evaluation, "", &["{}"]);
     let is_restored = |writer: &Writer| writer.view().call(calls[0]).unwrap().files_restored;
     writer.start_call(evaluation, calls[0]);
-    // What a restore found, and a restore to somewhere else, say nothing about it.
+    // The state before a restore, and a restore to another state, do not count.
     observe(&mut writer, "as found", ObservationCause::Interrupted);
     observe(&mut writer, "before 1", ObservationCause::Drifted);
     observe(&mut writer, "elsewhere", ObservationCause::Restored);
@@ -118,7 +118,7 @@ fn a_call_is_restored_once_the_files_are_what_they_were_before_it() {
     let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
     assert!(view.call(calls[0]).unwrap().files_restored);
 
-    // Going back to before it, and starting the call again, undo that.
+    // A rewind to before it, and starting the call again, undo that.
     observe(&mut writer, "edited", ObservationCause::Drifted);
     assert!(is_restored(&writer));
     rewind(&mut writer, cut, None);

@@ -1,43 +1,45 @@
-//! Why answers end: what the documented words of providers mean.
+//! Finish reasons: what the documented words of providers mean.
 //!
-//! The tables of the dialects hold every reason that the providers document (as of 2026-11-15, from the type definitions of their SDKs on npm:
-//! `openai` 6.49.0, `@anthropic-ai/sdk` 1.8.0, `@google/genai` 2.32.0, and from their guides). `docs/providers.md`
-//! shows them. A word that is in no table is kept and noted in the journal; the answer counts. A reason that is missing altogether counts as an ordinary end, because compatible servers
-//! leave it out.
+//! The tables of the dialects hold every reason that the providers document (as of 2026-11-15, from the type
+//! definitions of their SDKs on npm: `openai` 6.49.0, `@anthropic-ai/sdk` 1.8.0, `@google/genai` 2.32.0, and
+//! from their guides). `docs/providers.md` shows them. A word that is in no table is kept and noted in the
+//! journal, and the answer is accepted. A missing reason counts as an ordinary end, because compatible
+//! servers leave it out.
 
 use backstitch_core::ports::{Finish, PolicyAnswer};
 
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Provider;
 
-/// What a finish reason means.
+/// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishMeaning {
-    /// The model has said all that it wanted to, and may have called something: [`Finish::Stop`] or [`Finish::Calls`].
+    /// The model ended its answer, with or without calls: [`Finish::Stop`] or [`Finish::Calls`].
     Whole,
     /// The token limit was reached: [`Finish::Length`].
     Length,
-    /// The answer is to be continued: [`Finish::Pause`].
+    /// The provider expects the caller to continue the answer: [`Finish::Pause`].
     Pause,
-    /// It was withheld: an error of the kind [`ErrorKind::ContentFilter`].
+    /// The provider withheld the answer: an error of the kind [`ErrorKind::ContentFilter`].
     Withheld,
     /// The conversation and the answer do not fit into the model's context: an error of the kind
     /// [`ErrorKind::ContextTooLong`].
     ContextFull,
-    /// The model made something that the provider could not read, or the answer is not there yet: an error of the kind
-    /// [`ErrorKind::Malformed`].
+    /// The provider could not parse the output of the model, or the answer is not finished yet: an error of
+    /// the kind [`ErrorKind::Malformed`].
     Malformed,
-    /// It is documented, and means nothing for what was asked here: [`Finish::Other`].
+    /// A documented reason without a meaning for these requests: [`Finish::Other`].
     Other,
 }
 
 use FinishMeaning::{ContextFull, Length, Malformed, Other, Pause, Whole, Withheld};
 
-/// The documented finish reasons of a provider, and what they mean.
+/// The documented finish reasons of a provider, with their meanings.
 pub(crate) type FinishReasons = &'static [(&'static str, FinishMeaning)];
 
-/// What a reason means for an answer; an error when it is none. `why` is what the provider says about it.
+/// Maps a finish reason to a [`Finish`]. Fails when the reason means that there is no usable answer. `why` is
+/// the provider's explanation.
 pub(crate) fn of_reason(
     provider: Provider,
     documented: FinishReasons,
@@ -64,7 +66,7 @@ pub(crate) fn of_reason(
     }
 }
 
-/// What a word means for a policy that only uses the words of providers.
+/// Maps a word to a [`Finish`] for scripted policies, which only use the words of providers and never fail.
 pub(crate) fn of_meaning(word: &str, meaning: Option<FinishMeaning>) -> Finish {
     match meaning {
         Some(Whole) => Finish::Stop,
@@ -75,8 +77,8 @@ pub(crate) fn of_meaning(word: &str, meaning: Option<FinishMeaning>) -> Finish {
     }
 }
 
-/// The answer with the reason why it ended. Whether it calls something is seen in the answer, since providers and compatible
-/// servers name the same reason for both.
+/// Sets the finish of an answer. [`Finish::Calls`] is derived from the answer, since providers and compatible
+/// servers report the same reason with and without calls.
 pub(crate) fn finished(mut answer: PolicyAnswer, finish: Finish) -> PolicyAnswer {
     answer.finish = match finish {
         Finish::Stop if !answer.calls.is_empty() => Finish::Calls,

@@ -1,7 +1,7 @@
-//! What reading answers has in common.
+//! Shared code for reading answers.
 //!
-//! Unknown fields, items and events are accepted and kept in the raw payload. What is missing where it is needed makes the
-//! answer malformed, which is an error and never a guess.
+//! Unknown fields, items and events are accepted and kept in the raw payload. A missing required field makes
+//! the answer malformed: an error, never a guess.
 
 mod finish;
 mod sse;
@@ -23,19 +23,19 @@ pub(crate) use usage::UsageFields;
 use crate::error::ProviderError;
 use crate::provider::ModelTarget;
 
-/// Puts an answer together from the events of a stream.
+/// Assembles an answer from the events of a stream.
 pub trait StreamReader: Send {
-    /// Takes in the next event, and adds what can be shown of it to `deltas`.
+    /// Processes the next event, and appends its displayable content to `deltas`.
     fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError>;
 
-    /// Whether the provider has said that this was all.
+    /// Whether the provider has marked the end of the answer.
     fn is_complete(&self) -> bool;
 
-    /// The answer. A stream that ended before the provider said that this was all is an error.
+    /// Returns the answer. Fails if the stream ended before the provider marked its end.
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError>;
 }
 
-/// Reads JSON of a provider within limits.
+/// Parses JSON of a provider within the limits of [`JsonLimits`].
 pub(crate) fn body_of<'a, T: Deserialize<'a>>(
     text: &'a str,
     target: &ModelTarget,
@@ -57,26 +57,26 @@ pub(crate) struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// Reads a payload that came in one piece.
+    /// Reads a payload that was received as one text.
     pub(crate) fn read(text: &'a str, target: &ModelTarget) -> Result<Self, ProviderError> {
         Ok(Self { text: text.into(), json: body_of(text, target)? })
     }
 
-    /// Writes a payload that was put together from pieces. It has to keep the limits of one that is read.
+    /// Writes a payload that was assembled from events. The limits for received payloads apply to it too.
     pub(crate) fn write(json: Value, target: &ModelTarget) -> Result<Self, ProviderError> {
         let text = json.to_string();
         check_limits(&text, target)?;
         Ok(Self { text: text.into(), json })
     }
 
-    /// The items of a payload that is a list.
+    /// The items of a payload that is a list. Fails for any other payload.
     pub(crate) fn items(&self, target: &ModelTarget) -> Result<&[Value], ProviderError> {
         let malformed = || ProviderError::malformed(target.provider, "the answer's content is not a list");
         self.json.as_array().map(Vec::as_slice).ok_or_else(malformed)
     }
 }
 
-/// The JSON of an event.
+/// Parses the data of an event.
 pub(crate) fn event_json(event: &SseEvent, target: &ModelTarget) -> Result<Value, ProviderError> {
     body_of(&event.data, target)
 }

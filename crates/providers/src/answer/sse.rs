@@ -1,25 +1,26 @@
 //! Server-sent events: bytes in, events out, no IO.
 //!
-//! Bytes may be cut anywhere, also in the middle of a character or between the two bytes of a line end: the events are the
-//! same. Lines end with LF, CR or CRLF; comments are ignored; several `data` lines are joined by LF; an event without data is
-//! none. What is not valid UTF-8 is replaced. An event that was not ended by an empty line is not an event.
+//! Bytes may be split anywhere, also in the middle of a character or between the two bytes of a line end; the
+//! events are the same. Lines end with LF, CR or CRLF; comments are ignored; several `data` lines are joined
+//! by LF; an event without data is dropped. Invalid UTF-8 is replaced. An event that is not ended by an empty
+//! line is dropped.
 
-/// The most bytes that one event may have.
+/// The maximum size of one event in bytes.
 const LONGEST_EVENT: usize = 64 * 1024 * 1024;
 
-/// The most bytes that are kept of lines which are no fields.
+/// The maximum number of bytes kept of lines that are not fields.
 const LONGEST_STRAY: usize = 64 * 1024;
 
-/// One event.
+/// One server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its name; empty when it has none.
+    /// The value of the `event` field; empty without one.
     pub name: String,
-    /// Its data.
+    /// The `data` lines, joined by LF.
     pub data: String,
 }
 
-/// An event is too large to be held.
+/// An event exceeds the size limit of the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream has more than {LONGEST_EVENT} bytes")]
 pub struct EventTooLarge;
@@ -27,11 +28,11 @@ pub struct EventTooLarge;
 /// Decodes one stream.
 #[derive(Debug, Default)]
 pub struct SseDecoder {
-    /// The line that has not ended yet.
+    /// The current line, up to the last byte received.
     line: Vec<u8>,
-    /// Whether the last byte was a CR, so that a LF after it ends nothing.
+    /// Whether the last byte was a CR: a LF after it belongs to the same line end.
     after_cr: bool,
-    /// Whether a line was seen, so that a mark of byte order is looked for once.
+    /// Whether a line was seen. A byte order mark is stripped from the first line only.
     is_started: bool,
     name: String,
     data: Option<String>,
@@ -39,12 +40,12 @@ pub struct SseDecoder {
 }
 
 impl SseDecoder {
-    /// A decoder at the start of a stream.
+    /// Creates a decoder at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in more bytes, and adds the events that they end to `events`.
+    /// Decodes more bytes, and appends the completed events to `events`.
     pub fn take_in(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
@@ -68,8 +69,8 @@ impl SseDecoder {
         self.check()
     }
 
-    /// What came that is no event: some servers report an error as bare JSON in the middle of a stream. To be asked for at
-    /// the end of the stream.
+    /// Returns the received lines that belong to no event, at the end of the stream. Some servers report an
+    /// error as bare JSON in the middle of a stream.
     pub fn into_stray(mut self) -> String {
         let line = std::mem::take(&mut self.line);
         self.keep_stray(&String::from_utf8_lossy(&line));

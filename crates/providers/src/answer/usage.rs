@@ -1,30 +1,33 @@
-//! What an answer used, in the same amounts for every provider.
+//! Token usage of answers, in the same amounts for every provider.
 
 use backstitch_core::budget::Amounts;
 use serde_json::Value;
 
-/// Where the amounts stand in the usage that a provider reports, as JSON pointers.
+/// JSON pointers to the amounts in the usage that a provider reports.
 ///
-/// Providers count in different ways: some report cached tokens beside the others, some inside of them, and the same holds for
-/// thoughts. [`Amounts`] have everything in `input_tokens` and `output_tokens`, and tell the parts beside.
+/// Providers count in different ways: some report cached tokens beside the others, some as a part of them,
+/// and the same holds for thoughts. [`Amounts`] include everything in `input_tokens` and `output_tokens`, and
+/// name the parts separately.
 pub(crate) struct UsageFields {
-    /// All tokens that were sent, cached ones included. The fields are added up.
+    /// All input tokens, cached ones included. The fields are added up.
     pub(crate) input: &'static [&'static str],
-    /// The part that was read from a cache. The first field that is there counts.
+    /// Input tokens read from a cache. The first present field counts.
     pub(crate) cache_read: &'static [&'static str],
-    /// The part that was written to a cache. The first field that is there counts.
+    /// Input tokens written to a cache. The first present field counts.
     pub(crate) cache_write: &'static [&'static str],
-    /// All tokens that were answered with, thoughts included. The fields are added up.
+    /// All output tokens, thoughts included. The fields are added up.
     pub(crate) output: &'static [&'static str],
-    /// The part that was thought. The first field that is there counts.
+    /// Output tokens of thoughts. The first present field counts.
     pub(crate) reasoning: &'static [&'static str],
 }
 
-/// The most tokens that a provider is believed to have counted: more would be a slip, and must not end in an overflow.
+/// The maximum number of tokens accepted from one field. A larger number is a mistake, and must not cause an
+/// overflow.
 const MOST_TOKENS: u64 = 1 << 40;
 
 impl UsageFields {
-    /// The amounts of a usage. Fields that are missing or that are no numbers count as nothing, and no part is more than the whole.
+    /// Reads the amounts of a usage. Missing and non-numeric fields count as 0, and no part exceeds the
+    /// total.
     pub(crate) fn amounts(&self, usage: &Value) -> Amounts {
         let number = |pointer: &&str| usage.pointer(pointer).and_then(Value::as_u64);
         let sum = |pointers: &[&str]| -> u64 {

@@ -11,10 +11,10 @@ use crate::transport::HttpRequest;
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
 
-/// The longest body of a request that is written down. Of a longer one there is only the digest.
+/// The maximum size of a recorded request body in bytes. Of a longer one only the digest is recorded.
 const LONGEST_BODY: usize = 256 * 1024;
 
-/// A request and what came of it.
+/// A request and its response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Exchange {
     pub(super) v: u32,
@@ -43,22 +43,23 @@ impl Request {
     }
 }
 
-/// What came back.
+/// A recorded response, or the failure to get one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Response {
-    /// None when the server was not reached.
+    /// `None` when the server was not reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<u16>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) headers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) chunks: Vec<Chunk>,
-    /// What broke, where the response did not come to its end.
+    /// The transport error, if the response is incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) broken: Option<String>,
 }
 
-/// A piece of a body: text where it is some, Base64 where a piece was cut inside of a character.
+/// A piece of a body: text, or Base64 where the piece is not valid UTF-8 because it was split inside of a
+/// character.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Chunk {
@@ -82,7 +83,7 @@ impl Chunk {
     }
 }
 
-/// Where a request goes, without the host: a recording of one may be played at another.
+/// The path of a URL, without the host: a recording of one host may be played for another.
 pub(super) fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or("/", |start| &rest[start..])

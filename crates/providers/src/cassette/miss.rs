@@ -1,4 +1,4 @@
-//! Finds what differs between a request that was not recorded and those that were.
+//! Reports how a request differs from the recorded ones.
 
 use std::path::Path;
 
@@ -7,10 +7,11 @@ use serde_json::Value;
 use super::format::{Request, path_of};
 use crate::transport::{CassetteMiss, HttpRequest, MissReason};
 
-/// The most characters that are shown of a value.
+/// The maximum number of characters of a value in a report.
 const LONGEST_VALUE: usize = 120;
 
-/// The error for a request: what differs from the first exchange that is left, of the same path where there is one.
+/// Creates the error for a request. It compares with the first remaining exchange, preferring one of the same
+/// path.
 pub(super) fn miss<'a>(
     file: &Path,
     recorded: usize,
@@ -37,7 +38,7 @@ fn body_differs(recorded: &Request, asked: &HttpRequest) -> MissReason {
             let place = if place.is_empty() { "the top".to_owned() } else { place };
             MissReason::Body { place, recorded: shown(recorded), asked: shown(asked) }
         }
-        // Two bodies that say the same in another order, or with a secret that was taken out.
+        // Two bodies with equal values in another order, or with a redacted secret.
         None => MissReason::Body {
             place: "the top".to_owned(),
             recorded: "other bytes of the same value".to_owned(),

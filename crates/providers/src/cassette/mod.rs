@@ -1,16 +1,17 @@
-//! Cassettes: HTTP that was recorded once and is played again, with no network and no key.
+//! Cassettes: HTTP that was recorded once and is replayed without network and key.
 //!
-//! A [`Recorder`] stands before another [`Transport`](crate::Transport) and writes down what passes; a [`Player`] stands in its
-//! place. A cassette is a file of JSON lines, one for each exchange: the request (method, address, digest of the body and, where it
-//! is not too long, the body), and the response (status, the headers that are read here, the body in the pieces in which it came,
-//! how it ended). When things happened is not kept.
+//! A [`Recorder`] wraps another [`Transport`](crate::Transport) and records its traffic; a [`Player`]
+//! replaces it. A cassette is a file of JSON lines, one for each exchange: the request (method, address,
+//! digest of the body and, up to a size limit, the body), and the response (status, the headers that this
+//! crate reads, the body in the pieces in which it was received, how it ended). Times are not recorded.
 //!
-//! **No secret is written.** The header that nobody may see is left out, and wherever its value stands elsewhere, also where a
-//! server repeats it and where it is cut between two pieces, `[secret]` stands instead. Of the headers of a response only a few that
-//! are known to be harmless are kept.
+//! **No secret is written.** The secret header is left out, and its value is replaced with `[secret]`
+//! everywhere else, also where a server repeats it and where it is split between two pieces. Of the headers
+//! of a response only a few harmless ones are recorded.
 //!
-//! **A request is answered by the exchange that has its path and its body**, byte for byte; equal ones in the order in which they
-//! were recorded. Whatever was not recorded is the error [`CassetteMiss`], which says what differs.
+//! **A request is answered by the exchange with the same path and body**, byte for byte; equal ones in the
+//! order in which they were recorded. A request that was not recorded fails with [`CassetteMiss`], which
+//! reports the difference.
 
 mod format;
 mod miss;
@@ -28,23 +29,23 @@ pub use crate::transport::{CassetteMiss, MissReason};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
-    /// Its file cannot be read or written. One that is there already is not recorded over.
+    /// The file cannot be read or written. An existing file is not overwritten.
     #[error("the cassette {} cannot be used: {source}", file.display())]
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A line of it is not an exchange.
+    /// A line is not an exchange.
     #[error("{}:{line}: not an exchange of a cassette: {problem}", file.display())]
     Line {
         /// The file.
         file: PathBuf,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         problem: String,
     },
 }

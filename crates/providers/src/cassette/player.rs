@@ -1,4 +1,4 @@
-//! Plays what was recorded.
+//! Playback of a cassette.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::format::{Exchange, VERSION, path_of};
 use super::miss::miss;
 use crate::transport::{Body, CassetteMiss, HttpRequest, HttpResponse, Transport, TransportError};
 
-/// A transport that answers from a cassette and asks nobody.
+/// A transport that answers from a cassette, without network access.
 #[derive(Debug)]
 pub struct Player {
     file: PathBuf,
     recorded: usize,
-    /// What was not played yet, in order.
+    /// The exchanges that were not played yet, in order.
     left: Mutex<VecDeque<Take>>,
 }
 
@@ -44,7 +44,7 @@ impl Player {
         Ok(Self { file, recorded: left.len(), left: Mutex::new(left) })
     }
 
-    /// How many exchanges were not played yet.
+    /// The number of exchanges that were not played yet.
     pub fn left(&self) -> usize {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

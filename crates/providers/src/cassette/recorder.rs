@@ -1,4 +1,4 @@
-//! Writes down what passes.
+//! Recording of a cassette.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,8 @@ use super::format::{Chunk, Exchange, Request, Response, VERSION};
 use crate::secret::{redact_bytes, redact_json, redact_text};
 use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
 
-/// The headers of a response that are kept: those that are read here, and those that name a request to its provider.
+/// The recorded headers of a response: those that this crate reads, and those that identify a request to its
+/// provider.
 const KEPT: [&str; 8] = [
     "content-type",
     "date",
@@ -26,14 +27,14 @@ const KEPT: [&str; 8] = [
     "x-should-retry",
 ];
 
-/// A transport that writes down what passes through it.
+/// A transport that records the traffic of another one.
 pub struct Recorder {
     inner: Arc<dyn Transport>,
     tape: Arc<Tape>,
 }
 
 impl Recorder {
-    /// Records what passes to and from a transport into a new file.
+    /// Records the traffic of a transport into a new file.
     pub fn create(path: impl AsRef<Path>, inner: Arc<dyn Transport>) -> Result<Self, CassetteError> {
         let file = path.as_ref().to_owned();
         let opened = OpenOptions::new().write(true).create_new(true).open(&file);
@@ -79,13 +80,13 @@ impl Transport for Recorder {
     }
 }
 
-/// The key itself, without the word that names the scheme.
+/// The key itself, without the name of the scheme.
 fn bare(secret: &SecretString) -> SecretString {
     let value = secret.expose_secret();
     SecretString::from(value.strip_prefix("Bearer ").unwrap_or(value).to_owned())
 }
 
-/// The file that is written to.
+/// The file of a cassette.
 struct Tape {
     file: PathBuf,
     state: Mutex<RecorderState>,
@@ -93,7 +94,7 @@ struct Tape {
 
 struct RecorderState {
     opened: File,
-    /// What went wrong when nobody could be told.
+    /// A failed write of an earlier exchange, which [`Tape::check`] reports.
     problem: Option<std::io::Error>,
 }
 
@@ -109,7 +110,7 @@ impl Tape {
         }
     }
 
-    /// Refuses to go on when something could not be written.
+    /// Fails if an earlier exchange could not be written.
     fn check(&self) -> Result<(), TransportError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.problem {
@@ -122,7 +123,7 @@ impl Tape {
     }
 }
 
-/// An exchange that is still going on. It is written when its end is seen, or when nobody wants more of it.
+/// An exchange in progress. It is written at its end, or when its body is dropped.
 struct Take {
     tape: Arc<Tape>,
     secret: Option<SecretString>,
@@ -143,7 +144,7 @@ impl Take {
             for (_, value) in &mut response.headers {
                 *value = redact_text(value, secret);
             }
-            // It may be cut between two pieces, so the whole is looked at, and is then one piece.
+            // A secret may be split between two pieces, so the whole body is searched, and becomes one piece.
             let whole = chunks.concat();
             let clean = redact_bytes(&whole, secret.as_bytes());
             if clean != whole {

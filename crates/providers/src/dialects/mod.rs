@@ -1,8 +1,8 @@
-//! What is particular to each provider: a folder for each, with one [`Dialect`] in it.
+//! The particulars of each provider: a folder for each, with one [`Dialect`] in it.
 //!
-//! To add a provider, add a folder that defines `DIALECT`, declare it here, and add its entry to the list in `provider.rs`.
-//! What two of them share stands in a module beside the folders. A folder may use everything that is common to all
-//! (`request`, `answer`, `error`, `rules`), and nothing that is common knows a folder.
+//! To add a provider, add a folder that defines `DIALECT`, declare it here, and add its entry to the list in
+//! `provider.rs`. Code that two providers share stands in a module beside the folders. A folder may use all
+//! shared modules (`request`, `answer`, `error`, `rules`), and no shared module uses a folder.
 
 mod anthropic;
 mod gemini;

@@ -1,4 +1,4 @@
-//! What the two wire formats of OpenAI have in common.
+//! Shared code of the two wire formats of OpenAI.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::request::{
 
 pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 1024, media: 500 };
 
-/// The most bytes of one media item.
+/// The maximum size of one media item in bytes.
 pub(super) const MEDIA_LIMIT: usize = 20 * 1024 * 1024;
 
 /// The address of OpenAI, with a path below it.
@@ -26,7 +26,7 @@ pub(super) const fn address(path: fn(&ModelTarget, bool) -> String) -> Address {
     }
 }
 
-/// Refuses a number of tokens for thinking.
+/// Refuses a token budget for thinking.
 pub(super) fn refused_thinking(options: &RequestOptions) -> Option<OptionProblem> {
     matches!(options.thinking, ThinkingBudget::Budget(_))
         .then(|| OptionProblem::new("thinking", "it takes no number of tokens; say `effort` instead"))
@@ -42,7 +42,7 @@ const SCHEMA: SchemaDialect = SchemaDialect {
     complete: true,
 };
 
-/// A strict schema where it can be said as one, and a plain one otherwise.
+/// A strict schema where it can be expressed as one, and a plain one otherwise.
 pub(super) fn output_schema(schema: &Value, _: &ModelTarget, _: bool) -> Option<OutputSchema> {
     let strict = SCHEMA.adapt(schema).map(|schema| OutputSchema { schema, strict: true });
     Some(strict.unwrap_or_else(|| OutputSchema::plain(schema)))

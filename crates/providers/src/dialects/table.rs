@@ -12,47 +12,46 @@ use crate::request::{
 };
 use crate::rules::{Rule, Shape};
 
-/// Everything that is particular to a provider.
+/// All particulars of a provider.
 pub(crate) struct Dialect {
-    /// Where requests go, and what authorises them.
+    /// Addresses and authorisation of requests.
     pub(crate) address: Address,
-    /// How much one request may hold. Where a provider names several limits, the safe one counts.
+    /// The limits of one request. Where a provider documents several limits, the safe one counts.
     pub(crate) limits: RequestLimits,
-    /// Which media it takes.
+    /// The accepted media.
     pub(crate) media: &'static MediaRules,
-    /// Finds an option that it cannot honour.
+    /// Finds an option that the provider does not support.
     pub(crate) refused_option: fn(&RequestOptions) -> Option<OptionProblem>,
-    /// Adapts the schema of an answer to what a target takes, given whether the request has tools; none when the model cannot be
-    /// held to it.
+    /// Adapts the schema of an answer to what a target supports. The flag says whether the request has tools.
+    /// `None` when the provider cannot enforce the schema.
     pub(crate) output_schema: fn(&Value, &ModelTarget, bool) -> Option<OutputSchema>,
     /// Renders the body of a request.
     pub(crate) render: fn(&RequestInput<'_>, &mut RenderReport) -> Result<Value, RenderError>,
-    /// Reads an answer that came in one piece.
+    /// Parses an answer that was not streamed.
     pub(crate) parse: fn(&str, &ModelTarget) -> Result<PolicyAnswer, ProviderError>,
-    /// Makes a reader for an answer that comes piece by piece.
+    /// Creates a reader for a streamed answer.
     pub(crate) stream_reader: fn(ModelTarget) -> Box<dyn StreamReader>,
-    /// Where an answer reports what it used.
+    /// The fields of the usage of an answer.
     pub(crate) usage: &'static UsageFields,
-    /// The documented finish reasons.
     pub(crate) finish_reasons: &'static [(&'static str, FinishMeaning)],
     /// Classifies an error.
     pub(crate) classify: Classify,
-    /// What it refuses. Shares no code with `render`.
+    /// The requests that the provider refuses. Shares no code with `render`.
     pub(crate) rules: &'static [Rule],
     /// The published form of a request. Shares no code with `render`.
     pub(crate) form: &'static Shape,
 }
 
-/// Where requests go, and what authorises them.
+/// Addresses and authorisation of requests.
 pub(crate) struct Address {
-    /// The address of the provider itself, without a path.
+    /// The address of the provider, without a path.
     pub(crate) base: &'static str,
-    /// The path below the address, for a target and whether the answer is to be streamed.
+    /// The path below the address, for a target and whether the answer is streamed.
     pub(crate) path: fn(&ModelTarget, bool) -> String,
-    /// Headers beside those that every request has.
+    /// Headers besides those of every request.
     pub(crate) headers: &'static [(&'static str, &'static str)],
-    /// The header that carries the key, and what stands before the key in it.
+    /// The header that holds the key, and the prefix of the key in it.
     pub(crate) key_header: (&'static str, &'static str),
-    /// The variables of the environment that may hold the key, in the order in which they are looked at.
+    /// The environment variables that may hold the key, in order of precedence.
     pub(crate) key_variables: &'static [&'static str],
 }

@@ -1,7 +1,7 @@
 //! Reads errors that providers sent.
 //!
-//! What is the same for all is here: status, headers, waits, where the message is. What a word means is decided by the
-//! [`Classify`] of the provider's dialect.
+//! Here is what all providers share: status, headers, delays, and where the message is. The [`Classify`]
+//! function of the dialect decides what a code means.
 
 use std::time::Duration;
 
@@ -10,26 +10,25 @@ use serde_json::Value;
 use super::{ErrorKind, ProviderError, quote};
 use crate::provider::Provider;
 
-/// The longest wait that is taken from a provider; whoever names a longer one is not asked again.
+/// The longest delay that a provider may ask for. An error with a longer one is not retryable.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// An error as a provider sent it.
 pub(crate) struct SentError<'a> {
-    /// The status of the HTTP response; none inside of a stream.
+    /// The status of the HTTP response; `None` inside of a stream.
     pub(crate) status: Option<u16>,
     /// The object that describes the error.
     pub(crate) error: &'a Value,
-    /// Its message.
     pub(crate) message: &'a str,
 }
 
 impl<'a> SentError<'a> {
-    /// A text of the object that describes the error.
+    /// A text field of the object that describes the error.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         self.error.get(name).and_then(Value::as_str)
     }
 
-    /// What the status alone means.
+    /// The kind according to the status alone.
     pub(crate) fn by_status(&self) -> ErrorKind {
         match self.status {
             Some(401 | 403) => ErrorKind::Auth,
@@ -42,8 +41,8 @@ impl<'a> SentError<'a> {
         }
     }
 
-    /// Whether the message says that the conversation is too long. Some providers have no code for that, and what to do about it
-    /// is too different to be left unknown.
+    /// Whether the message says that the conversation is too long. Some providers have no code for that, and
+    /// the caller has to react differently to it than to other errors.
     pub(crate) fn says_too_long(&self) -> bool {
         const SIGNS: [&str; 3] =
             ["prompt is too long", "exceed context limit", "exceeds the maximum number of tokens allowed"];
@@ -51,10 +50,10 @@ impl<'a> SentError<'a> {
     }
 }
 
-/// Decides what an error means, and finds the provider's own word for it.
+/// Decides the kind of an error, and finds the provider's own code for it.
 pub(crate) type Classify = for<'a> fn(&SentError<'a>) -> (ErrorKind, Option<&'a str>);
 
-/// What a response that is no answer means. `header` looks a header up by its lower-case name.
+/// Reads a response with an error status. `header` looks a header up by its lower-case name.
 pub(crate) fn of_response<'a>(
     provider: Provider,
     classify: Classify,
@@ -80,7 +79,8 @@ pub(crate) fn of_response<'a>(
     error
 }
 
-/// A response that does not explain itself, in words: its status, and where it leads to or how it begins.
+/// Describes a response without an error object: its status, and the target of the redirect or the beginning
+/// of the body.
 fn described(status: u16, location: Option<&str>, body: &str) -> String {
     match location {
         Some(target) if (300..400).contains(&status) => {
@@ -91,21 +91,21 @@ fn described(status: u16, location: Option<&str>, body: &str) -> String {
     }
 }
 
-/// The error that a body is, when it is one: servers also send errors with a status that says that all is well.
+/// Reads a body as an error, if it is one: servers also send errors with a successful status.
 pub(crate) fn said_error(provider: Provider, classify: Classify, body: &str) -> Option<ProviderError> {
     let said: Value = serde_json::from_str(body).ok()?;
     let is_error = !said["error"].is_null() || !said[0]["error"].is_null() || said["type"] == "error";
     is_error.then(|| of_event(provider, classify, &said))
 }
 
-/// What an error inside of a stream means.
+/// Reads an error inside of a stream.
 pub(crate) fn of_event(provider: Provider, classify: Classify, event: &Value) -> ProviderError {
     let text = event.to_string();
     classified(provider, classify, None, event, &text)
 }
 
-/// The wait until a date that a header names: from when the response was sent, where that is said, else from now. It is nothing
-/// when that is over.
+/// The delay until the date in a header: counted from the date of the response if it has one, else from now.
+/// Zero if the date has passed.
 fn retry_date(until: &str, sent: Option<&str>) -> Option<Duration> {
     let read = |date: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date.trim()).ok();
     let from = sent.and_then(read).unwrap_or_else(jiff::Timestamp::now);
@@ -113,7 +113,7 @@ fn retry_date(until: &str, sent: Option<&str>) -> Option<Duration> {
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
 }
 
-/// The wait that headers name: milliseconds, else seconds.
+/// The delay in headers: milliseconds, else seconds.
 pub fn retry_delay(milliseconds: Option<&str>, seconds: Option<&str>) -> Option<Duration> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number));
     let by_milliseconds = milliseconds.and_then(number).map(|number| number / 1_000.0);
@@ -130,7 +130,7 @@ fn classified(
     // Google wraps errors into a list of one, also for compatible clients.
     let body = body.get(0).unwrap_or(body);
     let error = if body["error"].is_object() { &body["error"] } else { body };
-    // Some compatible servers say it in fewer words.
+    // Some compatible servers send only a text.
     let short = || body["error"].as_str().or_else(|| body["detail"].as_str());
     let message = error["message"].as_str().or_else(short).unwrap_or(raw);
     let (kind, code) = classify(&SentError { status, error, message });
@@ -140,7 +140,7 @@ fn classified(
     made
 }
 
-/// The wait that the body names, as Google has it.
+/// The delay in the body, in Google's form.
 fn named_delay(error: &Value) -> Option<Duration> {
     let details = error["details"].as_array()?;
     let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;

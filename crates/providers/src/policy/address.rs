@@ -1,4 +1,4 @@
-//! Where requests go, and which headers they have.
+//! Addresses and headers of requests.
 
 use secrecy::SecretString;
 
@@ -13,7 +13,7 @@ pub(super) fn url(target: &ModelTarget, stream: bool) -> String {
     format!("{base}{}", (address.path)(target, stream))
 }
 
-/// The headers that anybody may see.
+/// The headers without secrets.
 pub(super) fn headers(provider: Provider, stream: bool) -> Vec<(&'static str, String)> {
     let accepted = if stream { "text/event-stream" } else { "application/json" };
     let own = dialect(provider).address.headers.iter().copied();
@@ -21,7 +21,7 @@ pub(super) fn headers(provider: Provider, stream: bool) -> Vec<(&'static str, St
     headers.map(|(name, value)| (name, value.to_owned())).collect()
 }
 
-/// The header that nobody may see.
+/// The header that holds the key.
 pub(super) fn secret(provider: Provider, key: &ApiKey) -> (&'static str, SecretString) {
     let (name, prefix) = dialect(provider).address.key_header;
     (name, SecretString::from(format!("{prefix}{}", key.expose())))

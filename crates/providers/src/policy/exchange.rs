@@ -11,7 +11,7 @@ use crate::secret::{Listener, redact_answer, redact_text};
 use crate::transport::{HttpRequest, HttpResponse, TransportError};
 use crate::wire::{of_response, parse, said_error, stream_reader};
 
-/// The most bytes that are read of a response that is no answer.
+/// The maximum size of a response with an error status, in bytes.
 const LONGEST_ERROR: usize = 1024 * 1024;
 
 impl ModelPolicy {
@@ -31,7 +31,7 @@ impl ModelPolicy {
         let mut response = self.transport.send(request).await.map_err(|error| self.unreached(&error))?;
         let status = response.status;
         if !(200..300).contains(&status) {
-            // What can be read of it says more than that it cannot be read to its end.
+            // A truncated error body says more than the failure to read it.
             let body = self.whole(&mut response, Vec::new(), LONGEST_ERROR).await.unwrap_or_default();
             let body = redact_text(&body, self.secret());
             return Err(of_response(provider, status, |name| response.header(name), &body));
@@ -43,15 +43,15 @@ impl ModelPolicy {
             let body = self.whole(&mut response, begun, self.answer_limit).await?;
             parse(&body, &self.target).map_err(|error| self.unread(error, status, &body))?
         };
-        // A server that repeats the key must not bring it into the journal.
+        // A server that repeats the key must not get it into the journal.
         let answer = redact_answer(answer, self.secret());
         let wants_output = question.output.is_some() || self.options.output_schema.is_some();
         Ok(if wants_output { with_output(answer) } else { answer })
     }
 
-    /// The first bytes of a response, as many as say whether they begin a stream of events or an answer in one piece. Servers
-    /// that do not stream answer in one piece, whatever they were asked for, and not all name what they send; so the header counts
-    /// only where the bytes say nothing.
+    /// Reads the first bytes of a response, until they show whether the answer is streamed. Some servers do
+    /// not stream although the request asks for it, and not all of them send a content type, so the header
+    /// only decides when the bytes do not.
     async fn begin(&self, response: &mut HttpResponse) -> Result<(Vec<u8>, bool), ProviderError> {
         let named = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         let mut begun = Vec::new();
@@ -62,9 +62,8 @@ impl ModelPolicy {
                 Opening::Neither => return Ok((begun, named)),
                 Opening::TooShort => {}
             }
-            let chunk = response.body.chunk().await.map_err(|error| match named {
-                true => ProviderError::cut_stream(self.target.provider),
-                false => self.unreached(&error),
+            let chunk = response.body.chunk().await.map_err(|error| {
+                if named { ProviderError::cut_stream(self.target.provider) } else { self.unreached(&error) }
             })?;
             let Some(chunk) = chunk else { return Ok((begun, named)) };
             begun.extend_from_slice(&chunk);
@@ -110,9 +109,10 @@ impl ModelPolicy {
         reader.finish().map_err(|error| said_error(provider, &decoder.into_stray()).unwrap_or(error))
     }
 
-    /// What is wrong with a body that cannot be read: the error that it is, or how it begins.
+    /// The error for a body that cannot be parsed: the error object in it, or a description with the
+    /// beginning of the body.
     fn unread(&self, error: ProviderError, status: u16, body: &str) -> ProviderError {
-        // A reason why the answer ended has its own words.
+        // An error about the finish reason keeps its own message.
         if error.kind != ErrorKind::Malformed || error.code.is_some() {
             return error;
         }
@@ -155,13 +155,13 @@ impl ModelPolicy {
     }
 }
 
-/// What the first bytes of a response are.
+/// Classification of the first bytes of a response.
 enum Opening {
     /// The first line of a stream of events.
     Stream,
     /// JSON, or a page of a proxy.
     Whole,
-    /// Nothing that is known.
+    /// Unknown.
     Neither,
     /// Nothing, or the beginning of the first line of a stream.
     TooShort,
@@ -178,7 +178,7 @@ fn opening(bytes: &[u8]) -> Opening {
     }
 }
 
-/// The answer with its structured form, when it has one.
+/// Sets the structured output of an answer, if its text is JSON.
 fn with_output(mut answer: PolicyAnswer) -> PolicyAnswer {
     if answer.calls.is_empty() {
         let texts = answer.parts.iter().filter_map(|part| part.as_text()?.text.inline());

@@ -1,4 +1,5 @@
-//! Forms that every provider accepts: ids and names of calls, arguments that are no JSON object, results as text.
+//! Forms that every provider accepts: ids and names of calls, arguments that are not a JSON object, results
+//! as text.
 
 use backstitch_core::id::CallId;
 use backstitch_core::message::{Arguments, Large, OptionResult};
@@ -6,20 +7,21 @@ use serde_json::{Map, Value};
 
 use super::RenderError;
 
-/// The field under which arguments travel that are no JSON object.
+/// The field that holds arguments that are not a JSON object.
 const UNPARSED: &str = "unparsed_arguments";
 
-/// The most characters of an id that all providers take. Those that are made here are shorter, since some took only 40.
+/// The maximum length of an id that all providers accept. Minted ids are shorter, since some providers
+/// accepted only 40 characters.
 const LONGEST_ID: usize = 64;
 
-/// The most characters of a name that all providers take.
+/// The maximum length of a name that all providers accept.
 const LONGEST_NAME: usize = 64;
 
 fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// An id that every provider takes, the same each time.
+/// A deterministic id that every provider accepts.
 pub(crate) fn minted_id(call: CallId) -> String {
     format!("call_{}", call.as_uuid().simple())
 }
@@ -29,8 +31,8 @@ pub(crate) fn is_legal_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= LONGEST_ID && is_word(id)
 }
 
-/// The name of an option, in characters that every provider takes. A model may invoke what does not exist, and still has to
-/// be shown that it did.
+/// The name of an option, in characters that every provider accepts. A model may invoke an option that does
+/// not exist, and its call has to be shown nevertheless.
 pub(crate) fn legal_name(name: &str) -> String {
     let legal = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
@@ -44,7 +46,7 @@ pub(crate) fn legal_name(name: &str) -> String {
     made
 }
 
-/// The arguments as an object: themselves, or an object that holds their text.
+/// The arguments as an object; invalid ones are wrapped in an object that holds their text.
 pub(crate) fn arguments_object(arguments: &Arguments) -> Result<Map<String, Value>, RenderError> {
     if arguments.stored().is_some() {
         return Err(RenderError::NotHydrated { what: "arguments" });
@@ -55,7 +57,7 @@ pub(crate) fn arguments_object(arguments: &Arguments) -> Result<Map<String, Valu
     })
 }
 
-/// The arguments as a text that is a JSON object: as received where that is one.
+/// The arguments as the text of a JSON object, as received if they are one.
 pub(crate) fn arguments_text(arguments: &Arguments) -> Result<String, RenderError> {
     if arguments.stored().is_some() {
         return Err(RenderError::NotHydrated { what: "arguments" });
@@ -66,18 +68,18 @@ pub(crate) fn arguments_text(arguments: &Arguments) -> Result<String, RenderErro
     })
 }
 
-/// An object that holds a text which is none.
+/// An object that holds a text which is not an object.
 pub(crate) fn wrapped(text: &str) -> Map<String, Value> {
     Map::from_iter([(UNPARSED.to_owned(), Value::String(text.to_owned()))])
 }
 
-/// What came of a call, in words.
+/// The text of a result.
 pub(crate) struct ResultText {
     pub(crate) text: String,
     pub(crate) is_error: bool,
 }
 
-/// What came of a call, in words.
+/// Renders a result as text.
 pub(crate) fn result_text(result: &OptionResult) -> Result<ResultText, RenderError> {
     let is_error = result.is_error;
     let value = match &result.result {
@@ -90,24 +92,21 @@ pub(crate) fn result_text(result: &OptionResult) -> Result<ResultText, RenderErr
             None => message.clone(),
         },
         (Value::String(text), _) => text.clone(),
-        // Words and media that a tool gave back say more than that it gave back nothing else.
+        // A tool result with parts and no value is not described as null.
         (Value::Null, _) if !result.parts.is_empty() => String::new(),
         (value, _) => value.to_string(),
     };
     Ok(ResultText { text, is_error })
 }
 
-/// What is said of a call that has no result.
+/// The result of a call that was interrupted.
 pub(crate) fn interrupted() -> ResultText {
     let text =
         "interrupted: the call was cut off before it gave a result. It may or may not have had an effect.";
     ResultText { text: text.to_owned(), is_error: true }
 }
 
-/// An error for providers that have no mark for errors.
+/// The text of a result, for providers without an error flag.
 pub(crate) fn marked(result: &ResultText) -> String {
-    match result.is_error {
-        true => format!("ERROR: {}", result.text),
-        false => result.text.clone(),
-    }
+    if result.is_error { format!("ERROR: {}", result.text) } else { result.text.clone() }
 }

@@ -1,13 +1,13 @@
-//! How much may be sent at once, found out before anything is.
+//! Size limits of requests, checked before a request is sent.
 
 use crate::provider::Provider;
 
-/// What a provider takes in one request.
+/// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// The most bytes of a body.
+    /// The maximum size of the body in bytes.
     pub bytes: usize,
-    /// The most media items.
+    /// The maximum number of media items.
     pub media: usize,
 }
 
@@ -25,32 +25,32 @@ impl RequestLimits {
     }
 }
 
-/// A request is more than its provider takes.
+/// A request exceeds a limit of its provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestTooLarge {
     /// It has too many bytes.
     #[error(
-        "{provider} takes requests of {limit} bytes, and this one has {bytes}; shorten the conversation, or give media by address"
+        "{provider} accepts requests of up to {limit} bytes, and this one has {bytes}; shorten the conversation, or send media by URL"
     )]
     Bytes {
         /// The provider.
         provider: Provider,
-        /// How many it has.
+        /// The size of the request.
         bytes: usize,
-        /// How many it may have.
+        /// The maximum size.
         limit: usize,
     },
     /// It has too much media.
     #[error(
-        "{provider} takes {limit} media items in a request, and this one has {media}; show fewer of them"
+        "{provider} accepts up to {limit} media items in a request, and this one has {media}; send fewer of them"
     )]
     Media {
         /// The provider.
         provider: Provider,
-        /// How many it has.
+        /// The number of items in the request.
         media: usize,
-        /// How many it may have.
+        /// The maximum number.
         limit: usize,
     },
 }

@@ -1,7 +1,8 @@
-//! Media on its way to a provider: by address, by bytes, or refused.
+//! Encoding of media: by URL, by bytes, or refused.
 //!
-//! What a provider takes is a table in its dialect. Media that it does not take is a typed error, or is described in words where that was
-//! asked for; it is never left out silently. Limits are checked before anything is sent.
+//! Each dialect has a table of the media that its provider accepts. Other media is a typed error, or is
+//! described in words if the options say so; it is never left out silently. Limits are checked before a
+//! request is sent.
 
 use backstitch_core::message::{MediaPart, Modality};
 use base64::Engine as _;
@@ -11,31 +12,31 @@ use super::options::{MediaMode, RequestOptions, UnsupportedMediaPolicy};
 use super::report::{Departure, RenderReport};
 use crate::provider::Provider;
 
-/// Which media a provider takes.
+/// The media that a provider accepts.
 pub(crate) struct MediaRules {
-    /// What it takes of each modality. It takes nothing of one that is not listed.
+    /// The accepted forms of each modality. A missing modality is not supported.
     pub(crate) support: &'static [MediaSupport],
-    /// Whether it has to be told the type of media that is sent by address.
+    /// Whether media that is sent by URL needs a MIME type.
     pub(crate) needs_type_of_url: bool,
 }
 
-/// What a provider takes of one modality.
+/// The accepted forms of one modality.
 pub(crate) struct MediaSupport {
     pub(crate) modality: Modality,
     pub(crate) by_url: bool,
-    /// The MIME types that may be sent as bytes; empty when any may.
+    /// The MIME types that may be sent as bytes; empty for all.
     pub(crate) mimes: &'static [&'static str],
-    /// The most bytes of one item.
+    /// The maximum size of one item in bytes.
     pub(crate) limit: usize,
 }
 
 impl MediaSupport {
-    /// A modality that is taken by address and by bytes.
+    /// A modality that is accepted by URL and by bytes.
     pub(crate) const fn any(modality: Modality, mimes: &'static [&'static str], limit: usize) -> Self {
         Self { modality, by_url: true, mimes, limit }
     }
 
-    /// A modality that is taken by bytes alone.
+    /// A modality that is accepted by bytes only.
     pub(crate) const fn bytes(modality: Modality, mimes: &'static [&'static str], limit: usize) -> Self {
         Self { modality, by_url: false, mimes, limit }
     }
@@ -43,23 +44,23 @@ impl MediaSupport {
 
 pub(crate) const MIB: usize = 1024 * 1024;
 
-/// The images that every provider takes.
+/// The images that every provider accepts.
 pub(crate) const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The documents that every provider takes.
+/// The documents that every provider accepts.
 pub(crate) const PDF: &[&str] = &["application/pdf"];
 
-/// A provider does not take this media.
+/// A provider does not accept this media.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{provider} cannot be given the {modality} {url}: {problem}")]
+#[error("{provider} does not accept the {modality} {url}: {problem}")]
 pub struct UnsupportedMedia {
     /// The provider.
     pub provider: Provider,
-    /// What the media is.
+    /// The kind of the media.
     pub modality: Modality,
-    /// Where it lies.
+    /// The address of the media.
     pub url: String,
-    /// What stands in the way, and what would help.
+    /// The problem, and what would help.
     pub problem: MediaProblem,
 }
 
@@ -67,44 +68,44 @@ pub struct UnsupportedMedia {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaProblem {
-    /// The provider does not take media of this kind.
-    #[error("it does not take media of this kind; describe it in words, or ask another provider")]
+    /// The provider does not support the modality.
+    #[error("media of this kind is not supported; describe it in words, or use another provider")]
     Modality,
-    /// The provider does not follow addresses, and the bytes are not at hand.
-    #[error("its bytes are needed and are not at hand; store it as an object first")]
+    /// The provider does not load URLs, and the bytes are not available.
+    #[error("its bytes are required and are not available; store it as an object first")]
     NoBytes,
-    /// The provider wants to know what the bytes are.
-    #[error("its MIME type is not known; give it with the media")]
+    /// The provider requires a MIME type.
+    #[error("its MIME type is not known; set it in the media part")]
     UnknownMime,
-    /// The provider does not take bytes of this type.
-    #[error("{mime} is not among the types that it takes ({allowed})")]
+    /// The provider does not accept bytes of this type.
+    #[error("{mime} is not an accepted type ({allowed})")]
     Mime {
         /// The type.
         mime: String,
-        /// The types that may be sent.
+        /// The accepted types.
         allowed: String,
     },
     /// The media is too large.
     #[error("{bytes} bytes are more than the limit of {limit}")]
     TooLarge {
-        /// How large it is.
+        /// The size of the media.
         bytes: usize,
-        /// How large it may be.
+        /// The maximum size.
         limit: usize,
     },
 }
 
-/// Media as it is sent.
+/// Encoded media.
 pub(crate) enum MediaEncoding {
-    /// By its address; the type is known for some providers only.
+    /// By URL. The type is set if it is known.
     Url { url: String, mime: Option<String> },
-    /// By its bytes, in Base64.
+    /// By bytes, in Base64.
     Bytes { mime: String, data: String },
-    /// In words.
+    /// Described in words.
     Words(String),
 }
 
-/// The media of a request, in order.
+/// Encodes the media of a request, in order.
 pub(crate) struct Media<'a> {
     provider: Provider,
     rules: &'static MediaRules,
@@ -126,7 +127,7 @@ impl<'a> Media<'a> {
         })
     }
 
-    /// How a media item is sent.
+    /// Encodes a media item.
     pub(crate) fn send(
         &self,
         media: &MediaPart,
@@ -181,7 +182,7 @@ impl<'a> Media<'a> {
     }
 }
 
-/// Media in words.
+/// Describes media in words.
 pub(crate) fn described(media: &MediaPart, report: &mut RenderReport) -> String {
     report.note(Departure::Described { url: media.url.to_string() });
     match &media.prompt_hint {
@@ -190,7 +191,7 @@ pub(crate) fn described(media: &MediaPart, report: &mut RenderReport) -> String 
     }
 }
 
-/// The type that the media says it has, or that its address ends with.
+/// The type of a media part, or of the extension of its address.
 fn known_mime(media: &MediaPart) -> Option<String> {
     if let Some(mime) = &media.mime {
         return Some(mime.clone());
@@ -213,7 +214,7 @@ fn known_mime(media: &MediaPart) -> Option<String> {
     Some(mime.to_owned())
 }
 
-/// The type that the first bytes tell.
+/// The type according to the first bytes.
 fn sniffed(bytes: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(usize, &[u8], &str)] = &[
         (0, b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -1,7 +1,7 @@
-//! From a conversation to a request: what is the same for every provider.
+//! The shared part of rendering a conversation as a request.
 //!
-//! A [`Thread`] is the conversation, [`RequestOptions`] say how it is to be put, and a dialect renders both. Nothing is left
-//! out silently: a [`RenderReport`] lists every departure.
+//! A [`Thread`] is the conversation, [`RequestOptions`] configure the request, and a dialect renders both.
+//! Nothing is left out silently: a [`RenderReport`] lists every departure.
 
 pub(crate) mod legal;
 mod limits;
@@ -31,48 +31,48 @@ pub use thread::{InputMessage, Thread, ThreadCall, ThreadEntry, ThreadTurn};
 
 use crate::provider::ModelTarget;
 
-/// The version of the renderer. It stands in the journal beside the hash of each request.
+/// The version of the renderer. The journal holds it beside the hash of each request.
 pub const RENDERER: &str = "wire/2";
 
-/// What is said where a provider wants a user to speak and nobody did.
+/// The text of a user message that is added where a provider requires one and the conversation has none.
 pub(crate) const NUDGE: &str = "Continue.";
 
-/// A request could not be made.
+/// A request could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
-    /// Content lies in the store and was not brought back.
-    #[error("{what} of the conversation lies in the store; hydrate the transcript before it is rendered")]
+    /// Content is in the store and was not hydrated.
+    #[error("{what} of the conversation is in the store; hydrate the transcript before rendering it")]
     NotHydrated {
-        /// What it is.
+        /// The kind of the content.
         what: &'static str,
     },
-    /// The provider does not take some media.
+    /// The provider does not accept some media.
     #[error(transparent)]
     Media(#[from] UnsupportedMedia),
-    /// The provider cannot honour an option.
+    /// The provider does not support an option.
     #[error(transparent)]
     Option(#[from] RefusedOption),
 }
 
-/// A request, and in what it departs from the conversation.
+/// A request, with its departures from the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedRequest {
     /// The body.
     pub body: Value,
-    /// What the body does not say as the conversation did.
+    /// How the body departs from the conversation.
     pub report: RenderReport,
 }
 
-/// Everything that a request is made of.
+/// All inputs of a renderer.
 pub(crate) struct RequestInput<'a> {
     pub(crate) thread: &'a Thread<'a>,
     pub(crate) tools: &'a [&'a ToolSpec],
     pub(crate) target: &'a ModelTarget,
     pub(crate) options: &'a RequestOptions,
-    /// What the answer has to look like, where the provider holds a model to it.
+    /// The schema of the answer, if the provider enforces it.
     pub(crate) output: Option<&'a OutputSchema>,
-    /// What is added to the system message.
+    /// Text that is added to the system message.
     pub(crate) added: Option<&'a Part>,
 }
 
@@ -83,13 +83,14 @@ impl<'a> RequestInput<'a> {
     }
 }
 
-/// One piece of content, before it has the form of any provider.
+/// A part of the content, before it has the form of a provider.
 pub(crate) enum Piece {
     Text(String),
     Media { sent: MediaEncoding, modality: backstitch_core::message::Modality },
 }
 
-/// Words and media as pieces, labels included. Words of nothing but space are left out, since some providers refuse them.
+/// Renders texts and media as pieces, with labels. Texts of white space only are left out, since some
+/// providers refuse them.
 pub(crate) fn pieces<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
@@ -116,7 +117,7 @@ pub(crate) fn pieces<'a>(
     Ok(pieces)
 }
 
-/// Words, and media in words: for places where no provider takes media.
+/// Renders parts as text, with media described in words: for places where no provider accepts media.
 pub(crate) fn words<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     report: &mut RenderReport,
@@ -132,7 +133,7 @@ pub(crate) fn words<'a>(
     Ok(texts.join("\n"))
 }
 
-/// Whether pieces are words alone.
+/// The joined texts of pieces; `None` if one of them is media.
 pub(crate) fn only_text(pieces: &[Piece]) -> Option<String> {
     let texts: Option<Vec<&str>> = pieces
         .iter()
@@ -153,7 +154,7 @@ pub(crate) fn nudge(report: &mut RenderReport) -> &'static str {
     NUDGE
 }
 
-/// The schema of a tool's parameters, which says that it is one of an object.
+/// The schema of a tool's parameters, with the type `object` if it has none.
 pub(crate) fn parameters(tool: &ToolSpec) -> Value {
     let mut schema = tool.parameters.as_object().cloned().unwrap_or_default();
     if !schema.contains_key("type") {

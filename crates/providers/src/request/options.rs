@@ -1,4 +1,4 @@
-//! How a request is to be made.
+//! Options of requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,100 +8,100 @@ use serde_json::Value;
 
 use crate::provider::Provider;
 
-/// What to do about calls that have no result.
+/// How calls without a result are rendered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OpenCalls {
-    /// Tell the model that they were interrupted.
+    /// They have a result that reports the interruption.
     #[default]
     Interrupted,
-    /// Leave them out.
+    /// They are left out.
     Skip,
 }
 
-/// How much the model is asked to think.
+/// The budget for thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ThinkingBudget {
-    /// As the provider has it.
+    /// The provider's default.
     #[default]
     Default,
-    /// As much as the model finds right.
+    /// The model decides.
     Adaptive,
-    /// At most this many tokens; 0 asks not to think. Providers that take no number refuse it.
+    /// At most this many tokens; 0 disables thinking. Providers without such a number refuse it.
     Budget(u32),
 }
 
-/// Whether the provider is told what to keep for the next request.
+/// Whether cache marks are set for the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheMarks {
-    /// It is not.
+    /// No marks.
     #[default]
     None,
     /// The tools, the system text and the ends of the last two user messages are marked.
     Auto,
 }
 
-/// How media reaches the model.
+/// How media is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MediaMode {
-    /// By its address where the provider can follow it, by its bytes otherwise.
+    /// By URL if the provider can load it, by bytes otherwise.
     #[default]
     PreferUrl,
-    /// By its bytes where they are at hand, by its address otherwise.
+    /// By bytes if they are available, by URL otherwise.
     PreferBytes,
 }
 
-/// What to do about media that a provider does not take.
+/// How media that a provider does not accept is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnsupportedMediaPolicy {
-    /// Refuse to make the request.
+    /// The request fails.
     #[default]
     Refuse,
-    /// Say in words that it is there.
+    /// The media is described in words.
     Describe,
 }
 
-/// How a model is brought to answer with data.
+/// How structured output is requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StructuredOutput {
-    /// The provider holds it to the schema, where it can; where not, it is told.
+    /// The provider enforces the schema if it can; otherwise the system message holds it.
     #[default]
     Native,
-    /// It is told. For compatible servers that take no schema.
+    /// The system message holds the schema. For compatible servers that do not support schemas.
     InWords,
 }
 
-/// Where the bytes of media come from.
+/// Loads the bytes of media; `None` if they are not available.
 pub type MediaBytes = dyn Fn(&MediaPart) -> Option<Arc<[u8]>> + Send + Sync;
 
-/// How a request is to be made.
+/// The options of a request.
 #[derive(Clone)]
 pub struct RequestOptions {
-    /// The most tokens that the answer may have. Providers that need a number get 8192 when there is none, and as many more as
-    /// are set for thinking.
+    /// The token limit of the answer. Providers that require one get 8192 plus the budget for thinking by
+    /// default.
     pub max_output_tokens: Option<u32>,
-    /// How much the model is asked to think.
+    /// The budget for thinking.
     pub thinking: ThinkingBudget,
-    /// How hard the model is asked to try, in the provider's word.
+    /// The reasoning effort, in the provider's word.
     pub effort: Option<String>,
-    /// What the provider is told to keep.
+    /// Whether cache marks are set.
     pub cache: CacheMarks,
-    /// Names the conversation to caches that are found by name.
+    /// Identifies the conversation to caches that are found by name.
     pub cache_key: Option<String>,
-    /// The JSON Schema of the answer. A question that has one of its own is put with that.
+    /// The JSON Schema of the answer. The schema of a question takes precedence.
     pub output_schema: Option<Arc<Value>>,
-    /// How the model is brought to answer with it.
+    /// How the structured output is requested.
     pub structured: StructuredOutput,
-    /// What to do about calls that have no result.
+    /// How calls without a result are rendered.
     pub open_calls: OpenCalls,
-    /// How media reaches the model.
+    /// How media is sent.
     pub media: MediaMode,
-    /// What to do about media that the provider does not take.
+    /// How media that the provider does not accept is handled.
     pub unsupported: UnsupportedMediaPolicy,
-    /// Whether a text `Media n: hint` stands before each media item.
+    /// Whether each media item is preceded by a text `Media n: hint`.
     pub labels: bool,
-    /// Whether the answer comes piece by piece.
+    /// Whether the answer is streamed.
     pub stream: bool,
-    /// Where the bytes of media come from.
+    /// Loads the bytes of media.
     pub bytes: Arc<MediaBytes>,
 }
 
@@ -125,19 +125,19 @@ impl Default for RequestOptions {
     }
 }
 
-/// An option that a provider cannot honour. Nothing is sent.
+/// A provider does not support the value of an option. Nothing is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{provider} does not take `{option}` like this: {reason}")]
 pub struct RefusedOption {
     /// The provider.
     pub provider: Provider,
-    /// The option, as agent files name it.
+    /// The option, as it is named in agent files.
     pub option: &'static str,
-    /// Why.
+    /// The cause.
     pub reason: String,
 }
 
-/// What is wrong with an option, before the provider is named.
+/// A problem with an option, before the provider is named.
 pub(crate) struct OptionProblem {
     pub(crate) option: &'static str,
     pub(crate) reason: String,
@@ -150,7 +150,7 @@ impl OptionProblem {
 }
 
 impl RequestOptions {
-    /// Refuses a limit of the answer that is below what a provider takes.
+    /// Refuses a token limit below the minimum of a provider.
     pub(crate) fn refuse_limit_below(&self, least: u32) -> Option<OptionProblem> {
         let is_below = self.max_output_tokens.is_some_and(|limit| limit < least);
         is_below.then(|| OptionProblem::new("max_output_tokens", format!("it takes at least {least}")))

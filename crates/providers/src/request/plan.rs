@@ -1,4 +1,5 @@
-//! What is the same for every provider: which turns are replayed raw, which ids calls have, what is shown of open calls.
+//! Decisions that are the same for every provider: which turns are replayed raw, the ids of calls, and the
+//! results of open calls.
 
 use std::collections::HashSet;
 
@@ -15,11 +16,11 @@ use crate::provider::ModelTarget;
 
 /// A call in a raw payload.
 pub(crate) struct RawCall {
-    /// The id that the provider gave it, when it gave one.
+    /// The id from the provider, if it has one.
     pub(crate) id: Option<String>,
 }
 
-/// The calls in a raw payload, in order; `None` when the payload is not of a form that may be sent back.
+/// Finds the calls in a raw payload, in order; `None` when the payload cannot be sent back.
 pub(crate) type RawCalls = fn(&Value) -> Option<Vec<RawCall>>;
 
 pub(crate) enum PlannedEntry<'a> {
@@ -30,16 +31,16 @@ pub(crate) enum PlannedEntry<'a> {
 pub(crate) struct PlannedTurn<'a> {
     pub(crate) parts: &'a [&'a Part],
     pub(crate) calls: Vec<PlannedCall<'a>>,
-    /// The payload to be sent instead of words and calls. It has exactly the calls of `calls`.
+    /// The payload to send instead of texts and calls. It has exactly the calls of `calls`.
     pub(crate) raw: Option<Value>,
 }
 
 pub(crate) struct PlannedCall<'a> {
     pub(crate) call: &'a OptionCall,
-    /// The id on the wire. Only a call that is replayed raw can be without one.
+    /// The id on the wire. Only a call that is replayed raw can have none.
     pub(crate) wire_id: Option<String>,
     pub(crate) result: ResultText,
-    /// Words and media of the result.
+    /// The texts and media of the result.
     pub(crate) parts: &'a [Part],
 }
 
@@ -99,12 +100,11 @@ fn plan_turn<'a>(
             }
         };
         let theirs = call.call.provider_call_id.clone().filter(|_| is_ours);
-        let wire_id = match raw.is_some() {
-            true => theirs,
-            false => {
-                let fresh = theirs.filter(|id| legal::is_legal_id(id) && !used.contains(id));
-                Some(fresh.unwrap_or_else(|| legal::minted_id(id)))
-            }
+        let wire_id = if raw.is_some() {
+            theirs
+        } else {
+            let fresh = theirs.filter(|id| legal::is_legal_id(id) && !used.contains(id));
+            Some(fresh.unwrap_or_else(|| legal::minted_id(id)))
         };
         used.extend(wire_id.clone());
         calls.push(PlannedCall { call: call.call, wire_id, result, parts });
@@ -112,7 +112,7 @@ fn plan_turn<'a>(
     Ok(PlannedTurn { parts: &turn.parts, calls, raw })
 }
 
-/// The payload of a turn, when it may be sent back; otherwise why it was dropped is noted.
+/// The payload of a turn, if it can be sent back; otherwise the reason is added to the report.
 fn replayable(
     turn: &ThreadTurn<'_>,
     target: &ModelTarget,
@@ -143,7 +143,7 @@ fn replayable(
     })
 }
 
-/// Why a payload of this origin cannot go to this target; none when it can.
+/// The reason why a payload of this origin cannot be sent to this target; `None` when it can.
 fn refused(target: &ModelTarget, sidecar: &ProviderSidecar) -> Option<DropReason> {
     if sidecar.provider != target.provider.as_str() {
         Some(DropReason::OtherProvider)

@@ -1,7 +1,8 @@
-//! What a request does not say, or says in another way than the conversation did.
+//! Differences between a request and the conversation.
 //!
-//! Rendering never drops anything silently. Whatever only another provider or model would understand, and whatever had to be
-//! said in words because the provider has no other form for it, is listed here.
+//! Rendering never drops anything silently. The report lists all content that only another provider or model
+//! would understand, and all content that is described in words because the provider has no other form for
+//! it.
 
 use std::fmt;
 
@@ -11,40 +12,40 @@ use backstitch_core::id::CallId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// Another provider made it.
+    /// It is from another provider.
     OtherProvider,
-    /// Another model made it.
+    /// It is from another model.
     OtherModel,
-    /// It was made behind another address.
+    /// It is from another endpoint.
     OtherEndpoint,
-    /// It is not of a form that may be sent back.
+    /// It has an unknown form.
     NotUnderstood,
-    /// The calls in it are not those of the conversation.
+    /// Its calls are not those of the conversation.
     CallsDiffer,
-    /// An id in it was used before.
+    /// An id of a call in it was used before.
     IdsRepeat,
-    /// It held the key, and was not kept.
+    /// It contained the key, and was not stored.
     Secret,
 }
 
-/// One thing that a request does not say as the conversation did.
+/// A difference between a request and the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Departure {
-    /// The raw payload of a turn is left out; the turn is rendered from its words and calls.
+    /// The raw payload of a turn is left out; the turn is rendered from its parts and calls.
     PayloadDropped {
         /// The turn.
         turn: u64,
-        /// Who made the payload.
+        /// The provider of the payload.
         provider: String,
-        /// With which model.
+        /// The model of the payload.
         model: String,
-        /// Why.
+        /// The cause.
         reason: DropReason,
     },
-    /// A result is left out, since nobody made the call.
+    /// A result is left out, because there is no such call.
     OrphanResult {
-        /// The call that it names.
+        /// The call id of the result.
         call: CallId,
     },
     /// A call without a result is shown as interrupted.
@@ -62,24 +63,24 @@ pub enum Departure {
         /// The address of the media.
         url: String,
     },
-    /// Thinking is not asked for, since the thoughts that led to the last calls are not there.
+    /// Thinking is not requested, because the thoughts before the last calls are missing.
     ThinkingLeftOut,
-    /// Words were added where a provider wants a user to speak.
+    /// A user message was added, because the provider requires one.
     Nudged,
-    /// The schema of the answer is told in words, since the provider does not hold a model to it.
+    /// The schema of the answer is described in the system message, because the provider does not enforce it.
     OutputInWords,
 }
 
 impl fmt::Display for DropReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::OtherProvider => "another provider made it",
-            Self::OtherModel => "another model made it",
-            Self::OtherEndpoint => "it was made behind another address",
-            Self::NotUnderstood => "it is not of a form that may be sent back",
-            Self::CallsDiffer => "the calls in it are not those of the conversation",
+            Self::OtherProvider => "it is from another provider",
+            Self::OtherModel => "it is from another model",
+            Self::OtherEndpoint => "it is from another endpoint",
+            Self::NotUnderstood => "it has an unknown form",
+            Self::CallsDiffer => "its calls are not those of the conversation",
             Self::IdsRepeat => "an id in it was used before",
-            Self::Secret => "it held the key, and was not kept",
+            Self::Secret => "it contained the key, and was not stored",
         })
     }
 }
@@ -91,26 +92,26 @@ impl fmt::Display for Departure {
                 write!(formatter, "the payload of turn {turn} by {provider}:{model} is left out: {reason}")
             }
             Self::OrphanResult { call } => {
-                write!(formatter, "the result of {call} is left out: nobody made the call")
+                write!(formatter, "the result of {call} is left out: there is no such call")
             }
             Self::Interrupted { call } => write!(formatter, "call {call} is shown as interrupted"),
             Self::Skipped { call } => write!(formatter, "call {call} is left out: it has no result"),
             Self::Described { url } => write!(formatter, "{url} is described in words"),
-            Self::ThinkingLeftOut => formatter.write_str(
-                "thinking is not asked for: the thoughts that led to the last calls are not there",
-            ),
-            Self::Nudged => formatter.write_str("a word was added where a user has to speak"),
-            Self::OutputInWords => formatter.write_str("the schema of the answer is told in words"),
+            Self::ThinkingLeftOut => {
+                formatter.write_str("thinking is left out: the thoughts before the last calls are missing")
+            }
+            Self::Nudged => formatter.write_str("a user message was added: the provider requires one"),
+            Self::OutputInWords => formatter.write_str("the schema of the answer is in the system message"),
         }
     }
 }
 
-/// Everything in which a request departs from the conversation.
+/// All differences between a request and the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenderReport {
-    /// In the order of the conversation.
+    /// The differences, in the order of the conversation.
     pub departures: Vec<Departure>,
-    /// How many media items are sent as such.
+    /// The number of media items that are not described in words.
     pub media: usize,
 }
 
@@ -119,7 +120,7 @@ impl RenderReport {
         self.departures.push(departure);
     }
 
-    /// The payloads that were dropped.
+    /// The dropped payloads.
     pub fn dropped(&self) -> impl Iterator<Item = &Departure> {
         self.departures.iter().filter(|departure| matches!(departure, Departure::PayloadDropped { .. }))
     }

@@ -1,38 +1,39 @@
-//! The schema of a structured answer, in the dialect that a provider holds a model to.
+//! The schema of a structured answer, in the dialect that a provider enforces.
 //!
-//! Providers take a part of JSON Schema each. What one does not take is written into the description, where the model reads it;
-//! objects are closed where that is asked for. Whatever fits an adapted schema fits the original, except for what was only described,
-//! and answers are checked against the original in any case. A schema that cannot be said in a dialect at all is not sent.
+//! Each provider supports a part of JSON Schema. Unsupported constraints are moved into the description,
+//! where the model reads them; objects are closed where the provider requires it. Every value that fits an
+//! adapted schema fits the original, apart from the constraints that were only described; answers are checked
+//! against the original in any case. A schema that cannot be expressed in a dialect is not sent.
 
 use serde_json::{Map, Value, json};
 
-/// How a provider is asked for a structured answer.
+/// A schema as it is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OutputSchema {
     pub(crate) schema: Value,
-    /// Whether the model is held to every word of it.
+    /// Whether the provider enforces every constraint of it.
     pub(crate) strict: bool,
 }
 
-/// What a provider takes of JSON Schema.
+/// The part of JSON Schema that a provider supports.
 pub(crate) struct SchemaDialect {
-    /// Constraints that it does not know; they are described.
+    /// Unsupported constraints that are moved into the description.
     pub(crate) described: &'static [&'static str],
-    /// What it does not know and nobody misses.
+    /// Unsupported annotations that are dropped.
     pub(crate) dropped: &'static [&'static str],
-    /// What it does not know and cannot be left out.
+    /// Unsupported keywords that cannot be dropped.
     pub(crate) refused: &'static [&'static str],
-    /// The formats of texts that it knows.
+    /// The supported formats of strings.
     pub(crate) formats: &'static [&'static str],
-    /// The largest number of items that it can ask for at least.
+    /// The largest supported value of `minItems`.
     pub(crate) min_items: u64,
-    /// Whether an object has to name all that it may have.
+    /// Whether objects must not allow additional properties.
     pub(crate) closed: bool,
-    /// Whether an object has to have all that it names.
+    /// Whether all properties of an object must be required.
     pub(crate) complete: bool,
 }
 
-/// Annotations that no answer depends on.
+/// Annotations that do not constrain an answer.
 pub(crate) const ANNOTATIONS: &[&str] =
     &["$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
@@ -52,12 +53,12 @@ pub(crate) const CONDITIONS: &[&str] = &[
     "prefixItems",
 ];
 
-/// Common formats of texts.
+/// Common formats of strings.
 pub(crate) const FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 impl OutputSchema {
-    /// The schema as it is, which the model is asked to follow.
+    /// The unchanged schema, which is not enforced strictly.
     pub(crate) fn plain(schema: &Value) -> Self {
         Self { schema: without(schema, &["$schema"]), strict: false }
     }
@@ -74,7 +75,7 @@ fn without(schema: &Value, names: &[&str]) -> Value {
 }
 
 impl SchemaDialect {
-    /// A schema in this dialect; none when it cannot be said.
+    /// The schema in this dialect; `None` when it cannot be expressed.
     pub(crate) fn adapt(&self, schema: &Value) -> Option<Value> {
         let mut fields = schema.as_object()?.clone();
         if fields.is_empty() || self.refused.iter().any(|name| fields.contains_key(*name)) {
@@ -108,7 +109,7 @@ impl SchemaDialect {
         Some(fields.into())
     }
 
-    /// Moves constraints that the provider does not know into the description.
+    /// Moves unsupported constraints into the description.
     fn describe(&self, fields: &mut Map<String, Value>) {
         let mut said = Vec::new();
         for name in self.described {
@@ -125,7 +126,7 @@ impl SchemaDialect {
         if let Some(format) = fields.get("format").and_then(Value::as_str)
             && !self.formats.contains(&format)
         {
-            // Formats of numbers are a matter of the program that reads them.
+            // Formats of numbers only concern the program that reads them.
             if fields.get("type").is_some_and(|kind| kind == "string") {
                 said.push(format!("format: {format}"));
             }
@@ -142,7 +143,7 @@ impl SchemaDialect {
         fields.insert("description".to_owned(), described.into());
     }
 
-    /// Makes an object have nothing that it does not name. One that may have anything cannot be closed.
+    /// Forbids additional properties. An object with arbitrary properties cannot be closed.
     fn close(&self, fields: &mut Map<String, Value>) -> Option<()> {
         let properties = fields.get("properties").and_then(Value::as_object);
         match (fields.get("additionalProperties"), properties) {
@@ -153,7 +154,7 @@ impl SchemaDialect {
             let mut required = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
             for (name, schema) in properties.into_iter().flatten() {
                 if !required.iter().any(|known| known == name) {
-                    // Whoever may leave it out may say that it is nothing instead, if that is allowed.
+                    // An optional property becomes required, so it must allow null instead.
                     may_be_null(schema).then_some(())?;
                     required.push(name.as_str().into());
                 }
@@ -181,7 +182,7 @@ fn may_be_null(schema: &Value) -> bool {
     kind == "null" || listed || chosen
 }
 
-/// What a model is told that is not held to a schema.
+/// The instruction for a model whose provider does not enforce the schema.
 pub(crate) fn in_words(schema: &Value) -> String {
     let schema = serde_json::to_string(&without(schema, &["$schema"])).unwrap_or_default();
     format!(

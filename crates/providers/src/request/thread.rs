@@ -1,7 +1,8 @@
-//! The conversation as every adapter sees it: what was said, and turns with their calls and results.
+//! The conversation as every dialect sees it: messages to the model, and turns with their calls and results.
 //!
-//! A [`Thread`] borrows from recorded messages and knows no provider. Each call stands once, in the turn that made it, with its
-//! result beside it wherever in the transcript that was recorded; results are in the order of the calls.
+//! A [`Thread`] borrows from recorded messages and is independent of providers. Each call appears once, in
+//! the turn that made it, with its result, wherever the transcript holds that; results are in the order of
+//! the calls.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,58 +17,57 @@ use backstitch_core::message::{OptionCall, OptionResult, Part};
 pub struct Thread<'a> {
     /// The system message.
     pub system: Vec<&'a Part>,
-    /// What followed, in order.
+    /// The messages and turns after it, in order.
     pub entries: Vec<ThreadEntry<'a>>,
-    /// Results that no call asked for.
+    /// Results without a call.
     pub orphans: Vec<CallId>,
 }
 
 /// One step of a conversation.
 #[derive(Debug, Clone)]
 pub enum ThreadEntry<'a> {
-    /// Somebody said something to the model.
+    /// A message to the model.
     Said(InputMessage<'a>),
-    /// The model answered.
+    /// An answer of the model.
     Turn(ThreadTurn<'a>),
 }
 
-/// Something that was said to the model.
+/// A message to the model.
 #[derive(Debug, Clone, Default)]
 pub struct InputMessage<'a> {
-    /// Whether the prompt says it, and not a person.
+    /// Whether the prompt is the author, and not a person.
     pub is_system: bool,
-    /// What was said.
+    /// The content.
     pub parts: Vec<&'a Part>,
 }
 
 /// An answer of the model.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadTurn<'a> {
-    /// Its number in the conversation.
+    /// The number in the conversation.
     pub number: u64,
-    /// Its words.
+    /// The content.
     pub parts: Vec<&'a Part>,
-    /// Its calls.
+    /// The calls, in order.
     pub calls: Vec<ThreadCall<'a>>,
-    /// What only its provider understands.
+    /// Data that only the provider understands.
     pub sidecar: Option<&'a ProviderSidecar>,
 }
 
-/// A call and what came of it.
+/// A call and its result.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadCall<'a> {
     /// The call.
     pub call: &'a OptionCall,
-    /// Its result, when there is one.
+    /// The result, if there is one.
     pub result: Option<&'a OptionResult>,
 }
 
 impl<'a> Thread<'a> {
-    /// The thread that messages are: those of one evaluation, in order, after those of the evaluations that it follows. Nothing
-    /// of them is copied.
+    /// Groups messages into a thread: those of one evaluation, in order, after those of the evaluations that
+    /// it follows. Nothing is copied.
     ///
-    /// A [`ConversationState`](backstitch_core::view::ConversationState) that something else wrote is rendered by way of its
-    /// messages:
+    /// To render a foreign [`ConversationState`](backstitch_core::view::ConversationState), use its messages:
     ///
     /// ```
     /// # use backstitch_providers::Thread;
@@ -104,7 +104,7 @@ impl<'a> Thread<'a> {
                 }
             }
             thread.entries.push(ThreadEntry::Turn(turn));
-            // Words that stand where results do are not results; they are said after them.
+            // Other messages between the results follow the turn.
             thread.say_all(&others);
         }
         thread.say_all(&grouped.unanswered);
@@ -126,25 +126,25 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Messages by turn.
+/// Messages, grouped by turn.
 struct GroupedResults<'a> {
     turns: Vec<TurnGroup<'a>>,
-    /// What was said since the last turn.
+    /// The messages after the last turn.
     unanswered: Vec<&'a InnerMessage>,
 }
 
-/// An answer and what belongs to it.
+/// An answer and the messages that belong to it.
 struct TurnGroup<'a> {
     number: u64,
-    /// What was said since the turn before.
+    /// The messages between the previous turn and this one.
     before: Vec<&'a InnerMessage>,
     /// The answer and the results of its calls.
     messages: Vec<&'a InnerMessage>,
 }
 
 impl<'a> GroupedResults<'a> {
-    /// A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
-    /// neighbourhood. Where nobody answered, what looks like a result is only something that was said.
+    /// Groups by turn number and not by adjacency, since a result may come after a user message or even after
+    /// the next answer. A result without an answer counts as an ordinary message.
     fn new(messages: Vec<&'a InnerMessage>) -> Self {
         let mut numbers = TurnNumbers::default();
         let messages: Vec<_> =

@@ -1,23 +1,23 @@
-//! Forms: which fields a value has, of which types, and what goes together.
+//! Forms: the fields of a value, their types, and dependencies between them.
 //!
-//! A form knows everything that may be sent. A field that it does not know is refused, as strict servers do; so is `null`,
-//! which nothing here sends.
+//! A form is complete: unknown fields are refused, as strict servers do, and so is `null`, which is never
+//! sent.
 
 use serde_json::{Map, Value};
 
-/// What a value looks like.
+/// The form of a value.
 pub(crate) enum Form {
-    /// Any value: what the provider does not look into.
+    /// Any value except `null`.
     Any,
     /// Any object.
     Map,
     /// A text.
     Text,
-    /// A text that is one of these.
+    /// One of these texts.
     Word(&'static [&'static str]),
     /// `true` or `false`.
     Boolean,
-    /// A whole number that is at least this.
+    /// A whole number with this minimum.
     Count(u64),
     /// A number.
     Number,
@@ -25,24 +25,24 @@ pub(crate) enum Form {
     List(&'static Form),
     /// An object of one shape.
     Object(&'static Shape),
-    /// An object whose shape depends on what stands in it; none where that is not known.
+    /// An object whose shape depends on its content; `None` for unknown content.
     By(fn(&Value) -> Option<&'static Shape>),
-    /// A text, or a list of objects like these.
+    /// A text, or a list of values of one form.
     TextOr(&'static Form),
 }
 
-/// An object.
+/// The shape of an object.
 pub(crate) struct Shape {
-    /// What errors call it.
+    /// The name in errors.
     pub(crate) name: &'static str,
-    /// The fields that it may have.
+    /// All possible fields.
     pub(crate) fields: &'static [Field],
-    /// What goes together.
+    /// The dependencies between fields.
     pub(crate) together: &'static [Together],
 }
 
 impl Shape {
-    /// An object of which all fields are independent.
+    /// An object with independent fields.
     pub(crate) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, together: &[] }
     }
@@ -55,27 +55,27 @@ pub(crate) struct Field {
     is_needed: bool,
 }
 
-/// A field that has to be there.
+/// A required field.
 pub(crate) const fn needed(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: true }
 }
 
-/// A field that may be there.
+/// An optional field.
 pub(crate) const fn maybe(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: false }
 }
 
-/// How fields depend on each other.
+/// A dependency between fields.
 pub(crate) enum Together {
-    /// Exactly one of them is there.
+    /// Exactly one of them is present.
     OneOf(&'static [&'static str]),
-    /// At most one of them is there.
+    /// At most one of them is present.
     NotBoth(&'static str, &'static str),
-    /// The first is there only together with the second.
+    /// The first is present only together with the second.
     With(&'static str, &'static str),
 }
 
-/// What is wrong with a value, with its place.
+/// Returns all problems of a value, each with its place.
 pub(crate) fn problems(form: &Form, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(form, value, "", &mut found);
@@ -154,7 +154,7 @@ fn shown(place: &str) -> &str {
     if place.is_empty() { "the request" } else { place }
 }
 
-/// The beginning of a value.
+/// The beginning of a value, for errors.
 fn excerpt(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(80) {

@@ -1,7 +1,8 @@
-//! What wire validators are made of: [`Rule`]s over the JSON of a request, and [`Form`]s that describe all of it.
+//! The elements of wire validators: [`Rule`]s over the JSON of a request, and [`Form`]s that describe all of
+//! it.
 //!
-//! The tables stand in the folders of the providers (`rules.rs` and `form.rs`). They look at JSON and at nothing else, and share
-//! no code with what renders requests, so that a mistake there is not repeated here. A test keeps it so.
+//! The tables are in the folders of the providers (`rules.rs` and `form.rs`). They depend only on the JSON,
+//! and share no code with the renderers, so that a mistake there is not repeated here. A test enforces this.
 
 mod form;
 mod look;
@@ -15,14 +16,14 @@ pub(crate) use look::{
     ensure, is_closed_everywhere, is_object_text, is_plain_name, is_web_or_data, items, repeated, text,
 };
 
-/// One thing that a provider refuses.
+/// A condition that a provider requires of requests.
 #[derive(Clone, Copy)]
 pub struct Rule {
-    /// Names the rule.
+    /// The stable name of the rule.
     pub id: &'static str,
-    /// What has to hold.
+    /// The condition, in words.
     pub what: &'static str,
-    /// Refuses a request, and says where.
+    /// Checks a request, and fails with the place of a violation.
     pub check: fn(&Value) -> Result<(), String>,
 }
 

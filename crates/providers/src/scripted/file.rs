@@ -1,4 +1,4 @@
-//! Scripts in files, and what is wrong with them: which file, which line, which key.
+//! Script files, and errors that name file, line and key.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::Script;
 use crate::text_file::read_text;
 
-/// The most bytes that a script may have.
+/// The maximum size of a script in bytes.
 const LARGEST_SCRIPT: u64 = 16 * 1024 * 1024;
 
-/// How a script is written.
+/// The format of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptFormat {
     /// TOML.
@@ -19,7 +19,7 @@ pub enum ScriptFormat {
 }
 
 impl ScriptFormat {
-    /// What a file with this name holds: JSON where it ends with `.json`, TOML otherwise.
+    /// The format of a file with this name: JSON for `.json`, TOML otherwise.
     pub fn of(path: &Path) -> Self {
         let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         if is_json { Self::Json } else { Self::Toml }
@@ -30,25 +30,25 @@ impl ScriptFormat {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// Its file cannot be read.
+    /// The file cannot be read.
     #[error("the script {} cannot be read: {source}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It is not what a script looks like.
+    /// The content is not a valid script.
     #[error("{}", at(.file, *.line, .key, .problem))]
     Invalid {
-        /// The file, or what the text came from.
+        /// The file, or the name of the source.
         file: PathBuf,
-        /// The line, from 1, where it is known.
+        /// The line number, from 1, if it is known.
         line: Option<usize>,
-        /// The key, from the outermost one on, such as `reply[2].calls[0].name`; empty for the whole.
+        /// The full key, such as `reply[2].calls[0].name`; empty for the whole file.
         key: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }
@@ -68,7 +68,7 @@ impl Script {
         Self::parse(&text, ScriptFormat::of(path), path)
     }
 
-    /// Reads a script from a text. `file` is what errors name.
+    /// Parses a script. `file` is the name in errors.
     pub fn parse(text: &str, format: ScriptFormat, file: impl AsRef<Path>) -> Result<Self, ScriptError> {
         let found = match format {
             ScriptFormat::Toml => from_toml(text),
@@ -82,7 +82,7 @@ impl Script {
         Ok(script)
     }
 
-    /// What no type says: that a call has its arguments once.
+    /// Checks what the types do not enforce: call names, and that each call has its arguments once.
     fn check(&self) -> Result<(), (String, &'static str)> {
         for (reply, said) in self.replies.iter().enumerate() {
             for (index, call) in said.calls.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Script {
     }
 }
 
-/// What was found to be wrong.
+/// A problem of a script, without its file.
 struct ScriptProblem {
     line: Option<usize>,
     key: String,
@@ -109,7 +109,7 @@ struct ScriptProblem {
 impl ScriptProblem {
     fn new(line: Option<usize>, key: &impl fmt::Display, problem: String) -> Self {
         let key = key.to_string();
-        // The whole is written as a dot.
+        // The path of the whole document is a dot.
         Self { line, key: if key == "." { String::new() } else { key }, problem }
     }
 
@@ -146,7 +146,7 @@ fn from_json(text: &str) -> Result<Script, ScriptProblem> {
     Ok(script)
 }
 
-/// The line, and what is wrong without the place that the message ends with.
+/// The line, and the message without the place at its end.
 fn json_problem(error: &serde_json::Error) -> (Option<usize>, String) {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

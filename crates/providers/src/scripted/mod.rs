@@ -1,13 +1,14 @@
-//! A policy that reads its answers from a script: for tests, for examples, and wherever there is no key.
+//! A policy that reads its answers from a script: for tests, for examples, and for use without a key.
 //!
-//! A [`Script`] is a list of [`ScriptedReply`]s, in TOML or JSON. A reply says what a model would have said: words, thoughts, media,
-//! calls with ids of their own and arguments that need not parse, what it cost and why it ended. It may take its time, and it may
-//! [fail](ScriptedFailure) in every way in which a provider fails, as often as it is told to, before it is given.
+//! A [`Script`] is a list of [`ScriptedReply`]s, in TOML or JSON. A reply holds what a model would have
+//! answered: text, thoughts, media, calls with ids and with arguments that need not parse, usage and finish
+//! reason. It may have a delay, and it may [fail](ScriptedFailure) in every way in which a provider fails, a
+//! given number of times before it succeeds.
 //!
-//! **Which reply is next follows from the question.** It is the one behind as many replies as the session shows answers. A process
-//! that resumes after a crash gives the same answers as the one before it would have, and a session that went back gives them
-//! again. The exception are failures: how often a reply has failed is counted in the process, so that one that starts anew fails as
-//! often again. A reply that fails and has nothing to say fails each time it is asked for.
+//! **The next reply is determined by the question.** Its index is the number of answers in the session. A
+//! process that resumes after a crash therefore gives the same answers as its predecessor, and a session that
+//! was rewound gets them again. Failures are the exception: they are counted in memory, so a new process
+//! fails as often again. A reply with failures and without content fails on every attempt.
 
 mod file;
 mod policy;
@@ -23,11 +24,11 @@ pub use policy::ScriptedPolicy;
 
 use crate::error::ErrorKind;
 
-/// Replies, in the order in which they are given.
+/// A list of replies, in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The replies.
+    /// The replies, one for each answer.
     #[serde(default, alias = "reply")]
     pub replies: Vec<ScriptedReply>,
 }
@@ -36,57 +37,57 @@ pub struct Script {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedReply {
-    /// What is said.
+    /// The text of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What is shown of the thoughts behind it.
+    /// The visible thoughts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// What is shown after what is said.
+    /// Media after the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaPart>,
-    /// What is called, in order.
+    /// The calls, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "call")]
     pub calls: Vec<ScriptedCall>,
     /// The structured answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Why the answer ended, in a word of any provider, such as `length` or `max_tokens`. At the token limit, the last call is cut
-    /// off if its arguments are a text that is not a whole object.
+    /// The finish reason, in a word of any provider, such as `length` or `max_tokens`. At the token limit,
+    /// the last call is cut off if its arguments are a text that is not a complete object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-    /// What the answer costs.
+    /// The usage of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Amounts>,
-    /// How long the answer takes, in milliseconds.
+    /// The delay before the answer, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
-    /// What goes wrong before the reply is given, in order.
+    /// The failures before the reply succeeds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "fail")]
     pub failures: Vec<ScriptedFailure>,
 }
 
 impl ScriptedReply {
-    /// A reply of words alone.
+    /// A reply with only a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// Calls one more option.
+    /// Adds a call.
     #[must_use]
     pub fn call(mut self, call: ScriptedCall) -> Self {
         self.calls.push(call);
         self
     }
 
-    /// Fails first.
+    /// Adds a failure before the reply.
     #[must_use]
     pub fn fail(mut self, failure: ScriptedFailure) -> Self {
         self.failures.push(failure);
         self
     }
 
-    /// Whether it says, shows, calls and answers nothing.
+    /// Whether the reply has no content.
     fn is_silent(&self) -> bool {
         self.text.is_none()
             && self.reasoning.is_none()
@@ -95,7 +96,7 @@ impl ScriptedReply {
             && self.calls.is_empty()
     }
 
-    /// How it fails when it was asked for so many times before; none when it is given.
+    /// The failure after this number of earlier attempts; `None` when the reply succeeds.
     fn failure(&self, attempts: u64) -> Option<&ScriptedFailure> {
         let mut before = 0_u64;
         for failure in &self.failures {
@@ -107,7 +108,8 @@ impl ScriptedReply {
         self.failures.last().filter(|_| self.is_silent())
     }
 
-    /// The calls. The last one before the token limit is cut off unless its arguments are complete.
+    /// The calls of the answer. The last one before the token limit is cut off unless its arguments are
+    /// complete.
     fn answered_calls(&self, ends_at_limit: bool) -> Vec<AnsweredCall> {
         let mut calls: Vec<AnsweredCall> = self.calls.iter().map(ScriptedCall::answered).collect();
         if let Some(last) = calls.last_mut().filter(|_| ends_at_limit) {
@@ -128,13 +130,13 @@ impl ScriptedReply {
 pub struct ScriptedCall {
     /// The option.
     pub name: String,
-    /// The id by which the call is known to whoever made it.
+    /// The id that the provider would have given the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What it is called with.
+    /// The arguments.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub arguments: Map<String, Value>,
-    /// What it is called with, as a text that need not parse; instead of `arguments`.
+    /// The arguments as a text that need not parse; instead of `arguments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_text: Option<String>,
 }
@@ -156,34 +158,34 @@ impl ScriptedCall {
     }
 }
 
-/// Something that goes wrong.
+/// A failure before a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedFailure {
-    /// What goes wrong.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// What is said about it.
+    /// The message of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How many times in a row.
+    /// The number of failures in a row.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u32,
-    /// How long to wait before asking again, in milliseconds.
+    /// The delay that the error asks for before a retry, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Whether asking again may help; as the kind has it, where this is not said.
+    /// Whether the error is retryable; by default, the kind decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
-    /// What was said of the answer before it broke off.
+    /// The part of the answer that is streamed before the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// How long it takes to fail, in milliseconds.
+    /// The delay before the failure, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
 }
 
 impl ScriptedFailure {
-    /// Goes wrong once.
+    /// Fails once.
     pub fn new(kind: ErrorKind) -> Self {
         Self {
             kind,
@@ -196,7 +198,7 @@ impl ScriptedFailure {
         }
     }
 
-    /// Goes wrong so many times in a row.
+    /// Sets the number of failures in a row.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = times;

@@ -1,4 +1,4 @@
-//! The policy that gives the replies of a script.
+//! The policy that answers with the replies of a script.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,37 +22,37 @@ use crate::request::RequestOptions;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use crate::wire::finish_reasons;
 
-/// The name under which it stands in journals and on the command line.
+/// The provider's name in journals and on the command line.
 const SCRIPTED: &str = "scripted";
 
-/// A policy that reads its answers from a script. Clones count failures together.
+/// A policy that reads its answers from a script. Clones share their counts of failures.
 #[derive(Clone)]
 pub struct ScriptedPolicy {
     name: PolicyName,
     model: String,
     script: Arc<Script>,
-    /// Makes the requests that would have been sent.
+    /// Renders the requests that would have been sent.
     wire: Option<Arc<ModelPolicy>>,
-    /// How often replies that fail were asked for, by session and place.
+    /// The number of attempts for replies with failures, by session and index.
     attempts: Arc<Mutex<HashMap<(SessionId, usize), u64>>>,
 }
 
 impl ScriptedPolicy {
-    /// A policy that gives these replies.
+    /// Creates a policy with these replies.
     pub fn new(name: PolicyName, script: Script) -> Self {
         let model = name.to_string();
         Self { name, model, script: Arc::new(script), wire: None, attempts: Arc::default() }
     }
 
-    /// The same policy under another name of a model; without this, it has that of the policy.
+    /// Sets the name of the model; by default, it is the name of the policy.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = model.into();
         self
     }
 
-    /// Makes each request as if it went to a model of this provider: it is described by its digest, and what the provider would
-    /// refuse is refused. Nothing is sent.
+    /// Renders each request as if it was sent to a model of this provider: its digest is recorded, and an
+    /// invalid request fails. Nothing is sent.
     #[must_use]
     pub fn rendered_for(mut self, provider: Provider, options: RequestOptions) -> Self {
         let target = ModelTarget::new(provider, SCRIPTED);
@@ -61,7 +61,7 @@ impl ScriptedPolicy {
         self
     }
 
-    /// How often the reply of a place was asked for before.
+    /// Counts an attempt, and returns the number of earlier ones.
     fn attempts_before(&self, session: SessionId, place: usize) -> u64 {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = attempts.entry((session, place)).or_default();
@@ -76,7 +76,7 @@ impl ScriptedPolicy {
         PolicyError {
             policy: self.name.clone(),
             kind: failure.kind.to_string(),
-            message: message.unwrap_or_else(|| "the script has it fail here".to_owned()),
+            message: message.unwrap_or_else(|| "the script fails here".to_owned()),
             retryable: failure.retryable.unwrap_or(failure.kind.is_retryable()),
             retry_after: failure.retry_after_ms.map(Duration::from_millis),
             source: None,
@@ -99,7 +99,7 @@ impl ScriptedPolicy {
         finished(answer, finish)
     }
 
-    /// What only a provider would have known of the reply; none where the script says nothing of it.
+    /// The sidecar of a reply; `None` where the script has no data for it.
     fn sidecar(&self, reply: &ScriptedReply) -> Option<ProviderSidecar> {
         if reply.reasoning.is_none() && reply.finish_reason.is_none() {
             return None;
@@ -119,7 +119,7 @@ impl ScriptedPolicy {
         PolicyError {
             policy: self.name.clone(),
             kind: ErrorCode::ScriptEnded.into(),
-            message: format!("the script has {count} replies, and all of them were given"),
+            message: format!("the script has {count} replies, and all of them were used"),
             retryable: false,
             retry_after: None,
             source: None,
@@ -159,12 +159,12 @@ impl Policy for ScriptedPolicy {
     }
 }
 
-/// Whom a script asks.
+/// The transport of the renderer, which is never used.
 struct NoTransport;
 
 impl Transport for NoTransport {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        Box::pin(async { Err(TransportError::broken("a script asks nobody")) })
+        Box::pin(async { Err(TransportError::broken("a script sends no requests")) })
     }
 }
 
@@ -185,13 +185,13 @@ async fn pass(millis: Option<u64>) {
     }
 }
 
-/// What a word of any provider means.
+/// The finish for a word of any provider.
 fn of_any(word: &str) -> Finish {
     let known = Provider::ALL.into_iter().flat_map(finish_reasons).find(|(known, _)| *known == word);
     of_meaning(word, known.map(|(_, meaning)| *meaning))
 }
 
-/// Tells a text word by word.
+/// Emits a text word by word.
 fn tell(text: Option<&str>, deltas: &Deltas, piece: fn(String) -> Delta) {
     for word in text.unwrap_or_default().split_inclusive(' ') {
         deltas.tell(piece(word.to_owned()));

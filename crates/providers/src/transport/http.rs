@@ -1,7 +1,7 @@
 //! HTTP, by reqwest and rustls.
 //!
-//! Redirects are not followed, since a key must not travel to where it was not meant for. A connection that stays silent for
-//! too long counts as broken. Errors never name the address, which whoever asks knows.
+//! Redirects are not followed, since the key must not be sent to another server. A connection without data
+//! for too long counts as broken. Errors do not contain the URL, which the caller knows.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::{Body, HttpRequest, HttpResponse, Transport, TransportError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a server may say nothing, unless something else is set. Models think for minutes, but most servers say that they
-/// are still there.
+/// The default for how long a server may send nothing. Models think for minutes, but most servers send
+/// keep-alives.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Sends requests over the network. Clones share their connections.
+/// A transport over the network. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Http {
     client: reqwest::Client,
@@ -26,15 +26,15 @@ pub struct Http {
 }
 
 impl Http {
-    /// A transport with connections of its own, that waits 600 s for a server that says nothing.
+    /// Creates a transport with its own connections and a silence timeout of 600 s.
     pub fn new() -> Result<Self, TransportError> {
         Self::with_silence(SILENCE_TIMEOUT)
     }
 
-    /// A transport with connections of its own. A server that says nothing for so long counts as gone: before its answer begins, and
-    /// between two pieces of it.
+    /// Creates a transport with its own connections. A server that sends nothing for this long counts as
+    /// gone, before its answer begins and between two chunks of it.
     pub fn with_silence(silence: Duration) -> Result<Self, TransportError> {
-        // A program that has chosen its cryptography keeps it.
+        // A program that has chosen a crypto provider keeps it.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
@@ -57,7 +57,7 @@ impl Transport for Http {
                 builder = builder.header(*name, value);
             }
             if let Some((name, secret)) = request.secret {
-                let illegal = || TransportError::broken("the key holds characters that no header may");
+                let illegal = || TransportError::broken("the key has characters that no header allows");
                 let mut value = HeaderValue::from_str(secret.expose_secret()).map_err(|_| illegal())?;
                 value.set_sensitive(true);
                 builder = builder.header(HeaderName::from_static(name), value);
@@ -72,7 +72,7 @@ impl Transport for Http {
     }
 }
 
-/// A body that is still coming.
+/// A body that is still being received.
 struct HttpBody {
     response: reqwest::Response,
     silence: Duration,
@@ -87,10 +87,10 @@ impl Body for HttpBody {
     }
 }
 
-/// What happened, with what lies below, and without the address.
+/// The error with all its sources, and without the URL.
 fn broken(error: reqwest::Error, silence: Duration) -> TransportError {
     if error.is_timeout() && !error.is_connect() {
-        return TransportError::broken(format!("the server said nothing for {} s", silence.as_secs_f64()));
+        return TransportError::broken(format!("the server sent nothing for {} s", silence.as_secs_f64()));
     }
     let error = error.without_url();
     let mut message = error.to_string();

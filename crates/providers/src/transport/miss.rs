@@ -1,4 +1,4 @@
-//! A request that a recording has no answer to.
+//! Requests that a cassette has no answer for.
 
 use std::path::PathBuf;
 
@@ -8,39 +8,39 @@ use std::path::PathBuf;
 pub struct CassetteMiss {
     /// The cassette.
     pub file: PathBuf,
-    /// What differs.
+    /// The difference.
     pub reason: MissReason,
 }
 
-/// In what a request differs from those that were recorded.
+/// The difference between a request and the recorded ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissReason {
-    /// Everything was played.
+    /// All exchanges were played.
     #[error("all {recorded} exchanges were played already")]
     AllPlayed {
-        /// How many there were.
+        /// The number of exchanges.
         recorded: usize,
     },
-    /// It goes elsewhere.
-    #[error("the next one goes to {recorded}, and this one to {asked}")]
+    /// The path differs.
+    #[error("the next exchange goes to {recorded}, and this request to {asked}")]
     Path {
-        /// Where the next exchange went.
+        /// The path of the next exchange.
         recorded: String,
-        /// Where this request goes.
+        /// The path of this request.
         asked: String,
     },
-    /// Its body is another one.
-    #[error("at {place} the next one has {recorded}, and this one {asked}")]
+    /// The body differs.
+    #[error("at {place} the next exchange has {recorded}, and this request has {asked}")]
     Body {
-        /// The first place at which they differ, as a JSON pointer.
+        /// The first difference, as a JSON pointer.
         place: String,
-        /// What was recorded there.
+        /// The recorded value.
         recorded: String,
-        /// What stands there now.
+        /// The value in this request.
         asked: String,
     },
-    /// Its body is another one, and too long to have been recorded.
-    #[error("its body is another one, and was too long to be recorded")]
+    /// The body differs, and was too long to be recorded.
+    #[error("its body differs from the recorded one, which was too long to be stored")]
     LongBody,
 }

@@ -1,7 +1,8 @@
-//! How requests leave and answers arrive.
+//! Transports of requests and answers.
 //!
-//! A [`Transport`] is the only thing here that does IO. It posts a body and gives back a status, headers and the bytes of an
-//! answer as they come. It knows nothing of providers, so that a recording can stand in for a network.
+//! A [`Transport`] is the only part of this crate that does IO. It posts a body and returns a status, headers
+//! and the bytes of the answer as they arrive. It is independent of providers, so that a cassette can replace
+//! the network.
 
 #[cfg(feature = "http")]
 mod http;
@@ -19,17 +20,17 @@ pub use miss::{CassetteMiss, MissReason};
 /// A request: always a `POST` with a JSON body.
 #[derive(Debug, Clone)]
 pub struct HttpRequest {
-    /// Where to. It holds no secret.
+    /// The URL. It contains no secret.
     pub url: String,
-    /// Headers that anybody may see, by lower-case names.
+    /// Headers without secrets, by lower-case names.
     pub headers: Vec<(&'static str, String)>,
-    /// The header that nobody may see.
+    /// The header that holds the key.
     pub secret: Option<(&'static str, SecretString)>,
     /// The body.
     pub body: Arc<str>,
 }
 
-/// A response whose body is still coming.
+/// A response whose body is still being received.
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
@@ -40,7 +41,7 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// A header.
+    /// The value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -52,29 +53,29 @@ pub trait Body: Send {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>>;
 }
 
-/// A response did not come, or not to its end.
+/// A response was not received, or is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// The other side was not reached, or the connection broke.
+    /// The server was not reached, or the connection broke.
     #[error("{message}")]
     Broken {
-        /// What happened. It must not hold the secret of the request.
+        /// The description. It must not contain the secret of the request.
         message: String,
     },
-    /// Nobody was asked, and a recording has no answer.
+    /// A cassette has no answer for the request, and nothing was sent.
     #[error(transparent)]
     NotRecorded(Box<CassetteMiss>),
 }
 
 impl TransportError {
-    /// The other side was not reached, or the connection broke.
+    /// Creates an error for a server that was not reached, or a connection that broke.
     pub fn broken(message: impl Into<String>) -> Self {
         Self::Broken { message: message.into() }
     }
 }
 
-/// Sends requests.
+/// Sends requests to a server, or to a replacement of one.
 pub trait Transport: Send + Sync {
     /// Sends a request and waits for the head of its response.
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>>;

@@ -1,4 +1,4 @@
-//! Answers, whole and in pieces.
+//! Parsing of complete and streamed answers.
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::message::Part;
@@ -72,7 +72,7 @@ fn a_stream_that_ends_early_is_never_an_answer() {
     for provider in Provider::ALL {
         let text = streamed_answer(provider);
         let events: Vec<&str> = text.split_inclusive("\n\n").collect();
-        // Chat may end without its mark once it has said why, so the last two of its events may be missing.
+        // Chat may omit its end mark after the finish reason, so its last two events may be missing.
         let needed = match provider {
             Provider::OpenAiChat => events.len() - 2,
             _ => events.len(),

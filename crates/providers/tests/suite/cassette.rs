@@ -1,4 +1,4 @@
-//! Cassettes: what was recorded is played, and what was not is said.
+//! Cassettes: recorded requests are played, and others are reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,11 +51,11 @@ fn what_was_recorded_is_played_again() {
         let recorder = recorded(&path);
         let ask_live = |mission: &str| ask(provider, server.address(), recorder.clone(), mission);
         let live = [ask_live("Look"), ask_live("Look"), ask_live("Cut"), ask_live("Drop")];
-        // Nobody is there any more, and it is played at another address.
+        // The server is gone, and the cassette is played at another address.
         drop((server, recorder));
         let player = Arc::new(Player::open(&path).unwrap());
         let play = |mission: &str| ask(provider, "http://127.0.0.1:9", player.clone(), mission);
-        // Equal requests are answered in the order of the recording, others in any.
+        // Equal requests are answered in the order of the recording, others in any order.
         let played = [play("Look"), play("Look")];
         let last = play("Drop");
         let played = played.into_iter().chain([play("Cut"), last]);
@@ -158,5 +158,5 @@ fn cassettes_that_cannot_be_used_are_refused() {
         assert!(matches!(error, CassetteError::Line { line: 3, .. }), "{error}");
     }
     let error = Recorder::create(&path, Arc::new(Http::new().unwrap())).unwrap_err();
-    assert!(error.to_string().contains("talk.jsonl"), "what is there is not recorded over: {error}");
+    assert!(error.to_string().contains("talk.jsonl"), "an existing file is not overwritten: {error}");
 }

@@ -1,5 +1,5 @@
-//! Calls in the dialects of servers that are compatible with Chat Completions: however they are cut into pieces, they are the
-//! calls of the answer in one piece.
+//! Calls in the dialects of servers that are compatible with Chat Completions: however they are split into
+//! deltas, they are the calls of the answer without streaming.
 
 use backstitch_core::ports::{AnsweredCall, PolicyAnswer};
 use backstitch_providers::{Provider, parse};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::answers::read_stream;
 use super::support::target;
 
-/// What a server says of the index of a call.
+/// The index that a server sends with a call.
 #[derive(Debug, Clone, Copy)]
 enum Index {
     Right,
@@ -20,13 +20,13 @@ enum Index {
 #[derive(Debug, Clone, Copy)]
 struct Dialect {
     index: Index,
-    /// Whether each piece has the id, or only the first.
+    /// Whether each delta has the id, or only the first.
     id_everywhere: bool,
-    /// Whether arguments are an object, which comes whole, or pieces of a text.
+    /// Whether arguments are a complete object, or pieces of a text.
     as_object: bool,
-    /// Whether pieces without an id or a name have them as empty texts.
+    /// Whether deltas without an id or a name have them as empty texts.
     empty_texts: bool,
-    /// How many characters of arguments a piece has.
+    /// The number of characters of arguments in a delta.
     size: usize,
 }
 
@@ -49,17 +49,16 @@ fn whole(calls: &[Called], dialect: Dialect) -> PolicyAnswer {
 
 fn pieces(index: usize, (name, arguments): &Called, dialect: Dialect) -> Vec<Value> {
     let id = format!("call_{index}");
-    let texts: Vec<Value> = match dialect.as_object {
-        true => vec![arguments.clone()],
-        false => {
-            let text: Vec<char> = arguments.to_string().chars().collect();
-            let cut = text.chunks(dialect.size).map(|piece| Value::from(piece.iter().collect::<String>()));
-            // The first piece has the name, and often nothing else.
-            if dialect.size.is_multiple_of(2) {
-                cut.collect()
-            } else {
-                std::iter::once("".into()).chain(cut).collect()
-            }
+    let texts: Vec<Value> = if dialect.as_object {
+        vec![arguments.clone()]
+    } else {
+        let text: Vec<char> = arguments.to_string().chars().collect();
+        let cut = text.chunks(dialect.size).map(|piece| Value::from(piece.iter().collect::<String>()));
+        // The first delta has the name, and often nothing else.
+        if dialect.size.is_multiple_of(2) {
+            cut.collect()
+        } else {
+            std::iter::once("".into()).chain(cut).collect()
         }
     };
     let piece = |(at, arguments): (usize, Value)| {
@@ -86,7 +85,7 @@ fn pieces(index: usize, (name, arguments): &Called, dialect: Dialect) -> Vec<Val
     texts.into_iter().enumerate().map(piece).collect()
 }
 
-/// The answer as a stream. Pieces of several calls may come in one event.
+/// The answer as a stream. One event may contain pieces of several calls.
 fn streamed(calls: &[Called], dialect: Dialect, together: usize) -> PolicyAnswer {
     let all: Vec<Value> =
         calls.iter().enumerate().flat_map(|(index, call)| pieces(index, call, dialect)).collect();

@@ -1,4 +1,4 @@
-//! What providers say when they do not answer, and what is made of it.
+//! Classification of error responses.
 
 use std::time::Duration;
 

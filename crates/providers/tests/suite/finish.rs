@@ -1,4 +1,4 @@
-//! Why answers end: every documented reason of every provider, and calls that the token limit cut off.
+//! Finish reasons: every documented one of every provider, and calls that the token limit cut off.
 
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::{Finish, PolicyAnswer};
@@ -9,14 +9,14 @@ use super::answers::read_stream;
 use super::support::target;
 use super::support::wire::{Spoken, stream_of};
 
-/// An answer in one piece and streamed.
+/// An answer without streaming and streamed.
 fn both(spoken: &Spoken, provider: Provider) -> [Result<PolicyAnswer, ProviderError>; 2] {
     let whole = parse(&spoken.whole(provider).to_string(), &target(provider));
     let streamed = read_stream(provider, &spoken.streamed(provider));
     [whole, streamed.map(|(answer, _)| answer)]
 }
 
-/// The word that each provider has for its token limit.
+/// The finish reason of each provider for the token limit.
 fn limit(provider: Provider) -> &'static str {
     match provider {
         Provider::OpenAiChat => "length",
@@ -38,7 +38,7 @@ fn every_documented_reason_has_its_meaning_streamed_and_not() {
                     FinishMeaning::Other => Ok(Finish::Other((*word).to_owned())),
                     FinishMeaning::Withheld => Err(ErrorKind::ContentFilter),
                     FinishMeaning::ContextFull => Err(ErrorKind::ContextTooLong),
-                    // A response that failed is described by its error, and is one of the server where that says nothing.
+                    // A failed response is classified by its error, and is a server error without one.
                     FinishMeaning::Malformed if *word == "failed" => Err(ErrorKind::Server),
                     FinishMeaning::Malformed => Err(ErrorKind::Malformed),
                     other => panic!("{other:?} has no test"),
@@ -113,8 +113,8 @@ fn a_function_call_of_the_old_form_is_a_call() {
     }
 }
 
-/// Every beginning of an answer that the limit may leave, with the calls whose arguments were complete. Where arguments
-/// come as objects, a call is there or not.
+/// Every beginning of an answer that the limit may leave, with the calls whose arguments are complete. Where
+/// arguments are objects, a call is present or not.
 fn beginnings(provider: Provider) -> Vec<(Spoken, Vec<&'static str>)> {
     let (first, second) = (r#"{"at":"hem"}"#, r#"{"at":"cuff","deep":{"a":1}}"#);
     let with_first = Spoken::text("I look.").call("call_a", "look", first).ending(limit(provider));
@@ -145,7 +145,7 @@ fn no_call_counts_whose_arguments_the_limit_cut_off() {
             for call in &answer.calls {
                 let id = call.provider_call_id.as_deref().unwrap();
                 let is_complete = complete.contains(&id);
-                // An object in one piece may only look complete, so the last one does not count.
+                // An object may be cut off and still parse, so the last one does not count.
                 let is_sure = provider != Provider::Gemini || Some(id) != last_id(&spoken);
                 assert_eq!(call.cut_off, !(is_complete && is_sure), "{provider} {spoken:?}");
             }

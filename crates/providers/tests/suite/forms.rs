@@ -1,4 +1,4 @@
-//! The published form of requests: what is rendered has it, and whatever departs from it is refused.
+//! The published form of requests: rendered requests have it, and departures from it are refused.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::support::{Talk, target, whole_answer};
 
-/// A request in which everything stands that is ever sent.
+/// A request with everything that is ever sent.
 fn rich(provider: Provider, maker: Provider) -> Value {
     let image = || MediaPart::new(Modality::Image, MediaUrl::new("https://example.org/a.png").unwrap());
     let bytes: Arc<[u8]> = Arc::from(*b"%PDF-1.7");
@@ -46,7 +46,7 @@ fn rich(provider: Provider, maker: Provider) -> Value {
     talk.render(provider, &options).body
 }
 
-/// Fields below which the provider does not look: schemas, arguments, results that are data.
+/// Fields that the provider does not check: schemas, arguments, results that are data.
 const OPEN: [&str; 8] = [
     "parameters",
     "schema",
@@ -58,13 +58,14 @@ const OPEN: [&str; 8] = [
     "annotations",
 ];
 
-/// The places of all objects that have a form.
+/// The places of all objects with a form.
 fn closed_objects(value: &Value, place: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             found.push(place.to_owned());
             for (name, value) in fields {
-                // The input of a call of Anthropic is its arguments; that of Responses is the conversation.
+                // The input of a call of Anthropic is its arguments; the input of Responses is the
+                // conversation.
                 let is_arguments = name == "input" && value.is_object();
                 if !OPEN.contains(&name.as_str()) && !is_arguments {
                     closed_objects(value, &format!("{place}/{name}"), found);
@@ -153,7 +154,7 @@ fn what_goes_together_goes_together() {
     }
 }
 
-/// Rendering checks the form (`Talk::render`), so that all that is left to do is to render.
+/// `Talk::render` checks the form, so rendering is enough.
 #[test]
 fn every_ordered_pair_of_providers_renders_in_the_published_form() {
     for maker in Provider::ALL {

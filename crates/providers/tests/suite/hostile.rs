@@ -1,5 +1,5 @@
-//! Whatever a provider answers, reading it ends in an answer or in an error, and a conversation that holds the answer can still
-//! be put to every provider.
+//! Every answer of a provider is parsed or refused with an error, and a conversation with the parsed answer
+//! can be rendered for every provider.
 
 use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::rng::{Rng, Seed};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::support::{Talk, streamed_answer, target, tools, whole_answer};
 
-/// How many answers are made of each kind, for each provider. `BACKSTITCH_FUZZ_ANSWERS` makes them more.
+/// The number of answers of each kind, for each provider. `BACKSTITCH_FUZZ_ANSWERS` overrides it.
 fn answers() -> u32 {
-    let told = std::env::var("BACKSTITCH_FUZZ_ANSWERS").ok().and_then(|told| told.parse().ok());
-    told.unwrap_or(500)
+    let configured = std::env::var("BACKSTITCH_FUZZ_ANSWERS").ok().and_then(|text| text.parse().ok());
+    configured.unwrap_or(500)
 }
 
 struct Hostile(Rng);
@@ -29,7 +29,7 @@ impl Hostile {
         self.0.below(limit.max(1) as u64) as usize
     }
 
-    /// Something that nobody expects in this place.
+    /// An unexpected value.
     fn strange(&mut self) -> Value {
         let strange = [
             json!(null),
@@ -54,7 +54,7 @@ impl Hostile {
         strange[self.below(strange.len())].clone()
     }
 
-    /// Changes something somewhere in a value.
+    /// Changes a random part of a value.
     fn change(&mut self, value: &mut Value) {
         let goes_deeper = self.below(6) > 0;
         match value {
@@ -80,7 +80,7 @@ impl Hostile {
         }
     }
 
-    /// Changes some bytes of a text.
+    /// Changes random bytes of a text.
     fn garble(&mut self, text: &str) -> Vec<u8> {
         let mut bytes = text.as_bytes().to_vec();
         for _ in 0..=self.below(4) {
@@ -100,8 +100,8 @@ impl Hostile {
     }
 }
 
-/// A conversation with this answer can be put to every provider, whatever of its calls has a result.
-fn can_go_on(answer: PolicyAnswer, hostile: &mut Hostile, origin: Provider) {
+/// Asserts that a conversation with this answer renders for every provider, whichever calls have results.
+fn can_continue(answer: PolicyAnswer, hostile: &mut Hostile, origin: Provider) {
     let open = answer.calls.len();
     let mut talk = Talk::new().system("Be brief.").user("How is the weather?").answer(answer);
     for _ in 0..hostile.below(open + 1) {
@@ -145,7 +145,7 @@ fn whole_answers_of_any_shape() {
             }
             if let Ok(answer) = parse(&answer.to_string(), &target(provider)) {
                 read += 1;
-                can_go_on(answer, &mut hostile, provider);
+                can_continue(answer, &mut hostile, provider);
             }
         }
         assert!(read > answers() / 20, "{provider}: only {read} were answers at all");
@@ -189,7 +189,7 @@ fn streams_of_any_shape() {
             };
             let size = 1 + hostile.below(200);
             if let Some(answer) = streamed(&bytes, &target(provider), size) {
-                can_go_on(answer, &mut hostile, provider);
+                can_continue(answer, &mut hostile, provider);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Agents that answer with programs, some of which fail: every request has the published form, for every provider.
+//! Lisp agents with failing programs: every request has the published form, for every provider.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::support::server::{Served, Server};
 use super::support::wire::Spoken;
 
 #[test]
-fn failed_turns_are_told_in_the_published_form() {
-    // A name that is not known, an error, a text that is no program, a call that fails, and an answer.
+fn failed_turns_are_shown_in_the_published_form() {
+    // An unknown name, an error, a text without a program, a failing call, and an answer.
     let answers = [
         "```clojure\n(no-such-thing 1)\n```",
         "```clojure\n(/ 1 0)\n```",

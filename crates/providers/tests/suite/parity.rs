@@ -1,4 +1,4 @@
-//! The same tools and the same calls through every provider leave the same session behind.
+//! The same tools and calls result in the same session with every provider.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,32 +25,33 @@ impl Slice for Finding {
     const NAME: &'static str = "finding";
 }
 
-/// Keeps a finding. Calls of one turn wait for each other, so that they do their work in one order.
+/// Keeps a finding. Concurrent calls of one turn run in a fixed order.
 fn keep() -> Tool {
     #[derive(Deserialize, schemars::JsonSchema)]
-    struct Told {
+    struct Kept {
         text: String,
         place: u64,
     }
     let next = Arc::new(AtomicU64::new(0));
     let builder = Tool::builder("keep", "Keeps a finding.").unwrap();
-    builder.effect(Effect::Idempotent).workspace(WorkspaceUse::None).handler(move |context, told: Told| {
+    builder.effect(Effect::Idempotent).workspace(WorkspaceUse::None).handler(move |context, kept: Kept| {
         let next = next.clone();
         async move {
-            while next.load(Ordering::SeqCst) != told.place {
+            while next.load(Ordering::SeqCst) != kept.place {
                 tokio::task::yield_now().await;
             }
             next.fetch_add(1, Ordering::SeqCst);
-            if told.text == "a tear" {
+            if kept.text == "a tear" {
                 return Err(ToolError::new("it tore"));
             }
-            context.session(|draft| draft.append(Finding(told.text.clone())).map(|_| ()))??;
-            Ok(ToolResult::ok(format!("kept {}", told.text)))
+            context.session(|draft| draft.append(Finding(kept.text.clone())).map(|_| ()))??;
+            Ok(ToolResult::ok(format!("kept {}", kept.text)))
         }
     })
 }
 
-/// What a model says: calls side by side of which one fails, one of nothing that exists, one that does not fit, an answer.
+/// The answers of a model: concurrent calls of which one fails, a call of an unknown tool, a call with
+/// invalid arguments, and a final answer.
 fn conversation() -> Vec<Spoken> {
     vec![
         Spoken::text("I look.")
@@ -64,13 +65,14 @@ fn conversation() -> Vec<Spoken> {
     ]
 }
 
-/// A snapshot of what came of it.
+/// A snapshot of the resulting session.
 async fn driven(provider: Provider, store: Arc<dyn Store>, streams: bool) -> Value {
     let server = Server::answering(move |index, _| {
         let spoken = &conversation()[index];
-        match streams {
-            true => Served::stream(&spoken.streamed(provider), 17),
-            false => Served::json(&spoken.whole(provider)),
+        if streams {
+            Served::stream(&spoken.streamed(provider), 17)
+        } else {
+            Served::json(&spoken.whole(provider))
         }
     });
     let agent = Agent::new("tests/model")
@@ -87,7 +89,7 @@ async fn driven(provider: Provider, store: Arc<dyn Store>, streams: bool) -> Val
     normal(serde_json::from_str(&snapshot.to_json().unwrap()).unwrap())
 }
 
-/// Puts the results of a turn into the order of its calls: those that run side by side are recorded as they end.
+/// Sorts the results of a turn by its calls: results of concurrent calls are recorded as they end.
 fn in_call_order(snapshot: &mut Value) {
     let slices = snapshot["slices"].as_array_mut().unwrap();
     let messages = slices.iter_mut().find(|slice| slice["name"] == "inner_message").unwrap();
@@ -98,10 +100,8 @@ fn in_call_order(snapshot: &mut Value) {
     messages.sort_by_cached_key(|message| {
         let content = content(message);
         let is_answered = |call: &Value| call["invocation_id"] == content["invocation_id"];
-        let place = match content["kind"] == "option_result" {
-            true => calls.iter().position(is_answered),
-            false => None,
-        };
+        let is_result = content["kind"] == "option_result";
+        let place = if is_result { calls.iter().position(is_answered) } else { None };
         (message["turn"].as_u64(), place)
     });
     for (sequence, message) in messages.iter_mut().enumerate() {
@@ -109,7 +109,7 @@ fn in_call_order(snapshot: &mut Value) {
     }
 }
 
-/// The same without ids, times and what only a provider understands.
+/// The snapshot without ids, times and provider data.
 fn normal(mut snapshot: Value) -> Value {
     in_call_order(&mut snapshot);
     fn walk(value: &mut Value, known: &mut HashMap<String, usize>) {

@@ -1,4 +1,4 @@
-//! A model as a policy, over a transport that is written down.
+//! A model as a policy, with a transport that records requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use super::support::{MODEL, Talk, streamed_answer, target, whole_answer};
 
 const KEY: &str = "sk-hunter2";
 
-/// What comes back, and how it is cut.
+/// A response, and how it is split.
 #[derive(Clone)]
 struct Written {
     status: u16,
@@ -164,7 +164,7 @@ fn a_bare_error_in_a_stream_is_found() {
 }
 
 #[test]
-fn waits_reach_whoever_asks_again() {
+fn delays_reach_the_caller() {
     let mut limited = Written::new(429, "application/json", "{}");
     limited.headers.push(("retry-after".into(), "7".into()));
     let error = decide(&policy(Provider::Anthropic, &limited)).unwrap_err();

@@ -1,8 +1,10 @@
-//! Any journal, cut at any record, wants something else than to ask, or leads to a request that each validator accepts.
+//! Every prefix of every journal leads to another action than asking, or to a request that each validator
+//! accepts.
 //!
-//! Journals are samples in which everything may happen, made [awkward](super::support::journals). At each cut, and at forks from
-//! there, the real machine is rebuilt from the real view, and the real policies of all four providers make their requests: of the
-//! whole conversation, or of what a strategy leaves of it.
+//! Journals are random samples of everything that may happen, made [awkward](super::support::journals). At
+//! each cut, and at forks from there, the real machine is rebuilt from the real view, and the real policies
+//! of all four providers render their requests: of the whole conversation, or of what a strategy leaves of
+//! it.
 
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ use super::support::journals::Sampled;
 use super::support::{MODEL, Nobody, tools};
 
 fn options(variant: usize, provider: Provider) -> RequestOptions {
-    // Not every provider takes a number of tokens for thinking.
+    // Not every provider accepts a token budget for thinking.
     let takes_budget = matches!(provider, Provider::Anthropic | Provider::Gemini);
     RequestOptions {
         open_calls: if variant % 3 == 2 { OpenCalls::Skip } else { OpenCalls::Interrupted },
@@ -52,7 +54,7 @@ fn options(variant: usize, provider: Provider) -> RequestOptions {
     }
 }
 
-/// What answers have to look like: nothing, something simple, something that some providers cannot be held to.
+/// The schema of answers: none, a simple one, one that some providers cannot enforce.
 fn output(variant: usize) -> Option<Arc<Value>> {
     let schema = match variant % 4 {
         1 => json!({"type": "object", "properties": {"t": {"type": "string"}}, "required": ["t"]}),
@@ -73,7 +75,7 @@ struct Counted {
     followed: usize,
 }
 
-/// What of a conversation is shown: all of it, the last answers, or all but old results.
+/// How much of a conversation is shown: all of it, the last answers, or all but old results.
 fn strategy(variant: usize) -> Box<dyn TranscriptCompression> {
     match variant % 11 {
         1 | 4 => Box::new(Trim::new(TrimOptions { turns: Some(1 + variant % 3), ..TrimOptions::default() })),
@@ -127,7 +129,7 @@ impl Checker {
             assert_eq!(past.conversation(), conversation(&view.transcript().unwrap(), &followed, id));
             self.counted.asked += usize::from(action == MachineAction::Ask);
             self.check_evaluation(view, &transcript, evaluation, &[], what);
-            // Also as one that follows all before it, whatever those left open.
+            // Also as one that follows all earlier ones, whatever those left open.
             if !before.is_empty() {
                 self.counted.followed += 1;
                 self.check_evaluation(view, &transcript, evaluation, &before, what);
@@ -168,7 +170,7 @@ impl Checker {
         // A strategy may leave out what an ended evaluation left open.
         let most = calls.filter(|call| !answered.contains(&call.invocation_id)).count();
         let least = if strategy.name() == KeepAll::NAME { most } else { open };
-        // Also where the machine would do something else: a request can be looked at anywhere.
+        // Also where the machine would take another action: a request can be inspected anywhere.
         for (provider, policy) in &self.policies {
             let rendered = policy.request(&question);
             let rendered =
@@ -187,7 +189,7 @@ impl Checker {
         }
     }
 
-    /// A fork right there, and what somebody says in it.
+    /// A fork at this position, and a user message in it.
     fn check_fork(&mut self, base: &JournalView, index: usize) {
         let ids = sample::ids(90_000 + index as u64);
         let position = base.head();
@@ -203,7 +205,7 @@ impl Checker {
         if let Some(Evaluation { evaluation_id, turns, .. }) = running {
             batch.push(said(base, evaluation_id, turns, &ids));
             let records = batch.into_records(Position::START).0;
-            self.check_view(&JournalView::fold_fork(base, &records).unwrap(), "a fork that goes on");
+            self.check_view(&JournalView::fold_fork(base, &records).unwrap(), "a continued fork");
         }
         self.counted.forks += 1;
     }
@@ -244,10 +246,10 @@ fn sample_journals_ask_replay_fork_and_interrupt() {
     }
 }
 
-/// How many journals are made. `BACKSTITCH_PREFIX_CASES` makes them more.
+/// The number of journals. `BACKSTITCH_PREFIX_CASES` overrides it.
 fn cases() -> u32 {
-    let told = std::env::var("BACKSTITCH_PREFIX_CASES").ok().and_then(|told| told.parse().ok());
-    told.unwrap_or(24)
+    let configured = std::env::var("BACKSTITCH_PREFIX_CASES").ok().and_then(|text| text.parse().ok());
+    configured.unwrap_or(24)
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Requests, as the four providers get them.
+//! Rendered requests of the four providers.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn gemini_gets_its_own_answer_back() {
     assert_eq!(body["contents"], expected);
 }
 
-/// A conversation of two evaluations, both with a turn 1, of which the first left a call open.
+/// A conversation of two evaluations, both with a turn 1, of which the first has an open call.
 fn followed(maker: Provider) -> Talk {
     let answer = || parse(&whole_answer(maker).to_string(), &target(maker)).unwrap();
     let first = Talk::new().system("Be verbose.").user("How is the weather?").answer(answer());
@@ -94,7 +94,7 @@ fn followed(maker: Provider) -> Talk {
     }
     again.provider = None;
     let second = first.follow_up().system("Be brief.").user("And tomorrow?").answer(again);
-    // The open call of the first evaluation is the first of those that are open.
+    // The open call of the first evaluation is the first open one.
     second.result(1, Ok(json!("4 C, rain"))).result(1, Ok(json!("fog")))
 }
 
@@ -132,7 +132,7 @@ fn a_follow_up_goes_to_each_provider_after_the_conversation_before_it() {
 }
 
 #[test]
-fn nobody_else_gets_what_only_one_provider_understands() {
+fn provider_data_is_only_sent_to_its_own_provider() {
     const SECRETS: [&str; 4] = ["gAAAAB==", "EqQB==", "EmwK==", "RXFR"];
     for maker in Provider::ALL {
         for asked in Provider::ALL {
@@ -185,7 +185,7 @@ fn what_cannot_be_invoked_goes_back_in_a_legal_form() {
 }
 
 #[test]
-fn somebody_always_asks_and_nothing_empty_is_said() {
+fn a_user_always_asks_and_no_message_is_empty() {
     let talks = [
         Talk::new().system("Be brief."),
         Talk::new().user("  "),
@@ -284,7 +284,7 @@ fn options_are_said_in_each_providers_words() {
         stream: true,
         ..options()
     };
-    let body = |provider, asked| talk(provider).user("Go on.").render(provider, &asked).body;
+    let body = |provider, asked| talk(provider).user("Proceed.").render(provider, &asked).body;
     let chat = body(Provider::OpenAiChat, asked(ThinkingBudget::Default, Some("low")));
     assert_eq!((&chat["max_completion_tokens"], &chat["stream"]), (&json!(9_000), &json!(true)));
     assert_eq!(chat["response_format"]["json_schema"]["strict"], true);
@@ -363,7 +363,7 @@ fn an_option_that_a_provider_cannot_honour_is_refused() {
 
 #[test]
 fn what_an_assistant_said_has_a_published_form_in_responses() {
-    // Of another provider, of another model, and of nobody: each is a plain text.
+    // Of another provider, of another model, and without an origin: each is a plain text.
     let others = [
         talk(Provider::Anthropic).render(Provider::OpenAiResponses, &options()),
         talk(Provider::OpenAiResponses)

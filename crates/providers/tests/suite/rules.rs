@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 type Mutation = (&'static str, fn(&mut Value));
 
-/// Asserts that the request is accepted, that each mutation breaks its rule, and that no rule is without one.
+/// Asserts that the request is accepted, that each mutation breaks its rule, and that each rule has one.
 fn check(provider: Provider, request: &Value, mutations: &[Mutation]) {
     validate(provider, request).unwrap();
     for (rule, mutate) in mutations {

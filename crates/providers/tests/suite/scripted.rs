@@ -1,4 +1,5 @@
-//! Scripts: what they say, how they fail, and that a process which starts anew goes on where the one before it was.
+//! Scripts: their replies and failures, and that a new process continues with the reply that was not
+//! recorded.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -140,12 +141,12 @@ fn which_reply_is_next_follows_from_the_question() {
         replies: vec![ScriptedReply::text("one"), ScriptedReply::text("two"), ScriptedReply::text("three")],
     };
     for word in ["one", "two", "three"] {
-        // Each is asked by a policy that has answered nothing yet, and twice.
+        // Each policy is new, and is asked twice.
         for _ in 0..2 {
             let answer = ask(&policy(script.clone()), talk.question()).unwrap();
             assert_eq!(answer, PolicyAnswer::text(word));
         }
-        talk = talk.answer(PolicyAnswer::text(word)).user("Go on");
+        talk = talk.answer(PolicyAnswer::text(word)).user("Next");
     }
     let error = ask(&policy(script), talk.question()).unwrap_err();
     assert_eq!((error.kind.as_str(), error.retryable), ("script_ended", false));
@@ -159,7 +160,7 @@ fn every_kind_of_error_can_be_scripted() {
         let script = Script::parse(&text, ScriptFormat::Json, "errors.json").unwrap();
         assert_eq!(script.replies[0].failures[0].kind, kind);
         let policy = policy(script);
-        // A reply that has nothing to say fails each time.
+        // A reply without content fails every time.
         for _ in 0..3 {
             let error = ask(&policy, Talk::new().question()).unwrap_err();
             assert_eq!((error.kind.as_str(), error.retryable), (kind.as_str(), kind.is_retryable()));
@@ -235,7 +236,7 @@ fn errors_name_file_line_and_key() {
     assert!(error.to_string().contains("there/is/none.toml"), "{error}");
 }
 
-/// An agent with a tool that looks.
+/// An agent with a tool `look`.
 fn agent(script: Script) -> Agent {
     let look = Tool::builder("look", "Looks around.").unwrap();
     let look = look.effect(Effect::Pure).workspace(WorkspaceUse::None);
@@ -244,7 +245,7 @@ fn agent(script: Script) -> Agent {
 }
 
 #[tokio::test]
-async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
+async fn another_process_continues_with_the_reply_that_was_not_recorded() {
     let call = |id: &str, text: Option<&str>| ScriptedCall {
         id: Some(id.to_owned()),
         arguments_text: text.map(str::to_owned),
@@ -268,7 +269,7 @@ async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
     let session = driver.session().id();
     driver.session().release().await.unwrap();
 
-    // The first reply would fail more often than anybody asks again, and is not asked for.
+    // The first reply would fail more often than it is retried, and is not requested.
     let never = first.fail(ScriptedFailure::new(ErrorKind::Server).times(99));
     let script = Script { replies: vec![never, last] };
     let driver = runtime.open(session, agent(script), SessionOptions::default()).await.unwrap();
@@ -277,7 +278,7 @@ async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
     let transcript = runtime.view(session).await.unwrap().transcript().unwrap();
     let said: Vec<_> = transcript.all().iter().map(|message| (message.role(), message.turn)).collect();
     let (user, model, tool) = (Role::User, Role::Assistant, Role::Tool);
-    // What was asked again was recorded once, and both of its calls have their results.
+    // The retried answer was recorded once, and both of its calls have their results.
     assert_eq!(said, [(user, 0), (model, 1), (model, 1), (model, 1), (tool, 1), (tool, 1), (model, 2)]);
 }
 

@@ -1,5 +1,5 @@
-//! A key is sent, and stands nowhere else: not in journals, notes, logs, errors, `Debug` or pieces of an answer, also where the
-//! server repeats it.
+//! A key is sent, and appears nowhere else: not in journals, notes, logs, errors, `Debug` or deltas, even
+//! where the server repeats it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::support::server::{Served, Server};
 use super::support::wire::{Spoken, stream_of};
 use super::support::{MODEL, Talk};
 
-/// Keeps everything that is logged.
+/// Collects all log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -56,7 +56,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// An answer that has the key everywhere.
+/// An answer that contains the key everywhere.
 fn telltale() -> Spoken {
     Spoken::text(&format!("Your key is {KEY}, isn't it? {KEY}"))
         .thinking(&format!("They gave me {KEY}."))
@@ -65,10 +65,8 @@ fn telltale() -> Spoken {
 
 fn files_below(directory: &Path) -> Vec<Vec<u8>> {
     let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let files = paths.flat_map(|path| match path.is_dir() {
-        true => files_below(&path),
-        false => vec![std::fs::read(path).unwrap()],
-    });
+    let read = |path: &Path| vec![std::fs::read(path).unwrap()];
+    let files = paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { read(&path) });
     files.collect()
 }
 
@@ -113,7 +111,7 @@ fn answers_do_not_bring_the_key_into_the_journal() {
             Served::json(&telltale().whole(provider)),
             Served::whole(400, "application/json", &[], &error),
         ]);
-        // On one thread, so that everything is logged to where it is looked for.
+        // On one thread, so that the subscriber receives all log output.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (failed, debug) = tracing::subscriber::with_default(log.clone(), || {
             tracing::info!(policy = ?model(provider, server.address()), "it can be logged");
@@ -169,7 +167,7 @@ fn a_key_that_is_cut_in_a_quoted_page_does_not_stand_in_the_error() {
     }
 }
 
-/// The thoughts of such an answer cannot go back as they came: without the key, their signatures are wrong.
+/// The thoughts of such an answer cannot be sent back: without the key, their signatures are wrong.
 #[test]
 fn an_answer_that_repeated_the_key_is_replayed_by_its_words_and_calls() {
     for provider in Provider::ALL {
@@ -200,7 +198,7 @@ fn an_answer_that_repeated_the_key_is_replayed_by_its_words_and_calls() {
                     assert!(!text.contains("EqQB") && !text.contains("gAAAAB"), "{provider}: {text}");
                     assert!(text.contains("a seam") && text.contains("look"), "{provider}: {text}");
                     let dropped: Vec<String> = rendered.report.dropped().map(ToString::to_string).collect();
-                    assert!(dropped.len() == 1 && dropped[0].contains("held the key"), "{dropped:?}");
+                    assert!(dropped.len() == 1 && dropped[0].contains("contained the key"), "{dropped:?}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Events do not depend on where the bytes are cut.
+//! Events do not depend on how the bytes are split.
 
 use backstitch_providers::{SseDecoder, SseEvent};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn every_split_gives_the_same_events() {
 }
 
 #[test]
-fn what_is_no_event_is_kept_for_whoever_asks() {
+fn lines_without_an_event_are_kept_for_the_caller() {
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
     decoder.take_in(b"data: x\n\n{\n\"error\": {\"code\": 500}\n}", &mut events).unwrap();
     assert_eq!(events, [event("", "x")]);

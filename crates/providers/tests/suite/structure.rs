@@ -1,4 +1,4 @@
-//! A provider is a folder: the source says so, and nothing outside of it does.
+//! Each provider is one folder, and no code outside of the folders and the list names a provider.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn files() -> Vec<SourceFile> {
     source_files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")))
 }
 
-/// The words of a file's code, with `::` between them where they are a path.
+/// The words of a file's code, with `::` between the words of a path.
 fn paths(file: &SourceFile) -> Vec<String> {
     let is_path = |character: char| character.is_alphanumeric() || matches!(character, '_' | ':');
     let words = file.code.split(|character: char| !is_path(character));
@@ -59,7 +59,7 @@ fn validators_share_no_code_with_what_they_check() {
         }
         seen += 1;
         for path in paths(&file) {
-            // Without a path behind it, either is a visibility.
+            // Without a path after it, either is a visibility.
             match path.split_once("::") {
                 Some(("crate", rest)) => assert!(rest.starts_with("rules"), "{}: {path}", file.path),
                 Some(("super", _)) => assert!(file.path.starts_with("rules/"), "{}: {path}", file.path),

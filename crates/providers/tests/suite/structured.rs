@@ -1,4 +1,4 @@
-//! Answers that are data, media and limits: what a question asks for, in each provider's words.
+//! Structured answers, media and limits, in the form of each provider.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn asking(schema: &Value) -> PolicyRequest {
     question
 }
 
-/// The schema that a provider is sent, and whether it says that it is strict.
+/// The schema in a request, and its strict flag.
 fn sent(body: &Value, provider: Provider) -> (Value, Value) {
     let (schema, strict) = match provider {
         Provider::OpenAiChat => {
@@ -91,7 +91,7 @@ fn each_provider_gets_the_schema_in_its_own_dialect() {
 }
 
 #[test]
-fn what_cannot_be_said_in_a_dialect_is_told_or_not_strict() {
+fn an_inexpressible_schema_is_described_or_not_strict() {
     for schema in [
         json!({"type": "object", "additionalProperties": {"type": "integer"}}),
         json!({"type": "object", "properties": {"a": true}, "required": ["a"]}),
@@ -122,7 +122,7 @@ fn what_cannot_be_said_in_a_dialect_is_told_or_not_strict() {
 }
 
 #[test]
-fn older_geminis_and_plain_servers_are_told() {
+fn older_geminis_and_plain_servers_get_the_schema_in_words() {
     let schema = json!({"type": "object", "properties": {"t": {"type": "string"}}, "required": ["t"]});
     let question = asking(&schema);
     let nobody = || Arc::new(backstitch_providers::Http::new().unwrap());
@@ -179,7 +179,7 @@ fn media_that_the_store_holds_is_sent_as_bytes() {
     }
 }
 
-/// What becomes of a question that is too much.
+/// Asks a question that exceeds a limit.
 fn refused(provider: Provider, limits: RequestLimits, question: &PolicyRequest) -> PolicyError {
     let server = Server::with(Vec::new());
     let policy = model(provider, server.address()).with_limits(limits);

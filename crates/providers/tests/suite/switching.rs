@@ -1,4 +1,5 @@
-//! Going on with another provider in the middle of an evaluation: it works, and what was dropped is recorded.
+//! Switching to another provider in the middle of an evaluation: it continues, and dropped payloads are
+//! recorded.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ fn agent(provider: Provider, server: &Server) -> Agent {
 }
 
 #[test]
-fn another_provider_goes_on_and_what_was_dropped_is_recorded() {
+fn another_provider_continues_and_dropped_payloads_are_recorded() {
     for first in Provider::ALL {
         for second in Provider::ALL {
             let spoken = Spoken::text("I look.").thinking("Hm.").call("call_a", "look", "{}");
@@ -48,7 +49,7 @@ fn another_provider_goes_on_and_what_was_dropped_is_recorded() {
                 }
                 notes
             });
-            // Even the same provider is another one behind another address.
+            // Even the same provider counts as another one at another address.
             let dropped = notes.iter().find(|note| note.topic == "request").unwrap();
             let line = dropped.data.inline().unwrap()["departures"][0].as_str().unwrap();
             assert!(line.contains("the payload of turn 1") && line.contains(first.as_str()), "{line}");

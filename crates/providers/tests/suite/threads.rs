@@ -1,4 +1,4 @@
-//! A thread is made from messages alone, and groups them as the view of the conversation does.
+//! A thread depends only on messages, and groups them like the view of the conversation.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::support::journals::Sampled;
 use super::support::{Nobody, Talk, target, tools};
 
-/// A conversation without anything but the fields that any program may write.
+/// A conversation with only the fields that other programs write.
 fn plain(mut state: ConversationState) -> ConversationState {
     let strip = |message: &mut ConversationMessage| message.inner.clear();
     state.system_message.iter_mut().for_each(strip);
@@ -54,7 +54,7 @@ fn talk() -> Talk {
 fn a_plain_conversation_renders_as_the_messages_that_it_was_made_from() {
     let talk = talk();
     let state = plain(talk.transcript().conversation(talk.evaluation).unwrap());
-    // What another program writes has no hints and no policies: only who spoke.
+    // Other programs write no hints and no policies: only roles.
     let state: ConversationState = serde_json::from_value(serde_json::to_value(&state).unwrap()).unwrap();
     let messages = state.inner_messages();
     let options = RequestOptions::default();
@@ -80,14 +80,14 @@ fn a_request_holds_the_evaluation_that_is_asked_about_after_those_that_it_follow
     }
 }
 
-/// One step of a conversation, reduced to what tells it from others.
+/// One step of a conversation, reduced to what distinguishes it.
 #[derive(Debug, PartialEq)]
 enum Step {
     Said(Vec<Part>),
     Turn { number: u64, parts: Vec<Part>, calls: Vec<CallId>, payload: Option<Large<Arc<str>>> },
 }
 
-/// The steps that the view of a conversation has.
+/// The steps in the view of a conversation.
 fn viewed(state: &ConversationState) -> Vec<Step> {
     let parts = |message: &ConversationMessage| -> Vec<Part> {
         let contents = message.inner.iter().filter_map(|inner| inner.message.parts());
@@ -129,7 +129,7 @@ fn threaded(thread: &Thread<'_>) -> Vec<Step> {
     steps.collect()
 }
 
-/// Each call of the thread stands beside the first result that was recorded for it.
+/// Asserts that each call of the thread has its first recorded result.
 fn check_results(thread: &Thread<'_>, messages: &[Arc<InnerMessage>]) {
     for entry in &thread.entries {
         let ThreadEntry::Turn(turn) = entry else { continue };
@@ -141,7 +141,7 @@ fn check_results(thread: &Thread<'_>, messages: &[Arc<InnerMessage>]) {
     }
 }
 
-/// The same messages, some of them missing and some at another place.
+/// The same messages, some of them missing and some moved.
 fn disturbed(transcript: &Transcript, rng: &mut Rng) -> Transcript {
     let mut messages: Vec<Arc<InnerMessage>> = transcript.all().iter().cloned().collect();
     messages.retain(|_| rng.below(8) != 0);

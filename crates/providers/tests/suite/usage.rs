@@ -1,4 +1,4 @@
-//! What answers used: the same amounts for every provider, whatever each reports, and what they cost.
+//! Token usage and costs of answers: the same amounts for every provider, however it reports them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::answers::read_stream;
 use super::support::{MODEL, target};
 
-/// What a usage means: all input, of it read from and written to a cache, all output, of it thoughts.
+/// The meaning of a usage: all input, cache reads, cache writes, all output, thoughts.
 type Split = [u64; 5];
 
 fn cases() -> Vec<(Provider, &'static str, Value, Split)> {
@@ -83,7 +83,7 @@ fn amounts([input, read, written, output, thoughts]: Split) -> Amounts {
     }
 }
 
-/// An answer with this usage, in one piece.
+/// An answer with this usage, without streaming.
 fn whole(provider: Provider, usage: &Value) -> Value {
     match provider {
         Provider::OpenAiChat => {
@@ -106,7 +106,7 @@ fn whole(provider: Provider, usage: &Value) -> Value {
     }
 }
 
-/// The same answer, in pieces.
+/// The same answer, streamed.
 fn streamed(provider: Provider, usage: &Value) -> String {
     let events = match provider {
         Provider::OpenAiChat => vec![
@@ -149,7 +149,7 @@ fn every_provider_reports_the_same_amounts() {
     assert!(Provider::ALL.iter().all(|provider| seen.contains(provider)), "each provider has a case");
 }
 
-/// A server that gives one answer.
+/// A server with one answer.
 struct Says(String);
 
 struct Once(Option<Vec<u8>>);
@@ -167,7 +167,7 @@ impl Body for Once {
     }
 }
 
-/// What a session is charged that gets one answer with this usage.
+/// The charge of a session that gets one answer with this usage.
 async fn charged(provider: Provider, usage: &Value, price: Price) -> Amounts {
     let transport = Arc::new(Says(whole(provider, usage).to_string()));
     let policy = ModelPolicy::new(PolicyName::new("model").unwrap(), target(provider), None, transport);

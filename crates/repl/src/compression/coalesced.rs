@@ -1,9 +1,9 @@
 //! All turns in one message: the default strategy.
 //!
-//! A request is the system prompt, then one user message: the mission, the sections `tool/` and `data/`, and what all turns
-//! together have come to: the definitions that exist now, the last calls, the last prints, and how many turns are left. Each
-//! failed turn follows as it was: the answer, then the error. So a request grows with what a session knows and not with how
-//! long it took to find out, and with nothing else than failures.
+//! A request is the system prompt, then one user message: the mission, the sections `tool/` and `data/`, and
+//! a summary of all turns: the current definitions, the last calls, the last prints, and the number of turns
+//! left. Each failed turn follows unchanged: the answer, then the error. So a request grows with the
+//! knowledge of a session and with its failures, not with its number of turns.
 
 use backstitch_core::journal::Role;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::turn::Turn;
 
-/// All turns in one message.
+/// The strategy that summarises all turns in one message.
 pub type SingleUserCoalesced = ConfiguredStrategy<CoalescedOptions>;
 
 impl CoalescedOptions {

@@ -1,15 +1,16 @@
-//! Which strategy is meant, in the words of a configuration.
+//! Selection of a strategy by a configuration.
 //!
-//! | given | means |
+//! | configuration | meaning |
 //! |---|---|
 //! | `true` | the default strategy with its default options |
 //! | `false`, `null`, nothing | no compression |
 //! | `"trim"` | that strategy with its default options |
 //! | `["trim", {"turns": 10}]` | that strategy, with options |
-//! | `{"strategy": "trim", "turns": 10}` | the same, as a table of a settings file says it |
+//! | `{"strategy": "trim", "turns": 10}` | the same, as a table of a settings file |
 //! | `{"println_limit": 10}` | the default strategy, with options |
 //!
-//! Names may be written as the types are (`SingleUserCoalesced`). What is not known is an error that names what is.
+//! Names may be written like the types (`SingleUserCoalesced`). Unknown names and options are errors that
+//! list the known ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +20,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
-/// A configuration that names no strategy, or none that can be made.
+/// A configuration that does not describe a strategy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigurationError {
     /// There is no such strategy.
     #[error("there is no compression strategy {name:?}; there are {}", known.join(", "))]
     UnknownStrategy {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known strategies.
         known: Vec<String>,
     },
     /// The strategy has no such option.
@@ -36,9 +37,9 @@ pub enum ConfigurationError {
     UnknownOption {
         /// The strategy.
         strategy: String,
-        /// What was given.
+        /// The unknown option.
         option: String,
-        /// What it has.
+        /// The known options.
         known: Vec<String>,
     },
     /// An option cannot have this value.
@@ -48,15 +49,15 @@ pub enum ConfigurationError {
         strategy: String,
         /// The option.
         option: String,
-        /// What was given, as JSON.
+        /// The value, as JSON.
         given: String,
-        /// Why it cannot be that, and what it can be.
+        /// Why it is invalid, and which values are valid.
         reason: String,
     },
-    /// This is no configuration.
+    /// The value is not a configuration.
     #[error("compression is true, false, a name, [name, options] or a table with a strategy, not {given}")]
     NotAConfiguration {
-        /// What was given, as JSON.
+        /// The value, as JSON.
         given: String,
     },
 }
@@ -83,12 +84,12 @@ impl<S: ?Sized> fmt::Debug for Registry<S> {
 }
 
 impl<S: ?Sized> Registry<S> {
-    /// A registry without strategies. `default` is what `true` means, `none` what `false` does.
+    /// Creates an empty registry. `default` is the strategy for `true`, `none` the one for `false`.
     pub fn new(default: &'static str, none: &'static str) -> Self {
         Self { known: IndexMap::new(), default, none }
     }
 
-    /// Adds a strategy: its name, and how to make it of its options.
+    /// Adds a strategy: its name, and a function that creates it from its options.
     #[must_use]
     pub fn with(
         mut self,
@@ -104,7 +105,7 @@ impl<S: ?Sized> Registry<S> {
         self.known.keys().map(String::as_str)
     }
 
-    /// The strategy that a configuration means.
+    /// Creates the strategy that a configuration describes.
     pub fn normalize(&self, given: &Json) -> Result<Arc<S>, ConfigurationError> {
         let none = Map::new();
         match given {
@@ -128,7 +129,7 @@ impl<S: ?Sized> Registry<S> {
         }
     }
 
-    /// The strategy of a sub-agent: its own where it has one, else its parent's.
+    /// The strategy of a sub-agent: its own if it has one, else its parent's.
     pub fn inherit(&self, parent: &Arc<S>, own: Option<&Json>) -> Result<Arc<S>, ConfigurationError> {
         own.map_or_else(|| Ok(parent.clone()), |own| self.normalize(own))
     }
@@ -154,7 +155,7 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Options of a strategy, of what was given and of defaults for the rest.
+/// Parses the options of a strategy, with defaults for missing ones.
 pub(super) fn parse<O>(strategy: &str, given: &Map<String, Json>) -> Result<O, ConfigurationError>
 where
     O: Default + Serialize + DeserializeOwned,
@@ -169,7 +170,7 @@ where
                 known: options.keys().cloned().collect(),
             });
         };
-        // One at a time, so that the error can say which.
+        // One at a time, so that the error can name the option.
         if let Err(error) = serde_json::from_value::<O>(Json::Object(options.clone())) {
             options.insert(option.clone(), before);
             let (strategy, option, given) = (strategy.to_owned(), option.clone(), value.to_string());
@@ -180,7 +181,7 @@ where
     Ok(serde_json::from_value(Json::Object(options)).unwrap_or_default())
 }
 
-/// What an error of a value says that was expected, in words.
+/// The part of a serde error that describes the expected value, in plain words.
 fn expected(error: &str) -> String {
     let expected = error.find("expected ").map_or(error, |at| &error[at..]);
     ["usize", "u64"]

@@ -1,15 +1,15 @@
-//! A fence around text that is not ours.
+//! Fences around foreign text.
 //!
-//! What a program prints may come from anywhere: a page, a file, another model. Were a line of it `;; === tool/ ===`, whoever
-//! reads the message could take what follows for a section of ours. So text that has such a line is put between two lines of
-//! `~`, longer than any such line in it. Other text stands as it is.
+//! The output of a program may come from anywhere: a page, a file, another model. If it contained the line
+//! `;; === tool/ ===`, a model could take the following text for a section of the request. Text with such a
+//! line is therefore put between two lines of `~`, longer than any such line in it. Other text is unchanged.
 
 use super::FenceMode;
 
-/// What separates lines, to anybody who may read the text.
+/// Characters that a reader may interpret as line breaks.
 pub(super) const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Writes a text that is not ours, on lines of its own.
+/// Writes a foreign text on lines of its own.
 pub(super) fn write_foreign(out: &mut String, text: &str, fence: FenceMode) {
     let fenced = match fence {
         FenceMode::Auto => text.split(LINE_BREAKS).any(looks_like_ours),
@@ -31,8 +31,8 @@ pub(super) fn write_foreign(out: &mut String, text: &str, fence: FenceMode) {
     out.push_str(&line);
 }
 
-/// Adds a text that is not ours to one that is. It stands on lines of its own, fenced, if one of its lines could be taken for
-/// ours.
+/// Appends a foreign text to a text of ours. It is put on lines of its own, fenced, if one of its lines could
+/// be taken for ours.
 pub(crate) fn push_foreign(out: &mut String, text: &str) {
     let begins_line = out.is_empty() || out.ends_with(LINE_BREAKS);
     let mut lines = text.split(LINE_BREAKS).enumerate();
@@ -47,7 +47,7 @@ pub(crate) fn push_foreign(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// Whether a line begins as a header, an entry, a fence or the last line of a message does.
+/// Whether a line begins like a header, an entry, a fence or the last line of a message.
 fn looks_like_ours(line: &str) -> bool {
     let line =
         line.trim_start_matches(|character: char| character.is_whitespace() || is_invisible(character));

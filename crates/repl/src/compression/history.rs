@@ -1,8 +1,8 @@
-//! The turns so far, folded so that what is shown of them can be found without looking at the rest.
+//! The turns so far, indexed so that a strategy finds what it shows without reading the rest.
 //!
-//! A history is a value: cloning it is cheap, and pushing a turn changes nothing that was there. It keeps the turns and, of
-//! what they did, only where it stands: the last calls, the last prints and the newest definitions are found by position.
-//! Folding turn by turn and folding all of them at once give the same.
+//! A history is a persistent value: cloning it is cheap, and pushing a turn does not affect clones. It holds
+//! the turns, and the positions of the last calls, the last prints and the newest definitions in them.
+//! Folding turn by turn and folding all turns at once have the same result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use super::estimate_tokens;
 use super::looks::look;
 use crate::turn::{Excerpt, Turn, TurnCall, TurnCallOutcome, TurnDefinition};
 
-/// The turns so far.
+/// The turns of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     turns: Vector<Arc<Turn>>,
-    /// The calls of all turns.
+    /// The positions of the calls of all turns.
     calls: Vector<TurnItemIndex>,
-    /// The prints of turns that succeeded.
+    /// The positions of the prints of successful turns.
     prints: Vector<TurnItemIndex>,
-    /// The turns that failed, by index.
+    /// The indices of failed turns.
     failed: Vector<usize>,
-    /// When each name that is defined was defined first, and when last.
+    /// The times of the first and the last definition of each defined name.
     names: OrdMap<Arc<str>, Times>,
-    /// The definitions, by when they were last made.
+    /// The definitions, by the time of the last one.
     definitions: OrdMap<u64, Definition>,
     next_time: u64,
-    /// How much there is in all turns up to each one.
+    /// The accumulated weight of the turns up to each one.
     weights: Vector<Weight>,
 }
 
-/// Something that a turn did.
+/// The position of an item of a turn.
 #[derive(Debug, Clone, Copy)]
 struct TurnItemIndex {
     turn: usize,
@@ -51,16 +51,16 @@ struct Definition {
     place: TurnItemIndex,
 }
 
-/// How large turns are.
+/// The size of turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) bytes: u64,
     pub(super) tokens: u64,
 }
 
-/// A definition that exists now.
+/// A definition that currently exists.
 pub(super) struct Live<'a> {
-    /// The order among all that exist: that of their first definitions.
+    /// The order of first definitions.
     pub(super) first: u64,
     pub(super) defined: &'a TurnDefinition,
     /// The turn that defined it last.
@@ -68,12 +68,12 @@ pub(super) struct Live<'a> {
 }
 
 impl History {
-    /// No turns.
+    /// Creates a history without turns.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the next turn. It costs as much as the turn is large.
+    /// Adds the next turn. The cost is proportional to the size of the turn.
     pub fn push(&mut self, turn: Arc<Turn>) {
         let at = self.turns.len();
         let place = |index| TurnItemIndex { turn: at, index };
@@ -115,7 +115,7 @@ impl History {
         self.definitions.insert(last, Definition { first, place });
     }
 
-    /// How many turns there are.
+    /// The number of turns.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
@@ -157,7 +157,7 @@ impl History {
         })
     }
 
-    /// The last prints of turns that succeeded, in order.
+    /// The last prints of successful turns, in order.
     pub(super) fn last_prints(&self, limit: usize) -> impl Iterator<Item = &str> {
         let from = self.prints.len().saturating_sub(limit);
         (from..self.prints.len()).filter_map(|at| self.prints.get(at)).filter_map(|place| {
@@ -166,18 +166,18 @@ impl History {
         })
     }
 
-    /// The failed turns, by index, the latest first.
+    /// The indices of failed turns, the latest first.
     pub(super) fn failed(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         self.failed.iter().rev().copied().inspect(|_| look())
     }
 
-    /// How many definitions that exist now were last made before a turn. It looks at those that were not.
+    /// The number of current definitions that were last made before a turn. Visits only the others.
     pub(super) fn definitions_before(&self, turn: usize) -> usize {
         let newest = self.definitions.values().rev().inspect(|_| look());
         self.definitions.len() - newest.take_while(|definition| definition.place.turn >= turn).count()
     }
 
-    /// The definitions that exist now and were last made before a turn, the newest first.
+    /// The current definitions that were last made before a turn, the newest first.
     pub(super) fn newest_definitions(&self, before: usize) -> impl Iterator<Item = Live<'_>> {
         let newest = self.definitions.values().rev().inspect(|_| look());
         newest.skip_while(move |definition| definition.place.turn >= before).filter_map(|definition| {
@@ -187,7 +187,7 @@ impl History {
         })
     }
 
-    /// How large some of the turns are.
+    /// The size of a range of turns.
     pub(super) fn weight_of(&self, turns: Range<usize>) -> Weight {
         let up_to = |end: usize| match end {
             0 => Weight::default(),

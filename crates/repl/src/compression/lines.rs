@@ -1,7 +1,7 @@
-//! The lines of the sections: one entry each, whatever is in it.
+//! The lines of the sections: one entry each.
 //!
-//! Names stand on the left, padded to [`COLUMN`]; what is told of them follows as a comment. An entry is one line: what comes
-//! from programs and tools may hold line breaks, quotes and semicolons, and none of them gets out of its place.
+//! Names are on the left, padded to [`COLUMN`], followed by a comment. An entry is one line: text from
+//! programs and tools may contain line breaks, quotes and semicolons, and none of them breaks the layout.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use super::DisplayOptions;
 use super::fence::LINE_BREAKS;
 use crate::turn::{DefinedAs, Excerpt, TurnCall, TurnCallOutcome, TurnDefinition};
 
-/// Where comments begin, if what stands before them is short enough.
+/// The column of comments, unless the text before them is longer.
 pub(super) const COLUMN: usize = 30;
 
-/// What pads a name.
+/// The padding of names.
 const SPACES: &str = "                              ";
 
-/// The most characters that the parameters of a function take.
+/// The maximum number of characters of a function's parameters.
 const PARAMETER_CHARACTERS: usize = 120;
 
-/// Writes an entry, and ends its line.
+/// Writes an entry, with the end of its line.
 pub(super) fn write_entry(out: &mut String, left: &str, comment: &str) {
     out.push_str(left);
     if !comment.is_empty() {
@@ -32,12 +32,12 @@ pub(super) fn write_entry(out: &mut String, left: &str, comment: &str) {
     out.push('\n');
 }
 
-/// Whether a text is printable ASCII, as nearly all texts are: there is nothing to look for in it, and that is quickly seen.
+/// Whether a text is printable ASCII. Nearly all texts are, and need no replacements.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// A text as one line: each line break is a space.
+/// A text as one line: line breaks become spaces.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
@@ -46,7 +46,7 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(breaks) { Cow::Owned(text.replace(breaks, " ")) } else { Cow::Borrowed(text) }
 }
 
-/// A name as one word. Names that can be written stay as they are; one that was made otherwise may hold anything.
+/// A name as one word. Names that can be written in the language are unchanged; others may contain anything.
 pub(super) fn name(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b'!'..=b'}') && byte != b';' && byte != b'"') {
         return Cow::Borrowed(text);
@@ -57,7 +57,7 @@ pub(super) fn name(text: &str) -> Cow<'_, str> {
     if text.contains(foreign) { Cow::Owned(text.replace(foreign, "_")) } else { Cow::Borrowed(text) }
 }
 
-/// A text without spaces around it, and with single ones in it.
+/// A text without leading and trailing spaces, and with single spaces between words.
 pub(crate) fn collapsed(text: &str) -> String {
     let spaces = |character: char| character.is_whitespace() || character.is_control();
     let mut words = text.split(spaces).filter(|word| !word.is_empty());
@@ -77,9 +77,10 @@ pub(crate) fn cut(text: &str, characters: usize) -> Cow<'_, str> {
     }
 }
 
-/// A docstring in quotes: no semicolons, no line breaks, and its own quotes escaped. Nothing, if nothing is left of it.
+/// A docstring in quotes: without semicolons and line breaks, and with its own quotes escaped. `None` if it
+/// is empty.
 fn quoted_doc(doc: &str, characters: usize) -> Option<String> {
-    // What is left out or escaped makes it at most twice as long, so there is no need to look further.
+    // Removing and escaping changes the length by a factor of at most two, so four times as much is enough.
     let beginning = cut(doc, characters.saturating_mul(4).saturating_add(1));
     let plain = collapsed(&beginning.replace(';', ""));
     let doc = cut(&plain, characters);
@@ -161,7 +162,7 @@ pub(super) fn excerpt(excerpt: &Excerpt, truncation: Truncation) -> Cow<'_, str>
         Excerpt::Sample { text, .. } => Cow::Borrowed(text),
         Excerpt::Whole(json) => match from_json(json, &Limits::default()) {
             Ok(value) => Cow::Owned(to_clojure_without_hidden(&value, truncation)),
-            // Nested deeper than the language allows, so there is not much of it to be seen anyway.
+            // It is nested deeper than the language allows, and would hardly be visible.
             Err(_) => Cow::Borrowed("..."),
         },
     }

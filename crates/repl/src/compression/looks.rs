@@ -1,14 +1,15 @@
-//! How often a render looks at something of a history.
+//! Counts the accesses of a render to a history.
 //!
-//! A render costs what it shows, however much there is that it does not show. A clock would be a poor witness of that, so
-//! tests count: whatever reads from a history says so here. Outside of tests this is nothing.
+//! The cost of a render depends on what it shows, and not on the length of the history. Time measurements
+//! would not prove that, so tests count accesses: every read of a history calls [`look`]. Outside of tests it
+//! does nothing.
 
 #[cfg(test)]
 thread_local! {
     static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Something of a history is looked at: a turn, or where something stands.
+/// Counts an access to a turn or to a position.
 pub(super) fn look() {
     #[cfg(test)]
     LOOKS.with(|looks| looks.set(looks.get() + 1));
@@ -30,7 +31,7 @@ mod tests {
         DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnDefinition, TurnError,
     };
 
-    /// A turn that did some of everything. All have the same length, and one in ten failed.
+    /// A turn with one item of every kind. All have the same length, and one in ten failed.
     fn turn(number: usize) -> Arc<Turn> {
         let success = number % 10 != 3;
         let value = DefinedAs::Value { label: "integer".into(), sample: Some(format!("{number:06}")) };
@@ -80,7 +81,7 @@ mod tests {
             let (few, shown) = looks_of(&*strategy, 500);
             let (many, also_shown) = looks_of(&*strategy, 20_000);
             assert_eq!(few, many, "{strategy:?}");
-            // It is a long history in both cases, and as much is shown of either.
+            // Both histories are long, and the same amount of each is shown.
             let (few, many) = (shown.statistics, also_shown.statistics);
             assert!(
                 few.definitions.dropped() > 0 && few.prints.dropped() > 0 && few.tool_calls.dropped() > 0
@@ -88,7 +89,7 @@ mod tests {
             assert_eq!(few.definitions.shown, many.definitions.shown);
             assert_eq!((few.prints.shown, few.tool_calls.shown), (many.prints.shown, many.tool_calls.shown));
         }
-        // What shows more looks at more.
+        // A strategy that shows more reads more.
         let all = NoCompression::default();
         assert!(looks_of(&all, 500).0 > 500 && looks_of(&all, 1_000).0 > 1_000);
     }

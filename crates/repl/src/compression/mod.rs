@@ -1,20 +1,20 @@
-//! What of the turns before a model is shown.
+//! Compression of the history of a Lisp agent for requests.
 //!
-//! A [`Compression`] is a strategy: a pure function from the turns so far ([`History`]) and what stays the same in an
-//! evaluation ([`RenderContext`]) to the messages of the next request, with [`Statistics`] of what it left out. The same turns give
-//! the same bytes. Nothing is compressed where it is stored: the journal keeps every turn in full, and each request is
-//! rendered anew.
+//! A [`Compression`] is a strategy: a pure function from the turns so far ([`History`]) and the constant part
+//! of an evaluation ([`RenderContext`]) to the messages of the next request, with [`Statistics`] of what it
+//! left out. Equal turns give equal bytes. Stored data is not compressed: the journal keeps every turn in
+//! full, and each request is rendered anew.
 //!
 //! | strategy | a request is |
 //! |---|---|
-//! | [`SingleUserCoalesced`] | the mission and one summary of all turns; failed turns as they were |
-//! | [`Trim`] | the mission and the last turns, as they were |
-//! | [`NoCompression`] | the mission and all turns, as they were: no compression |
+//! | [`SingleUserCoalesced`] | the mission and one summary of all turns; failed turns unchanged |
+//! | [`Trim`] | the mission and the last turns, unchanged |
+//! | [`NoCompression`] | the mission and all turns, unchanged: no compression |
 //!
-//! A history is folded turn by turn and keeps no text of its own, so a render looks at what it shows and at nothing else: it
+//! A history is folded turn by turn and indexed by position, so a render reads only what it shows: it
 //! costs as much after two thousand turns as after twenty.
 //!
-//! The same is done for agents that call tools by JSON in [`crate::transcript`].
+//! [`crate::transcript`] does the same for agents that call tools by JSON.
 
 mod coalesced;
 mod config;
@@ -53,30 +53,30 @@ pub use strategy::{ConfiguredStrategy, Strategy};
 
 use crate::turn::Turn;
 
-/// A strategy: what of the turns before a model is shown.
+/// A strategy that selects what a model is shown of the turns.
 pub trait Compression: fmt::Debug + Send + Sync {
-    /// Its name, by which a configuration chooses it.
+    /// The name in configurations.
     fn name(&self) -> &'static str;
 
-    /// The strategy with all of its options, as [`Registry::normalize`] reads it.
+    /// The strategy with all of its options, as [`Registry::normalize`] parses it.
     fn configuration(&self) -> Json;
 
-    /// What rendered a request: name, version and a digest of the options. Two renderers with the same text give the same
-    /// bytes for the same turns.
+    /// Identifies the renderer of a request: name, version and a digest of the options. Equal texts mean
+    /// equal bytes for equal turns.
     fn renderer(&self) -> String;
 
-    /// How much a turn keeps of each value, for this strategy to show.
+    /// How much of each value a turn has to keep for this strategy.
     fn sample(&self) -> Truncation;
 
-    /// How much a turn keeps of the arguments of each call, for this strategy to show.
+    /// How much of the arguments of each call a turn has to keep for this strategy.
     fn arguments(&self) -> Truncation {
         Truncation::ARGUMENTS
     }
 
-    /// The messages of the next request.
+    /// Renders the messages of the next request.
     fn render(&self, history: &History, scene: &RenderContext) -> RenderedHistory;
 
-    /// The messages of the request after these turns, from scratch.
+    /// Renders the messages of the request after these turns, from scratch.
     fn render_turns(&self, turns: &[Turn], scene: &RenderContext) -> RenderedHistory {
         self.render(&turns.iter().cloned().map(Arc::new).collect(), scene)
     }
@@ -113,7 +113,7 @@ where
 }
 
 impl Registry<dyn Compression> {
-    /// The strategies of the house: `single_user_coalesced`, which is the default, `trim` and `none`.
+    /// The built-in strategies: `single_user_coalesced`, which is the default, `trim` and `none`.
     pub fn standard() -> Self {
         Self::new(SingleUserCoalesced::NAME, NoCompression::NAME)
             .with(SingleUserCoalesced::NAME, |given| Ok(Arc::new(SingleUserCoalesced::read(given)?)))
@@ -121,7 +121,8 @@ impl Registry<dyn Compression> {
             .with(NoCompression::NAME, |given| Ok(Arc::new(NoCompression::read(given)?)))
     }
 
-    /// The strategy for an agent that has so many turns. One that has a single turn has no history, and none is made of it.
+    /// The strategy for an agent with this number of turns. With a single turn there is no history, and no
+    /// compression.
     pub fn normalize_for(
         &self,
         given: &Json,
@@ -131,7 +132,8 @@ impl Registry<dyn Compression> {
     }
 }
 
-/// The strategy of an agent that has so many turns: one that has a single turn has no history, and none is made of it.
+/// The strategy for an agent with this number of turns. With a single turn there is no history, and no
+/// compression.
 pub(crate) fn for_turns(chosen: Arc<dyn Compression>, max_turns: u64) -> Arc<dyn Compression> {
     if max_turns == 1 && chosen.name() != NoCompression::NAME {
         Arc::new(NoCompression::default())

@@ -1,37 +1,37 @@
 //! The options of the strategies.
 //!
-//! In a configuration they stand side by side, without nesting; each has a default.
+//! In a configuration they are on one level, without nesting; each has a default.
 
 use backstitch_lisp::Truncation;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How things are shown, whatever the strategy.
+/// Display options of all strategies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DisplayOptions {
-    /// How many calls of `println` are shown, the latest of them.
+    /// The maximum number of `println` calls, of which the latest are shown.
     pub println_limit: usize,
-    /// How many characters of each.
+    /// The maximum number of characters of each print.
     pub println_characters: usize,
-    /// How many calls of tools are shown, the latest of them.
+    /// The maximum number of tool calls, of which the latest are shown.
     pub tool_call_limit: usize,
-    /// When results are shown beside the calls.
+    /// When results are shown with the calls.
     pub tool_results: ToolResults,
-    /// How many items of a collection a sample shows.
+    /// The maximum number of items of a collection in a sample.
     pub sample_items: usize,
-    /// How many characters of a string a sample shows.
+    /// The maximum number of characters of a string in a sample.
     pub sample_characters: usize,
-    /// How many items of a collection are shown among the arguments of a call.
+    /// The maximum number of items of a collection in the arguments of a call.
     pub argument_items: usize,
-    /// How many characters of a string are shown among the arguments of a call.
+    /// The maximum number of characters of a string in the arguments of a call.
     pub argument_characters: usize,
-    /// How many characters of a docstring are shown.
+    /// The maximum number of characters of a docstring.
     pub doc_characters: usize,
-    /// How many bytes the definitions may take. The newest are shown, and the rest is counted.
+    /// The maximum size of the definitions in bytes. The newest are shown, and the number of the others.
     pub user_budget: usize,
-    /// When what was printed is fenced, so that it cannot be taken for a section.
+    /// When printed text is fenced, so that it cannot be taken for a section.
     pub fence: FenceMode,
-    /// Whether the text says how many prints and calls are not shown.
+    /// Whether the text contains the numbers of prints and calls that are not shown.
     pub note_dropped: bool,
 }
 
@@ -55,25 +55,25 @@ impl Default for DisplayOptions {
 }
 
 impl DisplayOptions {
-    /// How much of a value a sample shows.
+    /// The truncation of samples.
     pub fn sample(&self) -> Truncation {
         Truncation { items: self.sample_items, characters: self.sample_characters }
     }
 
-    /// How much of the arguments of a call is shown.
+    /// The truncation of arguments.
     pub fn arguments(&self) -> Truncation {
         Truncation { items: self.argument_items, characters: self.argument_characters }
     }
 }
 
-/// When results are shown beside the calls.
+/// When results are shown with the calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolResults {
-    /// When the turn that made the call has printed nothing.
+    /// When the turn of the call printed nothing.
     #[default]
     WhenSilent,
-    /// Never: what a program wants to know it defines or prints.
+    /// Never: programs define or print what they need.
     Never,
 }
 
@@ -86,7 +86,7 @@ pub enum Errors {
     Keep,
     /// The last one.
     Last,
-    /// Those after the last turn that succeeded.
+    /// Those after the last successful turn.
     UntilRecovered,
 }
 
@@ -94,10 +94,10 @@ pub enum Errors {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Samples {
-    /// Unless the turn that defined it last has printed something.
+    /// Unless the turn of the latest definition printed something.
     #[default]
     UnlessPrinted,
-    /// Unless anything that was printed is shown.
+    /// Unless any printed text is shown.
     UnlessOutput,
     /// Always.
     Always,
@@ -105,11 +105,11 @@ pub enum Samples {
     Never,
 }
 
-/// When what was printed is fenced. Also `true`, which is always, and `false`, which is never.
+/// When printed text is fenced. Configurations may also use `true` for always and `false` for never.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FenceMode {
-    /// When a line of it could be taken for one of ours.
+    /// When one of its lines could be taken for one of ours.
     #[default]
     Auto,
     /// Always.
@@ -149,20 +149,20 @@ pub struct CoalescedOptions {
     pub errors: Errors,
     /// When definitions show samples of their values.
     pub samples: Samples,
-    /// How things are shown.
+    /// Display options.
     #[serde(flatten)]
     pub display: DisplayOptions,
 }
 
-/// The options of [`Trim`](super::Trim). The stricter of the two pressures counts.
+/// The options of [`Trim`](super::Trim). The stricter of the two limits applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrimOptions {
-    /// How many turns are kept at most.
+    /// The maximum number of turns.
     pub turns: usize,
-    /// How many tokens the turns that are kept may have, by an estimate. The last turn is kept whatever it has.
+    /// The maximum number of tokens of the turns, by an estimate. The last turn is always shown.
     pub tokens: Option<u64>,
-    /// How things are shown.
+    /// Display options.
     #[serde(flatten)]
     pub display: DisplayOptions,
 }
@@ -173,11 +173,11 @@ impl Default for TrimOptions {
     }
 }
 
-/// The options of [`Full`](super::NoCompression).
+/// The options of [`NoCompression`](super::NoCompression).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FullOptions {
-    /// How things are shown.
+    /// Display options.
     #[serde(flatten)]
     pub display: DisplayOptions,
 }

@@ -1,8 +1,8 @@
-//! Turns as they were: the model's answer, then what came of it.
+//! Unchanged turns: the model's answer, then the feedback to it.
 //!
-//! [`NoCompression`] shows all turns so, which is no compression at all. [`Trim`] shows the last of them, and what earlier ones have
-//! left: the definitions, which exist still. It leaves out several turns at once rather than one with each request, so that
-//! most requests begin with what the one before them began with, and can be cached.
+//! [`NoCompression`] shows all turns like this, without any compression. [`Trim`] shows the last turns, and
+//! the definitions of earlier ones that still exist. It drops several turns at once rather than one with each
+//! request, so that most requests share the beginning of the previous one, and can be cached.
 
 use backstitch_core::journal::Role;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::turn::Turn;
 
-/// No compression: all turns as they were.
+/// No compression: all turns unchanged.
 pub type NoCompression = ConfiguredStrategy<FullOptions>;
 
 impl Strategy for FullOptions {
@@ -30,11 +30,11 @@ impl Strategy for FullOptions {
     }
 }
 
-/// The last turns as they were.
+/// The last turns, unchanged.
 pub type Trim = ConfiguredStrategy<TrimOptions>;
 
 impl TrimOptions {
-    /// How many turns are left out.
+    /// The number of dropped turns.
     fn cut(&self, history: &History) -> usize {
         let most = self.turns.max(1);
         let mut cut = crate::steps::rounded_cut(history.len(), history.len().saturating_sub(most), most);
@@ -59,7 +59,7 @@ impl Strategy for TrimOptions {
     }
 }
 
-/// Shows all turns from the one at `cut` on.
+/// Renders all turns from index `cut`.
 fn render_from(
     strategy: &'static str,
     cut: usize,
@@ -105,12 +105,12 @@ pub(super) fn answer(turn: &Turn) -> String {
     match &turn.program {
         _ if !answer.trim_start().is_empty() => answer.to_owned(),
         Some(program) if !program.trim().is_empty() => program.trim_end().to_owned(),
-        // Providers refuse a message without text.
+        // Providers refuse messages without text.
         _ => "(no answer)".to_owned(),
     }
 }
 
-/// What came of a turn that failed.
+/// The feedback to a failed turn.
 pub(super) fn failure(turn: &Turn, display: &DisplayOptions) -> String {
     let mut text = Text("Error: ".to_owned());
     match &turn.error {
@@ -131,7 +131,7 @@ pub(super) fn failure(turn: &Turn, display: &DisplayOptions) -> String {
     text.finish()
 }
 
-/// What came of a turn that succeeded.
+/// The feedback to a successful turn.
 fn feedback(turn: &Turn, display: &DisplayOptions, statistics: &mut Statistics) -> String {
     let mut text = Text(String::new());
     let defined = turn.memory.defined.iter().enumerate().rev();
@@ -147,7 +147,7 @@ fn feedback(turn: &Turn, display: &DisplayOptions, statistics: &mut Statistics) 
     statistics.prints.shown += write_output(&mut text, prints, turn.prints.len(), display).shown;
     if let Some(result) = turn.result.as_ref().filter(|_| silent) {
         let result = excerpt(result, display.sample());
-        // A program that ends in a definition gives its name, which stands above.
+        // A program that ends in a definition evaluates to its name, which the feedback already contains.
         if !result.trim_start_matches('"').starts_with("#'") {
             text.section(&format!(";; Result: {}", one_line(&result)));
         }
@@ -158,11 +158,11 @@ fn feedback(turn: &Turn, display: &DisplayOptions, statistics: &mut Statistics) 
     text.finish()
 }
 
-/// The messages of a request while they are put together.
+/// Collects the messages of a request.
 pub(super) struct Messages(Vec<RenderedMessage>);
 
 impl Messages {
-    /// The system prompt, and the first user message, which begins with what is stable.
+    /// Starts with the system prompt and the first user message, which begins with the stable prefix.
     pub(super) fn begin(scene: &RenderContext, first: String) -> Self {
         let mut messages = Vec::new();
         if let Some(system) = scene.system_prompt() {
@@ -178,7 +178,7 @@ impl Messages {
         self.0.push(RenderedMessage::new(role, text));
     }
 
-    /// All messages, with the line that ends the last one.
+    /// All messages, with a last line appended to the last one.
     pub(super) fn end(mut self, line: Option<String>) -> Vec<RenderedMessage> {
         if let (Some(line), Some(last)) = (line, self.0.last_mut()) {
             if !last.text.is_empty() {
@@ -190,7 +190,7 @@ impl Messages {
     }
 }
 
-/// What was rendered, with what can be counted of any of it.
+/// Completes the statistics of a render.
 pub(super) fn rendered(
     strategy: &'static str,
     history: &History,

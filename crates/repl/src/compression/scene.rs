@@ -1,8 +1,8 @@
-//! What stays the same in an evaluation: system prompt, mission, tools, data.
+//! The constant part of an evaluation: system prompt, mission, tools, data.
 //!
-//! Each request of an evaluation begins with the same bytes: the system prompt, then the mission, then what was asked and
-//! answered before it in the same session, then the sections `tool/` and `data/`. They are made once, when the scene is, so nothing that happens later can change them, and providers can
-//! cache them.
+//! Each request of an evaluation begins with the same bytes: the system prompt, then the mission, then the
+//! earlier missions and answers of the session, then the sections `tool/` and `data/`. They are rendered
+//! once, when the context is created, so later events cannot change them, and providers can cache them.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use backstitch_lisp::{Map, Truncation, Value, to_clojure_without_hidden, type_la
 use super::lines::{self, COLUMN, collapsed, cut, one_line, write_entry};
 use super::schema::{parameter_names, signature};
 
-/// The most characters that the description of a tool takes.
+/// The maximum number of characters of a tool's description.
 const DESCRIPTION_CHARACTERS: usize = 1_000;
-/// The most characters that the signature of a tool takes.
+/// The maximum number of characters of a tool's signature.
 const SIGNATURE_CHARACTERS: usize = 500;
 
-/// What stays the same in an evaluation.
+/// The constant part of an evaluation.
 #[derive(Debug, Clone)]
 pub struct RenderContext {
     system: Option<Arc<str>>,
@@ -27,15 +27,15 @@ pub struct RenderContext {
     data: Arc<str>,
     max_turns: Option<u64>,
     turns_left: Option<u64>,
-    /// Mission and sections, as they stand at the beginning of the first user message.
+    /// The mission and the sections, at the beginning of the first user message.
     prefix: Arc<str>,
 }
 
 impl RenderContext {
-    /// How many turns an agent has if nothing else is said.
+    /// The default number of turns of an agent.
     pub const DEFAULT_MAX_TURNS: u64 = 5;
 
-    /// A scene with this mission, without tools and data.
+    /// Creates a context with this mission, without tools and data.
     pub fn new(mission: impl Into<Arc<str>>) -> Self {
         let (mission, max_turns) = (mission.into(), Some(Self::DEFAULT_MAX_TURNS));
         let (earlier, tools, data) = (Arc::default(), Arc::default(), Arc::default());
@@ -43,21 +43,21 @@ impl RenderContext {
         Self { system: None, mission, earlier, tools, data, max_turns, turns_left: None, prefix }
     }
 
-    /// With a system prompt, which no strategy changes.
+    /// Sets the system prompt, which no strategy changes.
     #[must_use]
     pub fn system(mut self, system: impl Into<Arc<str>>) -> Self {
         self.system = Some(system.into());
         self
     }
 
-    /// With the missions and answers of the evaluations that this one follows.
+    /// Sets the missions and answers of the evaluations that this one follows.
     #[must_use]
     pub fn earlier(mut self, earlier: impl Into<Arc<str>>) -> Self {
         self.earlier = earlier.into();
         self.with_prefix()
     }
 
-    /// With tools.
+    /// Sets the tools.
     #[must_use]
     pub fn tools<'a>(mut self, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
         let mut text = String::new();
@@ -80,7 +80,7 @@ impl RenderContext {
         self.with_prefix()
     }
 
-    /// With data. Of names that begin with `_` the type is all that is shown.
+    /// Sets the data. Of names that begin with `_` only the type is shown.
     #[must_use]
     pub fn data(mut self, data: &Map, sample: Truncation) -> Self {
         let mut text = String::new();
@@ -103,14 +103,14 @@ impl RenderContext {
         self.with_prefix()
     }
 
-    /// With so many turns; without a bound there is no line that says how many are left.
+    /// Sets the maximum number of turns. Without one, requests do not contain the number of turns left.
     #[must_use]
     pub fn max_turns(mut self, max_turns: Option<u64>) -> Self {
         self.max_turns = max_turns;
         self
     }
 
-    /// With so many turns left, the next one included, if that is fewer than are left anyway.
+    /// Limits the number of turns left, including the next one.
     #[must_use]
     pub fn turns_left(mut self, turns_left: Option<u64>) -> Self {
         self.turns_left = turns_left;
@@ -122,7 +122,7 @@ impl RenderContext {
         &self.mission
     }
 
-    /// What the first user message of each request begins with.
+    /// The beginning of the first user message of each request.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -135,10 +135,10 @@ impl RenderContext {
         !self.tools.is_empty()
     }
 
-    /// The line that ends a request after so many turns.
+    /// The last line of a request after this number of turns.
     pub(super) fn turns_line(&self, turns: usize) -> Option<String> {
         match self.max_turns? {
-            // A single turn is no conversation, and there is nothing to count.
+            // With a single turn there is nothing to count.
             1 => None,
             most => Some(
                 match most

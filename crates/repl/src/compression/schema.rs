@@ -1,14 +1,15 @@
-//! JSON Schemas in a few words, for the signatures of tools.
+//! Short notation of JSON Schemas, for the signatures of tools.
 //!
-//! `query:string, limit:int? -> [{id:int, title:string}]`. It is for a model to read: what has no short word is `any`.
+//! `query:string, limit:int? -> [{id:int, title:string}]`. Models read it; a schema without a short notation
+//! is `any`.
 
 use serde_json::{Map, Value as Json};
 
-/// From this depth on, an object is a `map` and an array a `list`.
+/// At this depth and below, an object is a `map` and an array a `list`.
 const DEPTH: usize = 3;
-/// From this many fields on, an object is a `map`.
+/// An object with more fields is a `map`.
 const FIELDS: usize = 12;
-/// From this many values on, an enumeration is its type.
+/// An enumeration with more values is shown as its type.
 const CHOICES: usize = 8;
 
 /// The names of a tool's parameters, in the order of its schema.
@@ -16,7 +17,7 @@ pub(super) fn parameter_names(schema: &Json) -> impl Iterator<Item = &str> {
     properties(schema).into_iter().flat_map(|properties| properties.keys().map(String::as_str))
 }
 
-/// Parameters and result of a tool.
+/// The parameters and the result of a tool.
 pub(super) fn signature(parameters: &Json, output: Option<&Json>) -> String {
     let fields = properties(parameters).map(|fields| words_of_fields(parameters, fields, parameters, 0));
     let result = output.map_or_else(|| "any".to_owned(), |output| words(output, output, 0));
@@ -71,7 +72,7 @@ fn words(schema: &Json, root: &Json, depth: usize) -> String {
     }
 }
 
-/// The distinct words of several, or `any`.
+/// The distinct words, joined, or `any`.
 fn joined(all: impl Iterator<Item = String>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for word in all {

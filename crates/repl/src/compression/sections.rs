@@ -1,6 +1,6 @@
-//! The sections of a message that tell what turns did: definitions, calls, output.
+//! The sections of a message: definitions, calls, output.
 //!
-//! A section that has nothing to say is not there. Sections are separated by a blank line and end without one.
+//! Empty sections are left out. Sections are separated by a blank line and end without one.
 
 use super::fence::write_foreign;
 use super::history::Live;
@@ -8,11 +8,11 @@ use super::lines::{cut, write_call, write_definition};
 use super::{DisplayOptions, ShownCount, ToolResults};
 use crate::turn::{Turn, TurnCall};
 
-/// A message that grows section by section.
+/// A message that is built section by section.
 pub(super) struct Text(pub(super) String);
 
 impl Text {
-    /// Begins a section, after a blank line if something stands before it.
+    /// Starts a section, after a blank line if there is text before it.
     pub(super) fn begin(&mut self) -> &mut String {
         if !self.0.is_empty() {
             while self.0.ends_with('\n') {
@@ -23,12 +23,12 @@ impl Text {
         &mut self.0
     }
 
-    /// A section that is one text.
+    /// Adds a section with this text.
     pub(super) fn section(&mut self, text: &str) {
         self.begin().push_str(text);
     }
 
-    /// The text without the end of its last line.
+    /// The text without trailing line breaks.
     pub(super) fn finish(mut self) -> String {
         while self.0.ends_with('\n') {
             self.0.pop();
@@ -37,8 +37,8 @@ impl Text {
     }
 }
 
-/// Writes the section `user/`: the newest definitions within the budget, in the order of their first definitions. `total` is
-/// how many there are, and `newest` gives them with the newest first.
+/// Writes the section `user/`: the newest definitions within the budget, in the order of their first
+/// definitions. `total` is their number, and `newest` yields them with the newest first.
 pub(super) fn write_user<'a>(
     text: &mut Text,
     newest: impl Iterator<Item = Live<'a>>,
@@ -52,7 +52,7 @@ pub(super) fn write_user<'a>(
         let mut line = String::new();
         write_definition(&mut line, live.defined, with_sample(live.turn), display);
         bytes += line.len();
-        // One is always shown: an empty section would tell that there is nothing.
+        // At least one is shown: an empty section would mean that there are none.
         if bytes > display.user_budget && !lines.is_empty() {
             break;
         }
@@ -73,7 +73,7 @@ pub(super) fn write_user<'a>(
     shown
 }
 
-/// Writes the calls. `total` is how many there are, and `last` gives those that are shown.
+/// Writes the calls. `total` is their number, and `last` yields those to show.
 pub(super) fn write_calls<'a>(
     text: &mut Text,
     last: impl Iterator<Item = (&'a Turn, &'a TurnCall)>,
@@ -96,7 +96,7 @@ pub(super) fn write_calls<'a>(
     shown
 }
 
-/// Writes what was printed. `total` is how many prints there are, and `last` gives those that are shown.
+/// Writes the prints. `total` is their number, and `last` yields those to show.
 pub(super) fn write_output<'a>(
     text: &mut Text,
     last: impl Iterator<Item = &'a str>,

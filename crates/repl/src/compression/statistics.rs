@@ -1,47 +1,47 @@
-//! What a render left out.
+//! Statistics of a render.
 
 use serde::{Deserialize, Serialize};
 
-/// How many there are of something, and how many of them are shown.
+/// The number of existing items, and of those that are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownCount {
-    /// How many there are.
+    /// The number of existing items.
     pub total: usize,
-    /// How many are shown.
+    /// The number of shown items.
     pub shown: usize,
 }
 
 impl ShownCount {
-    /// How many are not shown.
+    /// The number of items that are not shown.
     pub fn dropped(&self) -> usize {
         self.total - self.shown
     }
 }
 
-/// What a render made of the turns, and what it left out.
+/// What a render showed of the turns, and what it left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The strategy.
     pub strategy: String,
-    /// How many turns there are.
+    /// The number of turns.
     pub turns: usize,
-    /// How many of them are told by a summary alone.
+    /// The number of turns that are only part of a summary.
     pub turns_summarised: usize,
-    /// How many of them stand in the request as they were.
+    /// The number of turns that are shown unchanged.
     pub turns_whole: usize,
-    /// How many of them are told neither way. What they defined may still be.
+    /// The number of turns that are not shown. Their definitions may be.
     pub turns_dropped: usize,
-    /// Failed turns; those that are shown are shown as they were.
+    /// Failed turns; the shown ones are unchanged.
     pub failed_turns: ShownCount,
-    /// Calls of `println` by turns that succeeded.
+    /// Calls of `println` by successful turns.
     pub prints: ShownCount,
     /// Calls of tools.
     pub tool_calls: ShownCount,
-    /// Definitions that exist now.
+    /// Definitions that currently exist.
     pub definitions: ShownCount,
-    /// How many bytes the turns have: answers, prints, errors, and calls as far as the turns keep them.
+    /// The size of the turns in bytes: answers, prints, errors, and calls as far as the turns keep them.
     pub bytes_before: u64,
-    /// How many bytes all messages of the request have, system prompt and mission included.
+    /// The size of all messages of the request in bytes, including system prompt and mission.
     pub bytes_after: u64,
     /// An estimate of the tokens of the turns.
     pub tokens_before: u64,

@@ -1,7 +1,8 @@
-//! Strategies by their options.
+//! Strategies, defined by their options.
 //!
-//! The options of a strategy are its only state, so they carry its name and its function ([`Strategy`]). [`ConfiguredStrategy`] makes of
-//! them what a registry holds, the same for turns of programs and for transcripts: a configuration, and the name of the renderer.
+//! The options of a strategy are its only state, so the trait [`Strategy`] is implemented for them.
+//! [`ConfiguredStrategy`] adds what a registry needs, for turns of programs and for transcripts alike: a
+//! configuration, and the name of the renderer.
 
 use std::fmt;
 
@@ -12,11 +13,11 @@ use serde_json::{Map, Value as Json};
 
 use super::config::{ConfigurationError, object, parse};
 
-/// A strategy, as a function of its options: decides what of a history a model is shown.
+/// A strategy, as a function of its options: selects what a model is shown of a history.
 pub trait Strategy: fmt::Debug + Default + Serialize + DeserializeOwned + Send + Sync {
-    /// The name by which a configuration chooses it.
+    /// The name in configurations.
     const NAME: &'static str;
-    /// The version of what it renders. Requests name it, so it changes with the text.
+    /// The version of the rendered text. Requests name it, so it changes with the text.
     const VERSION: u32;
     /// The history that it renders.
     type History<'a>;
@@ -46,7 +47,7 @@ impl<O> ConfiguredStrategy<O> {
 }
 
 impl<O: Strategy> ConfiguredStrategy<O> {
-    /// The name by which a configuration chooses the strategy.
+    /// The name in configurations.
     pub const NAME: &'static str = O::NAME;
 
     /// Reads the options from a configuration, with defaults for the rest.
@@ -62,7 +63,7 @@ impl<O: Strategy> ConfiguredStrategy<O> {
         Json::Object(table)
     }
 
-    /// Returns the text that says what rendered a request.
+    /// Returns the text that identifies the renderer of a request.
     pub(crate) fn renderer_name(&self) -> String {
         let mut options = Json::Object(object(&self.options));
         options.sort_all_objects();

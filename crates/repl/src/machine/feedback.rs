@@ -1,4 +1,4 @@
-//! What a model is told about its programs, so that the next one is better.
+//! Messages to a model about its programs, so that it can correct them.
 
 use serde_json::{Map, Value as Json};
 
@@ -8,51 +8,51 @@ use crate::mission::without_firewalled;
 use crate::signature::{Mismatch, Signature};
 use crate::turn::TurnError;
 
-/// How many calls are listed of a program that was cut off.
+/// The maximum number of calls in the list for an interrupted program.
 const MOST_CALLS: usize = 50;
 
-/// How many characters of a call's arguments are shown.
+/// The maximum number of characters of a call's arguments.
 const SHOWN: usize = 120;
 
-/// How many characters of an error a model is shown, with every request that follows.
+/// The maximum number of characters of an error, which all later requests contain.
 const LONGEST: usize = 8_000;
 
-/// What is wrong with an answer that holds no program.
+/// The message for an answer without a program.
 pub(crate) fn no_program(none: NoProgram) -> String {
     format!(
         "{none}. Answer with one program in a block fenced as ```clojure, for example:\n```clojure\n(return {{:answer 42}})\n```"
     )
 }
 
-/// What is wrong with an answer that reached its token limit.
+/// The message for an answer that reached its token limit.
 pub(crate) fn cut_off() -> String {
     "the answer reached its token limit before its program was complete, so nothing of it was run. Answer with a shorter \
      program, and leave the rest to the next one"
         .to_owned()
 }
 
-/// What is wrong with a value that was returned.
+/// The message for a returned value that does not fit the signature.
 pub(crate) fn mismatched(signature: &Signature, mismatches: &[Mismatch]) -> String {
-    let mut text = format!("what was returned does not fit the signature {}", signature.output);
+    let mut text = format!("the returned value does not fit the signature {}", signature.output);
     for mismatch in mismatches {
         text.push_str(&format!("\n- {mismatch}"));
     }
     text.push_str(&format!(
-        "\nNothing that this program defined was kept. Fix it and return again, for example (return {})",
+        "\nThe definitions of this program were not kept. Fix it and return again, for example (return {})",
         signature.output.example()
     ));
     text
 }
 
-/// What is wrong with a value that JSON cannot hold.
+/// The message for a returned value that cannot be written as JSON.
 pub(crate) fn not_json(message: &str, advice: Option<&str>) -> String {
     let advice = advice.map(|advice| format!(" ({advice})")).unwrap_or_default();
     format!(
-        "what was returned cannot be an answer: {message}{advice}. Return strings, numbers, booleans, vectors and maps"
+        "the returned value cannot be an answer: {message}{advice}. Return strings, numbers, booleans, vectors and maps"
     )
 }
 
-/// What is said to people when there was no answer, with why the last turn gave none.
+/// The message to the user for an evaluation without an answer, with the error of the last turn.
 pub(crate) fn no_answer(turns: u64, last: Option<&TurnError>) -> String {
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
     let why = match last {
@@ -62,18 +62,18 @@ pub(crate) fn no_answer(turns: u64, last: Option<&TurnError>) -> String {
     format!("no program returned an answer in {turns}, and there may be no more.{why}")
 }
 
-/// A program that did not do the same when it ran again.
+/// The error for a program that behaved differently when it ran again.
 pub(crate) fn diverged(what: &str) -> TurnError {
     TurnError { kind: "program_diverged".to_owned(), message: what.to_owned() }
 }
 
-/// A program that is not run again.
+/// The error for an interrupted program that is not run again.
 pub(crate) fn not_run_again(why: &str) -> TurnError {
     let message = format!("the program was interrupted and is not run again, because {why}");
     TurnError { kind: "program_interrupted".to_owned(), message }
 }
 
-/// What is wrong, and the calls that were made all the same.
+/// Adds the calls that were made to an error message.
 pub(crate) fn with_calls(message: &str, calls: &[ProgramCall]) -> String {
     if calls.is_empty() {
         return format!("{message}. It had called no tool");
@@ -93,7 +93,7 @@ pub(crate) fn with_calls(message: &str, calls: &[ProgramCall]) -> String {
     text
 }
 
-/// The beginning of a call's arguments, without what is firewalled.
+/// The beginning of a call's arguments, without firewalled fields.
 pub(crate) fn shown(arguments: &Map<String, Json>) -> String {
     let text = without_firewalled(&Json::Object(arguments.clone())).to_string();
     match text.char_indices().nth(SHOWN) {
@@ -102,7 +102,8 @@ pub(crate) fn shown(arguments: &Map<String, Json>) -> String {
     }
 }
 
-/// A message that is shown with each request from then on: of a long one the beginning, and the end, which tells the place.
+/// Truncates a message that all later requests contain: a long one keeps its beginning, and its end, which
+/// names the place.
 pub(crate) fn bounded(message: String) -> String {
     let total = message.chars().count();
     if total <= LONGEST {

@@ -1,7 +1,9 @@
-//! The machine of a Lisp evaluation: ask, run the program of the answer, and again, until a program returns.
+//! The machine of a Lisp evaluation: it asks for an answer, runs the program in it, and repeats this until a
+//! program returns.
 //!
-//! Everything that the machine knows follows from the journal. A program that was interrupted runs again from its start with
-//! what is recorded of its calls, so a machine that is rebuilt at any record wants what the one before it would have wanted.
+//! The state of the machine follows from the journal. An interrupted program runs again from its start with
+//! the recorded results of its calls, so a machine that is rebuilt at any record returns the actions that its
+//! predecessor would have returned.
 
 mod earlier;
 mod feedback;
@@ -32,23 +34,23 @@ use crate::turn::{Turn, TurnError};
 use run::{Origin, ProgramCall, Run, Step};
 use show::VisibleLog;
 
-/// Why calls are refused that an answer makes beside its program.
+/// The refusal of calls that an answer makes besides its program.
 const NOT_IN_ANSWERS: &str = "tools are called by the program: write (tool/name {:parameter value}) in it";
 
-/// Why a call of a program that does not go on is not made.
-const NOT_ANY_MORE: &str = "the program that made the call was interrupted and does not go on";
+/// The refusal of pending calls of a program that was interrupted and is not resumed.
+const NOT_ANY_MORE: &str = "the program that made the call was interrupted and is not resumed";
 
 /// Builds the machines of a Lisp agent. A clone is cheap.
 #[derive(Debug, Clone)]
 pub struct LispMachinery(Arc<CompiledAgent>);
 
 impl LispMachinery {
-    /// The machinery of an agent.
+    /// Compiles an agent.
     pub fn new(agent: LispAgent) -> Result<Self, AgentError> {
         Self::with_engine(agent, Engine::new())
     }
 
-    /// The machinery of an agent, with an engine that others use too.
+    /// Compiles an agent for an engine that is shared with others.
     pub fn with_engine(agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
         CompiledAgent::new(agent, engine).map(|prepared| Self(Arc::new(prepared)))
     }
@@ -65,7 +67,7 @@ impl MachineFactory for LispMachinery {
     }
 
     fn continues_answers(&self) -> bool {
-        // Half a program and its other half are two answers with two programs.
+        // A continued answer would hold two halves of a program, and each would be run on its own.
         false
     }
 }
@@ -76,39 +78,40 @@ struct Answer {
     origin: Origin,
     text: String,
     at: backstitch_core::time::Timestamp,
-    /// Whether it reached its token limit, and so holds half a program.
+    /// Whether the answer reached its token limit, and may contain only a part of a program.
     is_cut_off: bool,
 }
 
-/// Where a machine stands.
+/// The state of a machine.
 enum Phase {
-    /// It wants an answer.
+    /// Waits for an answer.
     Ask,
-    /// It has one. The calls are those that the answer makes itself, which is not how it is done.
+    /// Has an answer. The calls are those that the answer makes itself, which are refused.
     Answered(Answer, Vec<PendingCall>),
     /// A program runs, or is about to.
     Running(Box<Run>, Box<ProgramStarted>),
-    /// A program does not go on, for this reason. Its calls that have no result get one first.
+    /// A program is not resumed. Pending calls are refused before the turn ends; the flag says that they
+    /// were.
     Abandoned(Box<Run>, TurnError, bool),
-    /// A turn has ended and is to be recorded.
+    /// A turn has ended and is recorded next.
     Ended(Box<Turn>, Box<RecordBody>),
-    /// The evaluation ends like this.
+    /// The evaluation ends with this result.
     Finish(EvaluationResult),
 }
 
-/// What the programs so far have left.
+/// The results of the programs so far.
 #[derive(Clone, Default)]
 struct ProgramState {
     memory: Memory,
-    /// The turn that left the memory.
+    /// The turn that changed the memory last.
     memory_turn: Option<u64>,
     /// The results of the last programs, the latest last.
     history: Vec<Value>,
-    /// The tasks that are done, by id.
+    /// The finished tasks, by id.
     tasks: Map,
 }
 
-/// How many results `*1`, `*2` and so on reach.
+/// The number of results that `*1`, `*2` and so on refer to.
 const HISTORY: usize = 3;
 
 impl ProgramState {
@@ -126,9 +129,9 @@ pub struct LispMachine {
     seed: Seed,
     seen: VisibleLog,
     left: ProgramState,
-    /// How many answers there were.
+    /// The number of answers so far.
     turns: u64,
-    /// The turn of the latest thing that was said to the policy.
+    /// The turn of the latest user message.
     said_in: Option<u64>,
     /// The turn whose program runs although its answer reached the token limit.
     accepted: Option<u64>,
@@ -148,7 +151,7 @@ impl LispMachine {
         self.seen.said(message, &self.prepared);
         if message.role() == Role::User {
             self.said_in = Some(message.turn);
-            // Who has something to say before the evaluation ends is heard, if there is an answer left to hear them with.
+            // A user message that arrives before the evaluation ends is answered, if an answer is left.
             if matches!(self.phase, Phase::Finish(_)) && self.may_ask() && message.turn >= self.turns {
                 self.phase = Phase::Ask;
             }
@@ -159,7 +162,7 @@ impl LispMachine {
         self.turns < self.prepared.agent.options.most_turns()
     }
 
-    /// Whether something was said since the last answer, which the policy has not seen.
+    /// Whether there is a user message since the last answer, which the policy has not seen.
     fn is_unheard(&self) -> bool {
         self.said_in.is_some_and(|turn| turn >= self.turns) && self.turns > 0
     }
@@ -192,14 +195,15 @@ impl LispMachine {
         self.phase = Phase::Answered(answer, calls.collect());
     }
 
-    /// What is to be done about an answer: its program is found and recorded, before it runs.
+    /// Finds the program of an answer, and records it before it runs.
     fn begin(&mut self, answer: Answer) -> Option<MachineAction> {
-        let found = match answer.is_cut_off {
-            true => Err(TurnError { kind: "truncated".to_owned(), message: feedback::cut_off() }),
-            false => extract(&answer.text).map_err(|none| TurnError {
+        let found = if answer.is_cut_off {
+            Err(TurnError { kind: "truncated".to_owned(), message: feedback::cut_off() })
+        } else {
+            extract(&answer.text).map_err(|none| TurnError {
                 kind: "no_program".to_owned(),
                 message: feedback::no_program(none),
-            }),
+            })
         };
         match found {
             Ok(source) => {
@@ -251,7 +255,7 @@ impl LispMachine {
         }
     }
 
-    /// Runs a program until something has to be done.
+    /// Runs a program until it needs an action.
     fn run(
         &mut self,
         mut run: Box<Run>,
@@ -261,13 +265,12 @@ impl LispMachine {
         if !run.is_started() {
             let inputs = self.inputs(&program);
             if let Err(error) = run.start(&self.prepared, inputs) {
-                // What does not compile has called nothing, unless it did compile before.
-                match run.calls.is_empty() {
-                    true => self.settle_error(*run, &error, Vec::new()),
-                    false => {
-                        let error = feedback::diverged(&error.to_string());
-                        self.phase = Phase::Abandoned(run, error, false);
-                    }
+                // A program that does not compile has made no calls, unless it compiled before.
+                if run.calls.is_empty() {
+                    self.settle_error(*run, &error, Vec::new());
+                } else {
+                    let error = feedback::diverged(&error.to_string());
+                    self.phase = Phase::Abandoned(run, error, false);
                 }
                 return Progress::Settled;
             }
@@ -293,10 +296,10 @@ impl LispMachine {
         }
     }
 
-    /// Ends a program that does not go on: calls without a result get one, then the turn has failed.
-    fn abandon(&mut self, run: Box<Run>, error: TurnError, is_told: bool) -> Option<MachineAction> {
+    /// Ends a program that is not resumed: its pending calls are refused, then the turn fails.
+    fn abandon(&mut self, run: Box<Run>, error: TurnError, is_refused: bool) -> Option<MachineAction> {
         let refused: Vec<PendingCall> = run.unfinished().map(|made| refused(made, run.origin.turn)).collect();
-        if !refused.is_empty() && !is_told {
+        if !refused.is_empty() && !is_refused {
             self.phase = Phase::Abandoned(run, error, true);
             return Some(MachineAction::Call(refused));
         }
@@ -305,14 +308,14 @@ impl LispMachine {
         None
     }
 
-    /// The turn has ended and is recorded next.
+    /// Ends the turn, which is recorded next.
     fn end_turn(&mut self, turn: Turn) {
         let data = serde_json::to_value(&turn).unwrap_or_default();
         let record = TurnFinished::new(self.evaluation, turn.number, data);
         self.phase = Phase::Ended(Box::new(turn), Box::new(record.into()));
     }
 
-    /// What comes after a turn that is recorded.
+    /// Continues after a recorded turn.
     fn after_turn(&mut self, turn: Arc<Turn>, ending: Option<EvaluationResult>) {
         self.seen.push(turn);
         let unheard = self.is_unheard() && self.may_ask();
@@ -323,13 +326,13 @@ impl LispMachine {
     }
 }
 
-/// How far a program got.
+/// The progress of a program.
 enum Progress {
-    /// It wants this done first.
+    /// It needs this action.
     Wants(MachineAction),
-    /// It has ended, and what is next is for the next phase.
+    /// It has ended, and the phase says what is next.
     Settled,
-    /// It was stopped from outside.
+    /// It was stopped by the caller.
     Stopped,
 }
 
@@ -365,7 +368,7 @@ impl Machine for LispMachine {
 
     fn next(&mut self) -> MachineAction {
         loop {
-            // Without anybody who could stop it, a program is never stopped.
+            // Without a stop flag, a program is never stopped.
             if let Some(action) = self.advance(None) {
                 return action;
             }
@@ -386,7 +389,7 @@ impl Machine for LispMachine {
 }
 
 impl LispMachine {
-    /// Goes from phase to phase until something is to be done, or until a program is stopped.
+    /// Advances from phase to phase until an action is needed, or until a program is stopped.
     fn advance(&mut self, stop: Option<&Arc<AtomicBool>>) -> Option<MachineAction> {
         loop {
             let done = match std::mem::replace(&mut self.phase, Phase::Ask) {
@@ -405,7 +408,7 @@ impl LispMachine {
                     Progress::Settled => None,
                     Progress::Stopped => return None,
                 },
-                Phase::Abandoned(run, error, is_told) => self.abandon(run, error, is_told),
+                Phase::Abandoned(run, error, is_refused) => self.abandon(run, error, is_refused),
                 Phase::Ended(turn, record) => {
                     let turn = Arc::new(*turn);
                     let ending = self.ending_of(&turn);

@@ -1,4 +1,4 @@
-//! Rebuilding a machine from what the journal says, at whatever record that ends.
+//! Rebuilds a machine from the journal, whatever its last record is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -48,14 +48,15 @@ impl LispMachine {
             last = Some(turn);
         }
         let done = last.as_ref().map_or(0, |turn| turn.number);
-        // Tasks of turns that have ended are known to the next program; those of one that runs are matched by their place.
+        // Tasks of ended turns are inputs of the next program; those of a running one are matched by their
+        // path.
         for task in past.tasks.iter().filter(|task| task.turn <= done) {
             let (id, value) =
                 machine.task(task).map_err(|reason| damaged(format!("task {}", task.task), reason))?;
             machine.left.tasks.insert(id, value);
         }
         match answers.last_key_value() {
-            Some((turn, messages)) if *turn > done => machine.take_up(past, *turn, messages)?,
+            Some((turn, messages)) if *turn > done => machine.resume_turn(past, *turn, messages)?,
             _ => {
                 let ending = last.as_ref().and_then(|turn| machine.ending_of(turn));
                 let unheard = machine.is_unheard() && machine.may_ask();
@@ -67,8 +68,8 @@ impl LispMachine {
         Ok(machine)
     }
 
-    /// Takes up an answer whose turn has not ended.
-    fn take_up(
+    /// Resumes an answer whose turn has not ended.
+    fn resume_turn(
         &mut self,
         past: &EvaluationHistory,
         turn: u64,
@@ -115,11 +116,11 @@ impl LispMachine {
             return Ok(());
         };
         let Some(program) = program else {
-            // A conversation that was taken from elsewhere tells of calls, and not of how their program was started.
+            // An imported conversation contains calls, but not how their program was started.
             let source = extract(&answer.text).unwrap_or_default();
             let run = Box::new(Run::new(answer.origin, source, calls, HashMap::new()));
             self.seen.answer(answer.text);
-            let error = feedback::not_run_again("nothing tells what it was started with");
+            let error = feedback::not_run_again("its inputs are not recorded");
             self.phase = Phase::Abandoned(run, error, false);
             return Ok(());
         };

@@ -1,8 +1,10 @@
-//! A program that runs: what it waits for is answered from the journal where it is recorded, and asked for where it is not.
+//! A running program: its requests are answered from the journal if they are recorded, and become actions
+//! otherwise.
 //!
-//! A program stops where it calls tools, perhaps in several branches at once. All that it waits for then is a *wave*, and it
-//! goes on only when every request of the wave has its answer. So a program that runs again after an interruption comes to
-//! the same waves, whatever part of one was recorded, and makes the same calls at the same places.
+//! A program suspends at calls of tools, perhaps in several branches at once. All requests of a suspension
+//! are a *wave*, and the program continues only when every request of the wave has its answer. So a program
+//! that runs again after an interruption reaches the same waves, whatever part of one was recorded, and makes
+//! the same calls at the same places.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +26,7 @@ use serde_json::{Map as Object, Value as Json};
 use super::feedback;
 use crate::agent::CompiledAgent;
 
-/// The longest id of a task, in bytes.
+/// The maximum length of the id of a task, in bytes.
 const LONGEST_TASK_ID: usize = 1024;
 
 /// A call that a program made.
@@ -34,57 +36,57 @@ pub(crate) struct ProgramCall {
     pub(crate) path: String,
     pub(crate) name: String,
     pub(crate) arguments: Object<String, Json>,
-    /// What came of it, as soon as that is recorded.
+    /// The result, once it is recorded.
     pub(crate) result: Option<OptionResult>,
-    /// Whether somebody was told to run it.
+    /// Whether the call was requested from the runtime.
     pub(crate) is_wanted: bool,
-    /// Whether the program has come to it.
+    /// Whether the program has reached the call since it was started.
     pub(crate) is_reached: bool,
 }
 
-/// A program that runs again does not do what it did before.
+/// A program that runs again behaves differently.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the program was interrupted, and when it ran again it did not do what it had done before: {what}")]
 pub(crate) struct ReplayDivergence {
     pub(crate) what: String,
 }
 
-/// What running a program comes to.
+/// The outcome of a step of a program.
 pub(crate) enum Step {
-    /// This has to be done first.
+    /// This action has to be done first.
     Act(MachineAction),
-    /// It is done.
+    /// The program has ended.
     Finished(Box<ProgramResult>),
-    /// It does not do what it did before.
+    /// The program behaved differently than before.
     Diverged(ReplayDivergence),
-    /// It was stopped from outside.
+    /// The program was stopped by the caller.
     Stopped,
 }
 
-/// Where a program comes from and belongs to.
+/// The origin of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) evaluation: EvaluationId,
     pub(crate) turn: u64,
-    /// The answer that it was found in.
+    /// The answer that contains it.
     pub(crate) answer: MessageId,
 }
 
-/// A program that runs.
+/// A program, with its calls and tasks.
 pub(crate) struct Run {
     pub(crate) origin: Origin,
     pub(crate) source: String,
     machine: Option<Machine>,
     /// The calls, in the order in which they were made.
     pub(crate) calls: Vec<ProgramCall>,
-    /// Tasks that this program has done, by the place where it did.
+    /// The finished tasks of this program, by path.
     tasks: HashMap<String, (String, Value)>,
     wave: Vec<Request>,
     answers: HashMap<CallPath, Result<Value, String>>,
 }
 
 impl Run {
-    /// A program about to run, with the calls and tasks of it that are recorded already.
+    /// Creates a run, with the recorded calls and tasks of the program.
     pub(crate) fn new(
         origin: Origin,
         source: String,
@@ -94,7 +96,7 @@ impl Run {
         Self { origin, source, machine: None, calls, tasks, wave: Vec::new(), answers: HashMap::new() }
     }
 
-    /// Compiles the program, from the beginning.
+    /// Compiles and starts the program, from the beginning.
     pub(crate) fn start(&mut self, prepared: &CompiledAgent, inputs: Inputs) -> Result<(), Error> {
         let program = prepared.engine.compile(&self.source, &inputs)?;
         self.machine = Some(prepared.engine.start(&program, inputs));
@@ -105,23 +107,23 @@ impl Run {
         self.machine.is_some()
     }
 
-    /// Takes in the result of a call. Gives whether the call is one of this program.
+    /// Sets the result of a call. Returns whether the call is one of this program.
     pub(crate) fn call_ended(&mut self, call: CallId, result: &OptionResult) -> bool {
         let made = self.calls.iter_mut().find(|made| made.call_id == call);
         made.map(|made| made.result = Some(result.clone())).is_some()
     }
 
-    /// Calls without a result.
+    /// The calls without a result.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = &ProgramCall> {
         self.calls.iter().filter(|made| made.result.is_none())
     }
 
-    /// The tasks that it has done.
+    /// The finished tasks.
     pub(crate) fn done_tasks(&self) -> impl Iterator<Item = &(String, Value)> {
         self.tasks.values()
     }
 
-    /// Goes on until something has to be done, or the program is.
+    /// Runs until an action is needed, or the program ends.
     pub(crate) fn step(&mut self, prepared: &CompiledAgent, stop: Option<&Arc<AtomicBool>>) -> Step {
         loop {
             if self.wave.is_empty() {
@@ -131,7 +133,7 @@ impl Run {
                 if let Some(stop) = stop.cloned() {
                     machine.stop_when(move || stop.load(Ordering::Relaxed));
                 }
-                // A bug of the interpreter must not make a session that nobody can open again.
+                // A bug of the interpreter must not make a session impossible to open.
                 match catch_unwind(AssertUnwindSafe(|| machine.run())) {
                     Ok(MachineOutcome::Finished(finished)) if is_stopped(&finished) => return Step::Stopped,
                     Ok(MachineOutcome::Finished(finished)) => return self.finished(finished),
@@ -153,7 +155,8 @@ impl Run {
         }
     }
 
-    /// Has the program begin anew when it goes on: what it has called and done so far is recorded, and is not done again.
+    /// Resets the program, which then starts again. Its calls and tasks so far are recorded, and are not
+    /// repeated.
     pub(crate) fn start_over(&mut self) {
         self.machine = None;
         self.wave.clear();
@@ -163,7 +166,7 @@ impl Run {
         }
     }
 
-    /// Finds answers for all that the program waits for. What is missing is an action.
+    /// Finds answers for all requests of the wave. Missing ones become an action.
     fn answer_wave(&mut self, prepared: &CompiledAgent) -> Result<Option<MachineAction>, ReplayDivergence> {
         let (mut wanted, mut records) = (Vec::new(), Vec::new());
         for request in self.wave.clone() {
@@ -176,7 +179,7 @@ impl Run {
             }
         }
         if !records.is_empty() {
-            // Whoever is told to run a call is told so once: those that are wanted here are wanted again after this.
+            // Each call is requested once. These are not requested now, so that they are after the records.
             for one in &wanted {
                 self.unwant(one);
             }
@@ -318,7 +321,7 @@ impl Run {
         Ok(Some(record.into()))
     }
 
-    /// A program that ends without having come to all that it did before is not the same.
+    /// Checks that a program has reached all of its recorded calls at its end.
     fn finished(&mut self, finished: Box<ProgramResult>) -> Step {
         match self.calls.iter().find(|made| !made.is_reached) {
             Some(made) => Step::Diverged(ReplayDivergence {
@@ -329,18 +332,18 @@ impl Run {
     }
 }
 
-/// What the program is given for a result.
+/// The value of a result for the program.
 pub(crate) fn value_of(result: &OptionResult, prepared: &CompiledAgent) -> Result<Value, String> {
     let json = json_of(result, prepared)?;
     from_json(json, &prepared.agent.options.limits).map_err(|error| too_large(&error))
 }
 
-/// Why a program is not given a result.
+/// The error for a result that exceeds the limits.
 pub(crate) fn too_large(error: &Error) -> String {
     format!("its result: {}", error.message())
 }
 
-/// What the program is given for a result, as JSON.
+/// The JSON of a result for the program.
 pub(crate) fn json_of<'r>(result: &'r OptionResult, prepared: &CompiledAgent) -> Result<&'r Json, String> {
     if result.is_error {
         let kind = result.error_type.as_deref().unwrap_or("failed");
@@ -348,7 +351,7 @@ pub(crate) fn json_of<'r>(result: &'r OptionResult, prepared: &CompiledAgent) ->
     }
     let Some(json) = result.result.inline() else { return Err("its result was not fetched".to_owned()) };
     Ok(match json.as_object() {
-        // A tool's sentence is for models that see results; a program works with the value.
+        // The message of a tool is for models that see results; a program uses the value.
         Some(both) if is_sentence_and_value(both) && !declares_sentence(prepared, &result.option_name) => {
             both.get("value").unwrap_or(json)
         }
@@ -365,7 +368,7 @@ fn declares_sentence(prepared: &CompiledAgent, tool: &str) -> bool {
     output.and_then(|output| output.pointer("/properties/message")).is_some()
 }
 
-/// Whether a program was stopped from outside.
+/// Whether a program was stopped by the caller.
 fn is_stopped(finished: &ProgramResult) -> bool {
     finished.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Stopped)
 }
@@ -382,7 +385,7 @@ fn broken(what: &str) -> Box<ProgramResult> {
     })
 }
 
-/// What the program that is recorded to have started starts from.
+/// Checks that a recorded program had the same interpreter and inputs.
 pub(crate) fn same_inputs(program: &ProgramStarted, prepared: &CompiledAgent) -> Result<(), String> {
     if program.interpreter != backstitch_lisp::INTERPRETER {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! What a program that has ended comes to: a turn, and perhaps the end of the evaluation.
+//! The outcome of an ended program: a turn, and perhaps the end of the evaluation.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use crate::turn::{
     Excerpt, MemoryChange, MemoryExtent, StoredMemory, Turn, TurnCall, TurnCallOutcome, TurnError, TurnSignal,
 };
 
-/// The kind of a turn's error when what it returned does not fit.
+/// The kind of the error of a turn whose returned value does not fit.
 const INVALID_ANSWER: &str = ErrorCode::InvalidAnswer.as_str();
 
 impl LispMachine {
-    /// A program has ended.
+    /// Ends the turn of a program that has ended.
     pub(super) fn settle(&mut self, run: Run, finished: ProgramResult) {
         let ProgramResult { result, signal, prints, memory, defined, .. } = finished;
         let value = match result {
@@ -63,14 +63,14 @@ impl LispMachine {
         self.end_turn(turn);
     }
 
-    /// What a turn that succeeded leaves behind for the next.
+    /// Keeps the results of a successful turn for the next one.
     pub(super) fn leave(&mut self, memory: Memory, turn: u64, result: Value) {
         self.left.memory = memory;
         self.left.memory_turn = Some(turn);
         self.left.remember(result);
     }
 
-    /// Restores what a recorded turn left behind.
+    /// Restores the results of a recorded turn.
     pub(super) fn restore(&mut self, turn: &Turn) -> Result<(), String> {
         if let Some((memory, result)) = left_by(turn, &self.left.memory, &self.prepared)? {
             self.leave(memory, turn.number, result);
@@ -81,19 +81,19 @@ impl LispMachine {
     pub(super) fn settle_error(&mut self, run: Run, error: &Error, prints: Vec<String>) {
         let located = error.clone().locate(&run.source);
         let kind = located.kind().name().to_owned();
-        // The text names the kind first.
+        // The rendered text begins with the kind.
         let message = located.render();
         self.settle_failure(run, TurnError { kind, message }, prints);
     }
 
-    /// A turn has failed: what its program defined is gone, and what it called is not.
+    /// Ends a failed turn: the definitions of its program are dropped, and its calls are kept.
     pub(super) fn settle_failure(&mut self, run: Run, error: TurnError, prints: Vec<String>) {
         let mut turn = self.turn_of(run, prints);
         turn.error = Some(TurnError { message: feedback::bounded(error.message), ..error });
         self.end_turn(turn);
     }
 
-    /// What a program did, however it ended. The tasks that it has done stay done.
+    /// The turn of a program, however it ended. Its finished tasks are kept.
     fn turn_of(&mut self, run: Run, prints: Vec<String>) -> Turn {
         for (id, value) in run.done_tasks() {
             if let Ok(id) = backstitch_lisp::read_edn(id, &self.prepared.agent.options.limits) {
@@ -106,7 +106,7 @@ impl LispMachine {
             let json = without_firewalled(json);
             from_json(&json, limits).map(|value| Excerpt::of(&json, &value, sample))
         };
-        let came_of = |result: &OptionResult| {
+        let outcome = |result: &OptionResult| {
             let json = json_of(result, &self.prepared)?;
             shown(json, compression.sample()).map_err(|error| too_large(&error))
         };
@@ -118,7 +118,7 @@ impl LispMachine {
                 .unwrap_or_else(|_| Excerpt::Sample { text: "...".to_owned(), label: "map".to_owned() }),
             outcome: match made.result {
                 None => TurnCallOutcome::Open,
-                Some(result) => came_of(&result).map_or_else(TurnCallOutcome::Error, TurnCallOutcome::Result),
+                Some(result) => outcome(&result).map_or_else(TurnCallOutcome::Error, TurnCallOutcome::Result),
             },
         };
         Turn {
@@ -131,12 +131,12 @@ impl LispMachine {
         }
     }
 
-    /// How the evaluation ends with a turn, if it does.
+    /// The result of the evaluation, if it ends with a turn.
     pub(super) fn ending_of(&self, turn: &Arc<Turn>) -> Option<EvaluationResult> {
         let value = self.left.history.last();
         match (turn.signal?, value) {
             (TurnSignal::Return, Some(value)) => {
-                // It was found fit before the turn was recorded. Under another signature it may not be.
+                // It fitted before the turn was recorded. Under another signature it may not.
                 Some(match self.answer_of(value) {
                     Ok(output) => EvaluationResult::completed(Some(output)),
                     Err(error) => EvaluationResult::failed(error.kind, error.message),
@@ -156,7 +156,7 @@ impl LispMachine {
         }
     }
 
-    /// The answer that a value is, if it fits.
+    /// The answer of a returned value, if it fits.
     fn answer_of(&self, value: &Value) -> Result<Json, TurnError> {
         let invalid = |message: String| TurnError { kind: INVALID_ANSWER.to_owned(), message };
         let json = to_json(value, self.prepared.schema.as_ref())
@@ -172,7 +172,7 @@ impl LispMachine {
     }
 }
 
-/// The memory after a recorded turn and its result, if it left any.
+/// The memory after a recorded turn and its result, if it stored any.
 fn left_by(
     turn: &Turn,
     before: &Memory,
@@ -180,7 +180,7 @@ fn left_by(
 ) -> Result<Option<(Memory, Value)>, String> {
     let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(None) };
     if stored.object.is_some() {
-        return Err("what it left in memory was not fetched".to_owned());
+        return Err("its memory was not fetched".to_owned());
     }
     let mut inputs = Inputs {
         data: prepared.data.clone(),
@@ -198,8 +198,8 @@ fn left_by(
 }
 
 impl LispMachinery {
-    /// The whole results of the turns of one evaluation, of which a turn itself may keep a sample; none where a turn has failed,
-    /// or cannot be restored by what this agent is.
+    /// The complete results of the turns of one evaluation, of which the turns may only keep samples. `None`
+    /// for a turn that failed, or that this agent cannot restore.
     pub fn results(&self, turns: &[Turn]) -> Vec<Option<Value>> {
         let mut memory = Memory::new();
         let result = |turn: &Turn| {

@@ -1,4 +1,4 @@
-//! What the model is shown: what its strategy makes of the turns, as plain messages.
+//! Renders the history for the model, as plain messages.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::agent::CompiledAgent;
 use crate::compression::{History, RenderContext, RenderedHistory};
 use crate::turn::{Turn, TurnError};
 
-/// What was said and done so far, as far as the model may be shown it.
+/// The history of an evaluation, as far as the model may be shown it.
 pub(super) struct VisibleLog {
-    /// The system message, then what was said to the policy.
+    /// The system message, then the messages to the policy.
     said: Vec<Arc<InnerMessage>>,
     turns: History,
-    /// The missions and answers of the evaluations before this one.
+    /// The missions and answers of earlier evaluations.
     earlier: Arc<str>,
-    /// What stays the same from request to request.
+    /// The constant part of all requests.
     scene: RenderContext,
     /// The answer whose program runs.
     answer: String,
@@ -32,7 +32,7 @@ impl VisibleLog {
         Self { said: Vec::new(), turns: History::new(), earlier, scene, answer: String::new() }
     }
 
-    /// Somebody says something. What is said after the mission is part of it from then on.
+    /// Adds a message to the policy. Messages after the mission become part of it.
     pub(super) fn said(&mut self, message: &Arc<InnerMessage>, prepared: &CompiledAgent) {
         self.said.push(message.clone());
         self.scene = scene(prepared, &self.earlier, &self.said);
@@ -50,7 +50,7 @@ impl VisibleLog {
         self.turns.push(turn);
     }
 
-    /// Why the last turn failed, if it did.
+    /// The error of the last turn, if it failed.
     pub(super) fn last_error(&self) -> Option<&TurnError> {
         self.turns.turns().next_back()?.error.as_ref()
     }
@@ -107,7 +107,7 @@ impl VisibleLog {
         messages
     }
 
-    /// What was said that is no text.
+    /// The media of user messages.
     fn media(&self) -> Vec<Part> {
         let said = self.said.iter().filter(|message| message.role() == Role::User);
         let parts = said.filter_map(|message| message.message.parts()).flatten();
@@ -115,15 +115,15 @@ impl VisibleLog {
     }
 }
 
-/// What a render left out, a line each.
+/// What a render left out, one line for each kind.
 fn left_out(rendered: &RenderedHistory) -> Vec<String> {
-    let told = &rendered.statistics;
+    let statistics = &rendered.statistics;
     let dropped = [
-        ("turns", told.turns_dropped),
-        ("failed turns", told.failed_turns.dropped()),
-        ("prints", told.prints.dropped()),
-        ("calls", told.tool_calls.dropped()),
-        ("definitions", told.definitions.dropped()),
+        ("turns", statistics.turns_dropped),
+        ("failed turns", statistics.failed_turns.dropped()),
+        ("prints", statistics.prints.dropped()),
+        ("calls", statistics.tool_calls.dropped()),
+        ("definitions", statistics.definitions.dropped()),
     ];
     let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
     dropped.map(|(what, count)| format!("{count} {what}")).collect()

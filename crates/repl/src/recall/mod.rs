@@ -1,8 +1,9 @@
-//! Seeing again what a request left out.
+//! Recall of content that a request left out.
 //!
-//! A strategy leaves things out and the journal keeps them, so a tool can give them back. This is its pure part: given the
-//! turns of a Lisp agent or the transcript of any agent, and the number of a turn or the id of a call, it gives a window of
-//! the full text; given neither, a line for each turn. Windows are counted in characters and say where the next one begins.
+//! A strategy leaves content out and the journal keeps it, so a tool can return it. This is its pure part:
+//! given the turns of a Lisp agent or the transcript of any agent, and the number of a turn or the id of a
+//! call, it returns a window of the full text; without either, a line for each turn. Windows are measured in
+//! characters and contain the start of the next one.
 
 mod text;
 
@@ -17,14 +18,14 @@ use serde::{Deserialize, Serialize};
 use crate::compression::History;
 use crate::turn::Turn;
 
-/// The name under which the tool is offered, and which placeholders mention.
+/// The name of the tool, which placeholders mention.
 pub const TOOL_NAME: &str = "recall";
 
-/// What is to be seen again.
+/// The content to recall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reference {
-    /// All turns, a line each.
+    /// All turns, one line each.
     Overview,
     /// A turn, by its number.
     Turn(u64),
@@ -32,13 +33,13 @@ pub enum Reference {
     CallId(CallId),
 }
 
-/// Which part of the text.
+/// A part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Window {
     /// The first character, from 0.
     pub from: usize,
-    /// How many characters at most.
+    /// The maximum number of characters.
     pub limit: usize,
 }
 
@@ -48,32 +49,32 @@ impl Default for Window {
     }
 }
 
-/// A part of a text that was left out.
+/// A window of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecallExcerpt {
-    /// The part.
+    /// The text of the window.
     pub text: String,
-    /// The first character of it, in the whole.
+    /// The offset of the window in characters.
     pub from: usize,
-    /// How many characters the whole has.
+    /// The number of characters of the whole text.
     pub total: usize,
-    /// Where the next part begins, if there is one.
+    /// The offset of the next window, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<usize>,
 }
 
-/// There is nothing to see.
+/// There is no such content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecallError {
     /// There is no such turn.
     #[error("there is no turn {turn}; {}", known(*first, *last))]
     NoTurn {
-        /// What was asked for.
+        /// The requested turn.
         turn: u64,
-        /// The first turn there is.
+        /// The first existing turn.
         first: Option<u64>,
-        /// The last turn there is.
+        /// The last existing turn.
         last: Option<u64>,
     },
     /// There is no such call.
@@ -81,7 +82,7 @@ pub enum RecallError {
         "there is no call {call} in this conversation; take the id from a placeholder or from the list of calls"
     )]
     NoCall {
-        /// What was asked for.
+        /// The requested call.
         call: CallId,
     },
 }
@@ -93,9 +94,10 @@ fn known(first: Option<u64>, last: Option<u64>) -> String {
     }
 }
 
-/// A turn of a Lisp agent, or a call that one of its programs made.
+/// Recalls a turn of a Lisp agent, or a call that one of its programs made.
 ///
-/// Turns keep samples of large values. The whole of a call's result is in its message: recall it from the transcript.
+/// Turns keep samples of large values. The complete result of a call is in its message: recall it from the
+/// transcript.
 pub fn from_turns(
     history: &History,
     reference: Reference,
@@ -118,9 +120,9 @@ pub fn from_turns(
     }
 }
 
-/// An answer with its calls and results, or one call. What lies in objects has to be hydrated first. Of what programs called
-/// nothing is shown that is firewalled. Where the transcript begins with evaluations that its own follows, turns are numbered on
-/// from evaluation to evaluation.
+/// Recalls an answer with its calls and results, or one call. Stored objects have to be hydrated before.
+/// Calls by programs are shown without firewalled fields. If the transcript begins with earlier evaluations,
+/// turns are numbered consecutively across them.
 pub fn from_transcript(
     messages: &[Arc<InnerMessage>],
     reference: Reference,
@@ -157,7 +159,7 @@ pub fn from_transcript(
     }
 }
 
-/// The calls that programs made, and not answers.
+/// The calls that were made by programs, and not by answers.
 fn called_by_programs(messages: &[Arc<InnerMessage>]) -> HashSet<CallId> {
     let calls = messages.iter().filter_map(|message| message.message.option_call());
     calls.filter(|call| call.path.is_some()).map(|call| call.invocation_id).collect()
@@ -172,7 +174,7 @@ fn cut(text: &str, window: Window) -> RecallExcerpt {
     let from = window.from.min(total);
     let shown: String = text.chars().skip(from).take(window.limit).collect();
     let end = from + shown.chars().count();
-    // A window of nothing would have the same one after it for ever.
+    // After an empty window, the next one would be the same forever.
     let next = (end < total && end > from).then_some(end);
     RecallExcerpt { text: shown, from, total, next }
 }

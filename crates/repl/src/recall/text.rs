@@ -1,4 +1,4 @@
-//! How turns, calls and messages are written out for whoever asks for them again.
+//! Texts of recalled turns, calls and messages.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::compression::{collapsed, cut};
 use crate::mission::without_firewalled;
 use crate::turn::{Excerpt, Turn, TurnCall, TurnCallOutcome};
 
-/// How much of a text the line about it shows, in characters.
+/// The maximum number of characters of a text in an overview line.
 const LINE: usize = 80;
 
 /// A turn of a Lisp agent, in full.
@@ -31,7 +31,7 @@ pub(super) fn of_turn(turn: &Turn) -> String {
     parts.join("\n\n")
 }
 
-/// A line about a turn of a Lisp agent.
+/// The overview line of a turn of a Lisp agent.
 pub(super) fn line_of_turn(turn: &Turn) -> String {
     let mut line = format!("Turn {}: ", turn.number);
     match &turn.error {
@@ -45,7 +45,7 @@ pub(super) fn line_of_turn(turn: &Turn) -> String {
     line
 }
 
-/// A call that a program made, as its turn keeps it.
+/// A call that a program made, as recorded in its turn.
 pub(super) fn of_call(call: &TurnCall) -> String {
     let outcome = match &call.outcome {
         TurnCallOutcome::Result(result) => of_excerpt(result),
@@ -62,7 +62,7 @@ fn of_excerpt(excerpt: &Excerpt) -> String {
     }
 }
 
-/// A message of a transcript, in full. What programs called is shown without what is firewalled.
+/// A message of a transcript, in full. Calls by programs are shown without firewalled fields.
 pub(super) fn of_message(message: &InnerMessage, by_programs: &HashSet<CallId>) -> String {
     if let Some(call) = message.message.option_call() {
         let arguments = match call.arguments.object() {
@@ -91,7 +91,7 @@ pub(super) fn of_message(message: &InnerMessage, by_programs: &HashSet<CallId>) 
     }
 }
 
-/// A line about the messages of one turn, each with the number of that turn.
+/// The overview line of the messages of one turn, each with the number of that turn.
 pub(super) fn line_of_answer(numbered: &[(u64, &Arc<InnerMessage>)]) -> String {
     let number = numbered.first().map_or(0, |(number, _)| *number);
     let messages = || numbered.iter().map(|(_, message)| *message);
@@ -104,7 +104,7 @@ pub(super) fn line_of_answer(numbered: &[(u64, &Arc<InnerMessage>)]) -> String {
     )
 }
 
-/// How often which tools were called, in the order of their first calls.
+/// The called tools with their numbers of calls, in the order of the first calls.
 fn calls_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! Whether an answer fits its signature, told so that a model can act on it.
+//! Checks whether an answer fits its signature, with errors that a model can act on.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use serde_json::Value as Json;
 
 use super::{Field, Type, is_firewalled, key};
 
-/// More mismatches than this are not told.
+/// The maximum number of reported mismatches.
 const MOST: usize = 20;
 
-/// How many characters of a value are shown.
+/// The maximum number of characters of a value.
 const SHOWN: usize = 40;
 
-/// A place where an answer is not what its signature says.
+/// A place where an answer does not fit its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where, as `get-in` would be told: `[:items 0 :id]`.
+    /// The path, in the notation of `get-in`: `[:items 0 :id]`.
     pub path: String,
-    /// What should be there.
+    /// The expected value, in words.
     pub expected: String,
-    /// What is there.
+    /// The actual value, in words.
     pub got: String,
-    /// What to write instead.
+    /// How to correct it.
     pub advice: String,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Where a value does not fit a type, the first places of them.
+/// Returns the first mismatches between a value and a type.
 pub fn mismatches(value: &Json, wanted: &Type) -> Vec<Mismatch> {
     let mut checker = Checker { path: Vec::new(), found: Vec::new() };
     checker.check(value, wanted);
@@ -110,7 +110,7 @@ impl Checker {
         }
     }
 
-    /// A value in a few words, or what kind of value it is where no prompt may show it.
+    /// A short description of a value, or only its type where no prompt may show the value.
     fn shown(&self, value: &Json) -> String {
         let is_hidden = |step: &String| is_firewalled(step.trim_start_matches([':', '"']));
         match value {
@@ -137,7 +137,7 @@ fn advice(value: &Json, wanted: &Type) -> String {
     }
 }
 
-/// A value in a few words.
+/// A short description of a value.
 fn shown(value: &Json) -> String {
     let cut = |text: String| match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}...", &text[..at]),

@@ -1,13 +1,14 @@
-//! Signatures: what an answer looks like, in a notation that a model reads and writes with ease.
+//! Signatures: the form of an answer, in a notation that models read and write easily.
 //!
-//! `{count :int, items [{id :int}], note :string?}` is an object with two fields that have to be there and one that need not;
-//! `(query :string) -> {...}` names parameters before it. The types are `:string`, `:int`, `:float`, `:bool`, `:keyword`,
-//! `:map` (any object) and `:any`, `[type]` is a list, `{name type}` an object, and `?` after a type says that the value may
-//! be missing or nil. A field whose name begins with `_` is *firewalled*: it is kept in data and answers, and no prompt ever
-//! shows what it holds.
+//! `{count :int, items [{id :int}], note :string?}` is an object with two required fields and an optional
+//! one; `(query :string) -> {...}` adds parameters. The types are `:string`, `:int`, `:float`, `:bool`,
+//! `:keyword`, `:map` (any object) and `:any`; `[type]` is a list, `{name type}` an object, and `?` after a
+//! type means that the value may be missing or nil. A field whose name begins with `_` is *firewalled*: data
+//! and answers contain it, and no prompt ever shows its value.
 //!
-//! A signature has the same meaning as a JSON Schema and goes both ways; the text of a schema is read as well. A schema that says more than a signature can
-//! (bounds, patterns, enumerations) is read as far as it goes.
+//! A signature corresponds to a JSON Schema and converts in both directions; the text of a schema is accepted
+//! as well. Of a schema that a signature cannot express (bounds, patterns, enumerations) only the types are
+//! read.
 
 mod check;
 mod parse;
@@ -18,7 +19,7 @@ use std::fmt;
 pub use check::{Mismatch, mismatches};
 pub use parse::InvalidSignature;
 
-/// What an answer looks like, and what it is made from.
+/// The form of an answer, with its parameters.
 ///
 /// ```
 /// use backstitch_repl::Signature;
@@ -30,29 +31,29 @@ pub use parse::InvalidSignature;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// What has to be given.
+    /// The parameters, in order.
     pub parameters: Vec<Field>,
-    /// What is answered.
+    /// The type of the answer.
     pub output: Type,
 }
 
 /// A field of an object, or a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it holds.
+    /// The type of the value.
     pub holds: Type,
 }
 
 impl Field {
-    /// Whether no prompt may show what the field holds.
+    /// Whether prompts must not show the value of the field.
     pub fn is_firewalled(&self) -> bool {
         is_firewalled(&self.name)
     }
 }
 
-/// Whether no prompt may show what something of this name holds.
+/// Whether prompts must not show the value of a field of this name.
 pub fn is_firewalled(name: &str) -> bool {
     name.starts_with('_')
 }
@@ -88,7 +89,7 @@ impl Type {
         matches!(self, Self::Optional(_))
     }
 
-    /// The type of the value where there is one.
+    /// The type of the value if it is present.
     pub fn present(&self) -> &Type {
         match self {
             Self::Optional(inner) => inner.present(),
@@ -111,7 +112,7 @@ impl Type {
         }
     }
 
-    /// A value of the type, as a program writes it.
+    /// An example value of the type, in the notation of the language.
     pub fn example(&self) -> String {
         match self {
             Self::String => "\"text\"".to_owned(),
@@ -134,12 +135,9 @@ impl Type {
     }
 }
 
-/// A field's name as the key of a map in a program.
+/// The name of a field as the key of a map in a program.
 fn key(name: &str) -> String {
-    match backstitch_lisp::is_keyword_name(name) {
-        true => format!(":{name}"),
-        false => format!("{name:?}"),
-    }
+    if backstitch_lisp::is_keyword_name(name) { format!(":{name}") } else { format!("{name:?}") }
 }
 
 impl fmt::Display for Type {
@@ -167,9 +165,10 @@ impl fmt::Display for Type {
 fn write_fields(formatter: &mut fmt::Formatter<'_>, fields: &[Field]) -> fmt::Result {
     for (index, field) in fields.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
-        match parse::is_plain(&field.name) {
-            true => write!(formatter, "{comma}{} {}", field.name, field.holds)?,
-            false => write!(formatter, "{comma}{:?} {}", field.name, field.holds)?,
+        if parse::is_plain(&field.name) {
+            write!(formatter, "{comma}{} {}", field.name, field.holds)?;
+        } else {
+            write!(formatter, "{comma}{:?} {}", field.name, field.holds)?;
         }
     }
     Ok(())

@@ -1,22 +1,22 @@
-//! Reading signatures.
+//! Parses signatures.
 
 use serde_json::Value as Json;
 
 use super::{Field, Signature, Type};
 
-/// How deep types may be nested.
+/// The maximum nesting depth of types.
 const DEEPEST: usize = 32;
 
-/// The longest text that is read.
+/// The maximum length of a text in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// A text is no signature.
+/// A text is not a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a signature: {problem}, at character {at}; write for example {EXAMPLE}")]
 pub struct InvalidSignature {
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// Where, counted in characters from 1.
+    /// The position, in characters from 1.
     pub at: usize,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Signature, InvalidSignature> {
     if text.len() > LONGEST {
         return Err(parser.problem(format!("it is longer than {LONGEST} bytes")));
     }
-    // No signature is JSON as well, but for that of nothing.
+    // Apart from the empty object, no signature is JSON as well.
     if let Ok(Json::Object(schema)) = serde_json::from_str(text)
         && !schema.is_empty()
     {
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Signature, InvalidSignature> {
     Ok(Signature { parameters, output })
 }
 
-/// Whether a field's name is written as it is. Others stand in quotes.
+/// Whether a field's name is written without quotes.
 pub(super) fn is_plain(name: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | '!');
     !name.is_empty() && name.chars().all(is_part)
@@ -161,7 +161,7 @@ impl Parser<'_> {
                 _ => Err(self.problem("a name in quotes does not end")),
             };
         }
-        // `{:count :int}` is what one writes in a program.
+        // Also accepts `{:count :int}`, the notation of programs.
         self.take(":");
         let rest = self.rest();
         let is_part = |character: char| is_plain(character.encode_utf8(&mut [0; 4]));

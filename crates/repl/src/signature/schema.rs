@@ -1,14 +1,14 @@
-//! Signatures as JSON Schemas, and back.
+//! Conversion between signatures and JSON Schemas.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::{Field, Signature, Type};
 
-/// How deep schemas are looked into.
+/// The maximum depth of a schema that is read.
 const DEEPEST: usize = 32;
 
 impl Signature {
-    /// A signature whose answer is what a JSON Schema says, as far as a signature can say it.
+    /// Reads the JSON Schema of an answer, as far as a signature can express it.
     pub fn from_schema(schema: &Json) -> Self {
         Self { parameters: Vec::new(), output: Type::from_schema(schema) }
     }
@@ -46,7 +46,7 @@ impl Type {
         }
     }
 
-    /// What a JSON Schema says, as far as a type can say it: what is not understood is anything.
+    /// Reads a JSON Schema, as far as a type can express it. Everything else is [`Type::Any`].
     pub fn from_schema(schema: &Json) -> Self {
         read(schema, schema, 0)
     }
@@ -92,7 +92,7 @@ fn read(schema: &Json, root: &Json, depth: usize) -> Type {
     }
 }
 
-/// One type or none is an optional one; any other choice cannot be said.
+/// A choice of one type and null is optional; other choices cannot be expressed.
 fn choice(choices: &[Json], root: &Json, depth: usize) -> Type {
     let is_null = |choice: &&Json| choice.get("type").is_some_and(|word| word == "null");
     let mut present = choices.iter().filter(|choice| !is_null(choice));
@@ -122,10 +122,8 @@ fn named(word: &str, schema: &Map<String, Json>, root: &Json, depth: usize) -> T
                     .unwrap_or_default();
                 let field = |(name, holds): (&String, &Json)| {
                     let found = read(holds, root, depth + 1);
-                    let holds = match required.contains(&name.as_str()) || found.is_optional() {
-                        true => found,
-                        false => Type::Optional(Box::new(found)),
-                    };
+                    let is_unchanged = required.contains(&name.as_str()) || found.is_optional();
+                    let holds = if is_unchanged { found } else { Type::Optional(Box::new(found)) };
                     Field { name: name.clone(), holds }
                 };
                 Type::Object(properties.iter().map(field).collect())

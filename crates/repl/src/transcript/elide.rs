@@ -1,4 +1,4 @@
-//! Old results told by placeholders.
+//! Placeholders for old results.
 
 use std::sync::Arc;
 
@@ -11,28 +11,29 @@ use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight}
 use crate::compression::{ConfiguredStrategy, Strategy};
 use crate::steps::rounded_old;
 
-/// All answers and calls, but of old and large results only where to find them.
+/// Shows all answers and calls, with placeholders for old and large results.
 ///
-/// Results are most of what a transcript weighs, and soon nobody needs them. An elided result still answers its call: its
-/// text is a placeholder that names the call and says how to recall it. Whether it was an error is still told. Media that it
-/// held is left out with the text.
+/// Results are most of the size of a transcript, and are soon not needed any more. An elided result still
+/// answers its call: its text is a placeholder that names the call and how to recall the result. It keeps the
+/// error flag. Media of the result is left out with the text.
 ///
-/// Results are elided some answers at a time, so that most requests begin as the one before them did and can be cached.
+/// Several answers are elided at once, so that most requests share the beginning of the previous one and can
+/// be cached.
 pub type Elide = ConfiguredStrategy<ElideOptions>;
 
 /// The options of [`Elide`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ElideOptions {
-    /// The results of so many of the last answers stay.
+    /// The number of latest answers whose results stay.
     pub keep_turns: usize,
-    /// Nothing is elided while the transcript has no more tokens than this, by an estimate.
+    /// Nothing is elided up to this number of tokens of the transcript, by an estimate.
     pub tokens: Option<u64>,
-    /// Results of so many bytes or fewer stay.
+    /// Results of up to this size in bytes stay.
     pub keep_bytes: u64,
-    /// How many characters of an elided text are shown.
+    /// The number of characters of an elided text that are shown.
     pub preview: usize,
-    /// The tool by which a result can be recalled, to be named where it is offered: [`crate::recall::TOOL_NAME`].
+    /// The name of the tool that recalls results, if it is available: [`crate::recall::TOOL_NAME`].
     pub recall: Option<String>,
 }
 
@@ -99,7 +100,7 @@ impl Strategy for ElideOptions {
         let rendered = history.messages().map(|message| match message.message.option_result() {
             Some(result) if Weight::of_result(message) > self.keep_bytes && is_old(message) => {
                 let elided = self.elided(message, result);
-                // A placeholder that says as much as what it stands for is of no use.
+                // A placeholder that is not shorter than the result is useless.
                 if Weight::of_result(&elided) >= Weight::of_result(message) {
                     return message.clone();
                 }

@@ -1,12 +1,13 @@
-//! A transcript, folded so that what is shown of it can be found without looking at the rest.
+//! A transcript, indexed so that a strategy finds what it shows without reading the rest.
 //!
-//! A transcript may be cut between *blocks* only. A block is an answer of the model: its words, its calls and the results of
-//! them, also where a result came after the next answer. What people and the system say belongs to no block.
+//! A transcript may be cut between *blocks* only. A block is an answer of the model: its text, its calls and
+//! their results, even if a result came after the next answer. Messages of users and of the system belong to
+//! no block.
 //!
-//! A transcript may begin with the evaluations that its own follows. Their answers are blocks like any other, numbered on from
-//! evaluation to evaluation.
+//! A transcript may begin with earlier evaluations. Their answers are blocks like any other, numbered
+//! consecutively across evaluations.
 //!
-//! A history is a value: cloning it is cheap, and pushing a message changes nothing that was there.
+//! A history is a persistent value: cloning it is cheap, and pushing a message does not affect clones.
 
 use std::sync::Arc;
 
@@ -17,28 +18,28 @@ use imbl::{HashMap, HashSet, OrdMap, OrdSet, Vector};
 
 use super::Weight;
 
-/// The place of the system message that a conversation begins with, whichever evaluation it is of.
+/// The place of the system message at the beginning, whichever evaluation it belongs to.
 const HEAD: u64 = 0;
 
 /// The messages of one evaluation so far, after those of the evaluations that it follows.
 #[derive(Debug, Clone, Default)]
 pub struct TranscriptHistory {
-    /// All messages, by their places.
+    /// All messages, by place.
     messages: OrdMap<u64, Arc<InnerMessage>>,
-    /// The places of what belongs to no block.
+    /// The places of messages without a block.
     apart: OrdSet<u64>,
-    /// Where the first words of the user stand.
+    /// The place of the first user message.
     first_user: Option<u64>,
-    /// Where the messages of each evaluation begin.
+    /// The first place of each evaluation.
     evaluations: OrdMap<EvaluationId, u64>,
-    /// The answers, by their numbers.
+    /// The numbers of the answers.
     numbers: TurnNumbers,
     blocks: Vector<Block>,
-    /// What all blocks up to each one weigh.
+    /// The accumulated weight of the blocks up to each one.
     weights: Vector<u64>,
     /// The answers of the latest evaluation that have a call without a result.
     open: OrdSet<u64>,
-    /// What is told of turn 0 of an evaluation, which came before its first answer.
+    /// The blocks of turn 0 of each evaluation, before its first answer.
     openings: OrdSet<u64>,
     turn_of_call: HashMap<CallId, u64>,
     answered: HashSet<CallId>,
@@ -50,28 +51,28 @@ pub struct TranscriptHistory {
 pub(super) struct Block {
     /// The number of the answer.
     pub(super) turn: u64,
-    /// Where its messages stand.
+    /// The places of its messages.
     pub(super) places: Vec<u64>,
-    /// Its calls that have no result and may get one.
+    /// The calls without a result that may still get one.
     unanswered: Vec<CallId>,
     has_answer: bool,
-    /// Whether it came before the first answer of its evaluation.
+    /// Whether it precedes the first answer of its evaluation.
     is_opening: bool,
 }
 
 impl Block {
-    /// Whether it may be left out. What is told of turn 0 came before the first answer.
+    /// Whether the block may be dropped. Blocks of turn 0 precede the first answer, and stay.
     pub(super) fn may_go(&self) -> bool {
         self.unanswered.is_empty() && !self.is_opening
     }
 
-    /// Whether one of its calls has no result and may get one.
+    /// Whether a call has no result and may still get one.
     pub(super) fn is_open(&self) -> bool {
         !self.unanswered.is_empty()
     }
 }
 
-/// How much of everything there is.
+/// The totals of a transcript.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     pub(super) answers: usize,
@@ -81,13 +82,13 @@ pub(super) struct Totals {
 }
 
 impl TranscriptHistory {
-    /// No messages.
+    /// Creates a history without messages.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message. It has its place by its sequence, whenever it is added, but evaluations are added one after the other. It
-    /// costs as much as the message is large.
+    /// Adds a message. Its sequence number determines its place, regardless of the order of additions, but
+    /// evaluations have to be added one after the other. The cost is proportional to the size of the message.
     pub fn push(&mut self, message: Arc<InnerMessage>) {
         let Some(place) = self.place_of(&message) else { return };
         self.numbers.number(&message);
@@ -108,7 +109,7 @@ impl TranscriptHistory {
         self.messages.insert(place, message);
     }
 
-    /// The place of a message, unless it is known already. Two messages never have the same.
+    /// The place of a message; `None` if it was added before. Places are unique.
     fn place_of(&mut self, message: &InnerMessage) -> Option<u64> {
         let place = match (message.role(), message.sequence) {
             (Role::System, 0) => HEAD,
@@ -121,8 +122,8 @@ impl TranscriptHistory {
         }
     }
 
-    /// Where the messages of an evaluation begin. With those of the next one, those before it are over: their open calls get no
-    /// result any more.
+    /// The first place of an evaluation. A new evaluation closes the previous ones: their open calls cannot
+    /// get a result any more.
     fn first_place(&mut self, evaluation: EvaluationId) -> u64 {
         if let Some(first) = self.evaluations.get(&evaluation) {
             return *first;
@@ -158,7 +159,7 @@ impl TranscriptHistory {
 
     fn add_result(&mut self, place: u64, message: &InnerMessage, weight: u64) {
         let call = message.tool_call_id();
-        // A result belongs to the answer that made its call, whatever it says itself.
+        // A result belongs to the answer that made its call, regardless of its own turn number.
         let own = self.numbers.number(message);
         let turn = call.and_then(|call| self.turn_of_call.get(&call).copied()).unwrap_or(own);
         let index = self.add_to_block(turn, turn == own && message.turn == 0, place, weight);
@@ -172,7 +173,7 @@ impl TranscriptHistory {
         }
     }
 
-    /// Adds a message to the block of a turn, and gives the place of that block among all.
+    /// Adds a message to the block of a turn, and returns the index of the block.
     fn add_to_block(&mut self, turn: u64, is_opening: bool, place: u64, weight: u64) -> usize {
         let index = match self.blocks.binary_search_by_key(&turn, |block| block.turn) {
             Ok(index) => index,
@@ -189,7 +190,7 @@ impl TranscriptHistory {
         if let Some(block) = self.blocks.get_mut(index) {
             block.places.push(place);
         }
-        // Almost always this is the last one.
+        // Almost always this is only the last one.
         for later in index..self.weights.len() {
             if let Some(sum) = self.weights.get_mut(later) {
                 *sum += weight;
@@ -198,12 +199,12 @@ impl TranscriptHistory {
         index
     }
 
-    /// The messages, in the order in which they were said.
+    /// The messages, in the order of their places.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<InnerMessage>> {
         self.messages.values()
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
@@ -230,17 +231,17 @@ impl TranscriptHistory {
         &self.blocks
     }
 
-    /// The numbers of the answers that have a call without a result which may get one.
+    /// The numbers of the answers with a call that may still get a result.
     pub(super) fn open(&self) -> &OrdSet<u64> {
         &self.open
     }
 
-    /// The numbers of what came before the first answer of each evaluation.
+    /// The numbers of the blocks before the first answer of each evaluation.
     pub(super) fn openings(&self) -> &OrdSet<u64> {
         &self.openings
     }
 
-    /// The answer that a message belongs to, if it belongs to one.
+    /// The answer that a message belongs to, if any.
     pub(super) fn turn_of(&self, message: &InnerMessage) -> Option<u64> {
         match message.role() {
             Role::System | Role::User => None,
@@ -252,7 +253,7 @@ impl TranscriptHistory {
         }
     }
 
-    /// About how many bytes the blocks before one have.
+    /// The approximate size of the blocks before one, in bytes.
     pub(super) fn weight_before(&self, block: usize) -> u64 {
         block.checked_sub(1).and_then(|last| self.weights.get(last).copied()).unwrap_or_default()
     }

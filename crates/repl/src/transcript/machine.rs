@@ -1,7 +1,7 @@
-//! The machine of an evaluation that is shown by a strategy.
+//! Machines whose history is rendered by a strategy.
 //!
-//! Whatever makes the evaluation goes on as it did. The messages that it is told of are folded on the way, so that a request
-//! costs as much as it shows, however long the evaluation has become.
+//! The inner machine drives the evaluation unchanged. All messages that it receives are also folded into a
+//! history, so that the cost of a request depends on what it shows and not on the length of the evaluation.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ use backstitch_core::machine::{
 
 use super::{RenderedTranscript, TranscriptCompression, TranscriptHistory};
 
-/// Makes evaluations as another machinery does, and shows them by a strategy.
+/// Wraps the machines of another factory, and renders their histories by a strategy.
 #[derive(Clone)]
 pub struct CompressedMachines {
     machinery: Arc<dyn MachineFactory>,
@@ -20,7 +20,7 @@ pub struct CompressedMachines {
 }
 
 impl CompressedMachines {
-    /// The evaluations of a machinery, shown by a strategy.
+    /// Wraps a factory with a strategy.
     pub fn new(machinery: Arc<dyn MachineFactory>, strategy: Arc<dyn TranscriptCompression>) -> Self {
         Self { machinery, strategy }
     }
@@ -67,18 +67,18 @@ impl Machine for CompressedMachine {
     }
 
     fn show(&self, answers_left: Option<u64>) -> Option<VisibleHistory> {
-        // A machine that knows itself what to show knows better.
+        // A machine that renders its own history takes precedence.
         let own = self.machine.show(answers_left);
         own.or_else(|| Some(shown(self.strategy.render(&self.history), self.strategy.renderer())))
     }
 }
 
 fn shown(rendered: RenderedTranscript, renderer: String) -> VisibleHistory {
-    let told = rendered.statistics;
+    let statistics = rendered.statistics;
     let dropped = [
-        ("answers", told.turns.dropped()),
-        ("calls", told.tool_calls.dropped()),
-        ("results", told.results_elided),
+        ("answers", statistics.turns.dropped()),
+        ("calls", statistics.tool_calls.dropped()),
+        ("results", statistics.results_elided),
     ];
     let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
     VisibleHistory {

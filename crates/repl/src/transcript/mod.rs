@@ -1,18 +1,18 @@
-//! What of a transcript a model is shown, for agents that call tools by JSON.
+//! Compression of transcripts for requests of agents that call tools by JSON.
 //!
-//! A [`TranscriptCompression`] is a pure function from the messages of one evaluation ([`TranscriptHistory`]) to fewer or smaller
-//! ones, with [`TranscriptStatistics`] of what it left out. The journal keeps them all. A history is folded message by message,
-//! so a render looks at what it shows and at nothing else.
+//! A [`TranscriptCompression`] is a pure function from the messages of one evaluation ([`TranscriptHistory`])
+//! to fewer or smaller ones, with [`TranscriptStatistics`] of what it left out. The journal keeps them all. A
+//! history is folded message by message, so a render reads only what it shows.
 //!
-//! Providers refuse a call without its result and a result without its call, and some refuse reasoning without what it led
-//! to. So a transcript is cut between blocks only: an answer of the model with all of its calls and their results.
-//! Whatever a strategy does,
+//! Providers refuse a call without its result and a result without its call, and some refuse reasoning
+//! without the output that followed it. So a transcript is cut between blocks only: an answer of the model
+//! with all of its calls and their results. Every strategy guarantees:
 //!
-//! - what was said before the first answer stays, in full: the system prompt and the first words of the user;
-//! - what people say later stays too, since it is short and instructs;
-//! - an answer with a call that has no result yet stays, with all that belongs to it;
-//! - of an answer that stays, its words, its calls and what only its provider understands (raw payloads, reasoning,
-//!   signatures) stay as they are, byte for byte; of one that goes, all of that goes with it.
+//! - messages before the first answer stay in full: the system prompt and the first user message;
+//! - later user messages stay too, since they are short and contain instructions;
+//! - an answer with a pending call stays, with its whole block;
+//! - of an answer that stays, its text, its calls and the data of its provider (raw payloads, reasoning,
+//!   signatures) stay byte for byte; of an answer that is dropped, all of these are dropped.
 //!
 //! | strategy | leaves out |
 //! |---|---|
@@ -20,9 +20,9 @@
 //! | [`Elide`] | the text of old and large results, which can be recalled |
 //! | [`KeepAll`] | nothing |
 //!
-//! What provider rules ask of this: an elided result still answers its call, under the same id and name, in the same place, so
-//! every pair is whole; and the arguments of calls are never shortened, because they are part of the raw payload that goes
-//! back to the provider that signed it.
+//! Due to the rules of providers, an elided result still answers its call, with the same id and name, at the
+//! same place, so that every pair is complete; and the arguments of calls are never shortened, because they
+//! are part of the raw payload that is sent back to the provider that signed it.
 
 mod elide;
 mod history;
@@ -47,30 +47,30 @@ pub(crate) use weight::Weight;
 
 use crate::compression::{ConfiguredStrategy, Registry, Strategy};
 
-/// Messages of a request, and what is not in them.
+/// The messages of a request, with statistics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedTranscript {
-    /// The messages, in the order in which they were said. Those that are whole are the very ones that were given.
+    /// The messages, in order. Complete ones are the original messages, not copies.
     pub messages: Vec<Arc<InnerMessage>>,
-    /// What was left out.
+    /// What was shown and what was left out.
     pub statistics: TranscriptStatistics,
 }
 
-/// A strategy: what of a transcript a model is shown.
+/// A strategy that selects what a model is shown of a transcript.
 pub trait TranscriptCompression: fmt::Debug + Send + Sync {
-    /// Its name, by which a configuration chooses it.
+    /// The name in configurations.
     fn name(&self) -> &'static str;
 
-    /// The strategy with all of its options, as [`Registry::normalize`] reads it.
+    /// The strategy with all of its options, as [`Registry::normalize`] parses it.
     fn configuration(&self) -> Json;
 
-    /// What rendered a request: name, version and a digest of the options.
+    /// Identifies the renderer of a request: name, version and a digest of the options.
     fn renderer(&self) -> String;
 
-    /// The messages of the next request.
+    /// Renders the messages of the next request.
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript;
 
-    /// The messages of the request after these, which are all of one conversation, from scratch.
+    /// Renders the request after these messages, which are all of one conversation, from scratch.
     fn render_messages(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
         self.render(&messages.iter().cloned().collect())
     }
@@ -118,7 +118,7 @@ impl Strategy for KeepOptions {
 }
 
 impl Registry<dyn TranscriptCompression> {
-    /// The strategies of the house: `trim`, which is the default, `elide` and `none`.
+    /// The built-in strategies: `trim`, which is the default, `elide` and `none`.
     pub fn standard() -> Self {
         Self::new(Trim::NAME, KeepAll::NAME)
             .with(Trim::NAME, |given| Ok(Arc::new(Trim::read(given)?)))

@@ -1,4 +1,4 @@
-//! What a render left out of a transcript.
+//! Statistics of a rendered transcript.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{TranscriptHistory, Weight};
 use crate::compression::ShownCount;
 
-/// What a render made of a transcript, and what it left out.
+/// What a render showed of a transcript, and what it left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranscriptStatistics {
     /// The strategy.
@@ -20,13 +20,13 @@ pub struct TranscriptStatistics {
     pub turns: ShownCount,
     /// Calls of tools, with their results.
     pub tool_calls: ShownCount,
-    /// Results that are told by a placeholder.
+    /// Results that are replaced with a placeholder.
     pub results_elided: usize,
-    /// What only the provider understands, on answers.
+    /// Provider data of answers.
     pub sidecars: ShownCount,
-    /// About how many bytes all messages have.
+    /// The approximate size of all messages in bytes.
     pub bytes_before: u64,
-    /// About how many bytes the messages of the request have.
+    /// The approximate size of the messages of the request in bytes.
     pub bytes_after: u64,
     /// An estimate of the tokens of all messages.
     pub tokens_before: u64,

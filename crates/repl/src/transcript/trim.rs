@@ -1,4 +1,4 @@
-//! The last answers, and what was said before the first.
+//! The last answers, and the messages before the first.
 
 use std::sync::Arc;
 
@@ -11,21 +11,22 @@ use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight}
 use crate::compression::{ConfiguredStrategy, Strategy};
 use crate::steps::{first, rounded_cut};
 
-/// The last answers with their calls and results.
+/// Shows the last answers with their calls and results.
 ///
-/// It leaves out several answers at once rather than one with each request, so that most requests begin as the one before
-/// them did and can be cached. What was left out is said at the end of the user's first words.
+/// It drops several answers at once rather than one with each request, so that most requests share the
+/// beginning of the previous one and can be cached. A note about the dropped answers is added to the first
+/// user message.
 pub type Trim = ConfiguredStrategy<TrimOptions>;
 
-/// The options of [`Trim`]. The stricter of the two pressures counts.
+/// The options of [`Trim`]. The stricter of the two limits applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrimOptions {
-    /// How many answers are kept at most; without a number, as many as there are.
+    /// The maximum number of answers; without one, all.
     pub turns: Option<usize>,
-    /// How many tokens the whole request may have, by an estimate. The last answer is kept whatever it has.
+    /// The maximum number of tokens of the whole request, by an estimate. The last answer is always shown.
     pub tokens: Option<u64>,
-    /// Whether it is said that something was left out.
+    /// Whether a note about dropped answers is added.
     pub note: bool,
 }
 
@@ -36,7 +37,7 @@ impl Default for TrimOptions {
 }
 
 impl TrimOptions {
-    /// How many blocks are to be left out.
+    /// The number of blocks to drop.
     fn cut(&self, history: &TranscriptHistory) -> usize {
         let blocks = history.blocks().len();
         let mut cut = 0;
@@ -44,7 +45,7 @@ impl TrimOptions {
             cut = rounded_cut(blocks, blocks.saturating_sub(turns), turns);
         }
         if let Some(tokens) = self.tokens {
-            // What is left once the blocks before one are gone.
+            // The remaining bytes if the blocks before one are dropped.
             let left = |from| history.totals().bytes.saturating_sub(history.weight_before(from));
             let least = first(0..blocks, |from| Weight::tokens(left(from)) <= tokens);
             cut = cut.max(rounded_cut(blocks, least, blocks - least));
@@ -81,7 +82,7 @@ impl Strategy for TrimOptions {
     }
 }
 
-/// The blocks before a cut that stay all the same.
+/// The blocks before a cut that stay nevertheless.
 fn staying(history: &TranscriptHistory, cut: usize) -> Vec<&Block> {
     let blocks = history.blocks();
     let before_cut = |turn: &u64| {
@@ -93,7 +94,7 @@ fn staying(history: &TranscriptHistory, cut: usize) -> Vec<&Block> {
     openings.chain(open.filter_map(before_cut)).collect()
 }
 
-/// What is said of so many blocks before a cut that are left out.
+/// The note about the dropped blocks before a cut.
 fn note(history: &TranscriptHistory, cut: usize, count: usize) -> String {
     let blocks = history.blocks();
     let turn = |index: usize| blocks.get(index).filter(|block| block.may_go()).map(|block| block.turn);
@@ -105,7 +106,7 @@ fn note(history: &TranscriptHistory, cut: usize, count: usize) -> String {
     }
 }
 
-/// The message, with a part that says something more at its end.
+/// The message, with a note as its last part.
 fn with_note(message: &Arc<InnerMessage>, note: &str) -> Arc<InnerMessage> {
     let mut message = InnerMessage::clone(message);
     if let Content::Parts(parts) = &mut message.message.content {

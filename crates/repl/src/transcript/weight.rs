@@ -1,12 +1,12 @@
-//! How large messages are, without writing them.
+//! Estimates the size of messages without serializing them.
 
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::{Content, Large, Part};
 use serde_json::Value as Json;
 
-/// What a message has around its content, on any wire.
+/// The overhead of a message, for any provider.
 const ENVELOPE: u64 = 16;
-/// About what a picture or a page costs.
+/// The approximate weight of an image or a page.
 const MEDIA: u64 = 4_000;
 
 /// The size of a message, in bytes.
@@ -14,7 +14,7 @@ const MEDIA: u64 = 4_000;
 pub(crate) struct Weight;
 
 impl Weight {
-    /// About how many bytes a message takes in a request.
+    /// The approximate size of a message in a request, in bytes.
     pub(crate) fn of(message: &InnerMessage) -> u64 {
         let content = match &message.message.content {
             Content::Parts(parts) => parts.parts.iter().map(Self::of_part).sum(),
@@ -33,7 +33,7 @@ impl Weight {
         ENVELOPE + content
     }
 
-    /// About how many bytes the content of a result takes. Nothing, if the message is no result.
+    /// The approximate size of the content of a result, in bytes; 0 if the message is not a result.
     pub(crate) fn of_result(message: &InnerMessage) -> u64 {
         let Some(result) = message.message.option_result() else { return 0 };
         let value = match &result.result {
@@ -45,7 +45,7 @@ impl Weight {
         value + error + result.parts.iter().map(Self::of_part).sum::<u64>()
     }
 
-    /// About how many tokens so many bytes are.
+    /// The approximate number of tokens of a number of bytes.
     pub(crate) fn tokens(bytes: u64) -> u64 {
         bytes.div_ceil(4)
     }
@@ -61,7 +61,7 @@ impl Weight {
     }
 }
 
-/// About how many bytes the JSON of a value has.
+/// The approximate size of the JSON of a value, in bytes.
 fn json(value: &Json) -> u64 {
     match value {
         Json::Null | Json::Bool(_) => 4,

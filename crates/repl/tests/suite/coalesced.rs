@@ -1,4 +1,4 @@
-//! The default strategy, requirement by requirement: what a model is shown, to the byte.
+//! The default strategy, requirement by requirement, to the byte.
 
 use backstitch_core::journal::Role;
 use backstitch_lisp::Truncation;

@@ -1,4 +1,4 @@
-//! Which strategy a configuration means.
+//! Configurations of strategies.
 
 use std::sync::Arc;
 
@@ -170,7 +170,7 @@ fn an_agent_with_a_single_turn_compresses_nothing() {
     assert!(strategies.normalize_for(&json!("zip"), 1).is_err());
 }
 
-/// A strategy of somebody else, who knows nothing but what is public.
+/// A third-party strategy, which uses only the public API.
 #[derive(Debug)]
 struct Brief {
     words: u64,
@@ -219,9 +219,9 @@ fn strategies_can_be_added() {
 }
 
 #[test]
-fn a_renderer_is_told_by_name_version_and_options() {
+fn a_renderer_is_identified_by_name_version_and_options() {
     let default = SingleUserCoalesced::default().renderer();
-    // Requests that were recorded name it, so it stays what it is until the text changes.
+    // Recorded requests name it, so it stays the same until the text changes.
     assert_eq!(default, "single_user_coalesced/1 14f84550194e");
     assert_eq!(limit(15).renderer(), default);
     assert_ne!(limit(14).renderer(), default);

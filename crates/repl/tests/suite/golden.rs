@@ -1,8 +1,8 @@
 //! Golden renders: for each requirement that has a format, a request that shows it, whole.
 //!
-//! They are kept in `tests/golden/`, a file for each requirement, named by it. Each is as small as it can be and shows the
-//! odd cases of its requirement too. Whoever changes the text on purpose looks at what `cargo insta review` shows and raises
-//! the version of the strategy.
+//! They are in `tests/golden/`, one file for each requirement, named by it. Each is as small as possible and
+//! shows the edge cases of its requirement too. After an intended change of the text, review the output of
+//! `cargo insta review` and raise the version of the strategy.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use crate::support::{Agent, bare, map, search};
 
-/// Requirements with the requests that show them.
+/// Requirements with their requests.
 type Renders = Vec<(&'static str, String)>;
 
 /// The request after these programs, by the default strategy.
@@ -22,7 +22,7 @@ fn after(programs: &[&str]) -> String {
     request(programs, &bare(), json!(true))
 }
 
-/// The request after these programs, in a scene and by a strategy.
+/// The request after these programs, with a context and a strategy.
 fn request(programs: &[&str], scene: &RenderContext, strategy: Json) -> String {
     let strategy = Registry::<dyn Compression>::standard().normalize(&strategy).unwrap();
     let rendered = strategy.render(&Agent::after(programs).history(), scene);
@@ -38,7 +38,7 @@ fn request(programs: &[&str], scene: &RenderContext, strategy: Json) -> String {
     told.collect::<Vec<_>>().join("\n----\n")
 }
 
-/// Several requests under one requirement, each with what is special about it.
+/// Several requests for one requirement, each with its title.
 fn several(requests: &[(&str, String)]) -> String {
     let told = requests.iter().map(|(what, request)| format!("#### {what}\n{request}"));
     told.collect::<Vec<_>>().join("\n\n")
@@ -54,7 +54,7 @@ fn data(json: Json) -> RenderContext {
     bare().data(&map(json), Truncation::SAMPLE)
 }
 
-/// A scene that has everything.
+/// A context with everything.
 fn whole() -> RenderContext {
     RenderContext::new("Find big items")
         .system("You write programs.")
@@ -216,7 +216,7 @@ fn calls() -> Renders {
             after(&[
                 "(tool/search \"silent\" 4)",
                 "(tool/search \"printed\" 1) (println 1)",
-                FAILS_AND_GOES_ON,
+                FAILS_AND_CONTINUES,
             ]),
         ),
         ("TC-007", {
@@ -226,7 +226,7 @@ fn calls() -> Renders {
     ]
 }
 
-const FAILS_AND_GOES_ON: &str = "(try (tool/search \"fail\" 1) (catch Exception e 1))";
+const FAILS_AND_CONTINUES: &str = "(try (tool/search \"fail\" 1) (catch Exception e 1))";
 
 fn messages() -> Renders {
     let programs = ["(def a 1)", "(def b 2)"];
@@ -306,7 +306,7 @@ fn each_requirement_that_has_a_format_is_rendered_as_it_says() {
     });
 }
 
-/// A file that no test looks at would tell something that need not be so.
+/// A file without a test could be outdated without notice.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test may list its own folder")]
 fn each_golden_render_is_that_of_a_requirement() {

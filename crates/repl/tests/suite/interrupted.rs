@@ -1,4 +1,4 @@
-//! Programs that were interrupted: they run again and go on, or are ended for a reason.
+//! Interrupted programs: they run again and continue, or end with an error.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn a_program_that_does_something_else_when_it_runs_again_is_ended() {
         let mut simulation = Simulation::new(agent(), &[&fenced(program), &fenced("(return 2)")]);
         while simulation.ran.len() < 2 {
             let action = simulation.next();
-            // Dies with the second call made and not run.
+            // Dies after the second call is made and before it runs.
             let dies = (simulation.ran.len() == 1).then_some(0);
             simulation.act(action, dies);
             if dies.is_some() {
@@ -68,7 +68,7 @@ fn another_interpreter_does_not_run_a_program_again() {
     );
 }
 
-/// Drives until so many calls have run and the next one is made, and dies there.
+/// Drives until this number of calls has run and the next one is made, and dies there.
 fn dies_in_call(simulation: &mut Simulation, ran: usize) {
     loop {
         let action = simulation.next();
@@ -95,7 +95,7 @@ fn a_divergence_does_not_say_what_is_hidden_and_is_short() {
 }
 
 #[test]
-fn tasks_of_a_program_that_does_not_go_on_stay_done() {
+fn tasks_of_a_program_that_is_not_resumed_stay_done() {
     let programs =
         ["(task \"once\" (tool/twice 21)) (tool/twice 2)", "(return (task \"once\" (tool/twice 1)))"];
     let mut simulation = Simulation::new(agent(), &[&fenced(programs[0]), &fenced(programs[1])]);
@@ -107,14 +107,14 @@ fn tasks_of_a_program_that_does_not_go_on_stay_done() {
 }
 
 #[test]
-fn a_program_that_nothing_tells_the_start_of_is_not_run_again() {
+fn a_program_without_recorded_inputs_is_not_run_again() {
     let answers = [fenced("(tool/twice 1) (tool/twice 2)"), fenced("(return 2)")];
     let mut simulation = Simulation::new(agent(), &[&answers[0], &answers[1]]);
     while simulation.ran.is_empty() {
         let action = simulation.next();
         simulation.act(action, None);
     }
-    // As a conversation is that comes without its journal.
+    // An imported conversation comes without its journal.
     let gone = |record: &Record| matches!(record.body, RecordBody::ProgramStarted(_));
     let at = simulation.records.iter().position(gone).unwrap();
     simulation.records.remove(at);
@@ -129,7 +129,7 @@ fn a_program_that_nothing_tells_the_start_of_is_not_run_again() {
 }
 
 #[test]
-fn a_turn_that_cannot_be_read_is_told() {
+fn a_turn_that_cannot_be_read_is_reported() {
     let (mut simulation, _) = simulate(agent(), &["(def x 1)", "(return x)"]);
     for record in &mut simulation.records {
         if let RecordBody::TurnFinished(turn) = &mut record.body {
@@ -145,7 +145,7 @@ fn a_turn_that_cannot_be_read_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whoever takes over at whatever place, it ends the same, and no call is made twice.
+    /// Whichever record the machine is rebuilt at, the evaluation ends the same, and no call runs twice.
     #[test]
     fn rebuilt_anywhere_it_ends_the_same(
         programs in prop::sample::subsequence(CALLS_EVERYWHERE, 1..=4),

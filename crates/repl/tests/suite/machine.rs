@@ -1,4 +1,4 @@
-//! What programs do, and what comes of it.
+//! Programs and their outcomes.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ fn an_agent_with_one_turn_compresses_nothing_however_it_was_made() {
 }
 
 #[test]
-fn an_agent_has_five_turns_unless_it_is_said() {
+fn an_agent_has_five_turns_by_default() {
     let (simulation, ending) = simulate(agent(), &["1", "2", "(boom)", "4", "5", "(return 6)"]);
     assert_eq!(ending.error.unwrap().kind, "max_turns");
     let last_lines: Vec<&str> =
@@ -150,7 +150,7 @@ fn turns_are_only_ever_added_and_what_does_not_change_is_the_same_in_each_reques
 
 #[test]
 fn names_mean_the_same_to_functions_that_were_kept() {
-    // A machine that is rebuilt compiles them again, when what the names mean to others may have changed.
+    // A rebuilt machine compiles them again, when other definitions of the names may exist.
     let (_, ending) = simulate(
         agent(),
         &[
@@ -160,7 +160,7 @@ fn names_mean_the_same_to_functions_that_were_kept() {
         ],
     );
     assert_eq!(ending.output, Some(json!([3, 1, 8, "mine"])), "{ending:?}");
-    // One that was compiled where the name may be defined asks each time.
+    // A function that was compiled where the name may be defined looks it up each time.
     let (_, ending) = simulate(
         agent(),
         &[
@@ -210,7 +210,7 @@ fn calls_that_an_answer_makes_itself_are_refused() {
     let call_id: CallId = simulation.ids.next();
     let call = OptionCall::new(call_id, "twice", Arguments::none());
     let message =
-        simulation.add(1, Message::new(PolicyName::new("somebody").unwrap(), Content::OptionCall(call)));
+        simulation.add(1, Message::new(PolicyName::new("person").unwrap(), Content::OptionCall(call)));
     simulation.machine.take_in(MachineEvent::Answered { messages: vec![message], output: None });
     let ending = simulation.drive();
     assert_eq!(ending.output, Some(json!(1)));

@@ -1,4 +1,4 @@
-//! Missions made of templates, and what an agent hands down.
+//! Missions from templates, and inherited options of agents.
 
 use backstitch_repl::{
     AgentError, LispAgent, LispMachinery, LispOptions, MissionError, fill_mission, placeholders,

@@ -1,4 +1,4 @@
-//! Turns as they were: all of them, or the last.
+//! Unchanged turns: all of them, or the last.
 
 use backstitch_core::journal::Role;
 use backstitch_repl::compression::{
@@ -66,7 +66,7 @@ fn a_single_turn_has_neither_history_nor_a_count() {
 }
 
 #[test]
-fn what_trimmed_turns_have_left_is_still_told() {
+fn definitions_of_trimmed_turns_are_still_shown() {
     let agent = Agent::after(&PROGRAMS);
     let rendered = trim(2).render(&agent.history(), &bare());
     let spoken = spoken(&rendered);

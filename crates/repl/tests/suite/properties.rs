@@ -1,4 +1,4 @@
-//! What holds for any turns, whatever is in them.
+//! Properties of all strategies, for arbitrary turns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::support::{bare, call_id};
 
-/// Texts that try to look like ours.
+/// Texts that imitate sections.
 fn hostile() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "[a-zé]{1,8}",
@@ -118,7 +118,7 @@ fn strategies() -> Vec<Box<dyn Compression>> {
     ]
 }
 
-/// Other words for what a turn did.
+/// Replaces the content of a turn.
 fn say_otherwise(turn: &mut Turn, words: &str) {
     turn.answer = words.to_owned();
     turn.program = None;
@@ -132,9 +132,9 @@ fn call_otherwise(call: &mut TurnCall, words: &str) {
     call.outcome = TurnCallOutcome::Error("x".repeat(5_000));
 }
 
-/// Turns that differ in everything that is not shown of them, if two calls and two prints are, and failed turns until one
-/// succeeds: what programs were, what older calls and prints were, what calls gave and what values were where something was
-/// printed, what names stood for before they stood for something else, and how it failed before.
+/// Turns that differ in everything that is not shown, if two calls, two prints and the failed turns since the
+/// last success are: programs, older calls and prints, results and values of turns that printed something,
+/// earlier definitions of names, and earlier failures.
 fn with_what_is_hidden_changed(turns: &[Turn], words: &str) -> Vec<Turn> {
     let mut other = turns.to_vec();
     let recovered = turns.iter().rposition(|turn| turn.success);
@@ -262,7 +262,7 @@ proptest! {
         let history: History = turns.iter().cloned().map(Arc::new).collect();
         let rendered = SingleUserCoalesced::default().render(&history, &bare());
         let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
-        // What stands inside of a fence is not ours, and everybody can see that.
+        // Text inside of a fence is marked as foreign.
         let mut fence: Option<&str> = None;
         let mut ours = Vec::new();
         let text = &rendered.messages[0].text;

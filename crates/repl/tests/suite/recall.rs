@@ -1,4 +1,4 @@
-//! What was left out can be seen again.
+//! Recall of content that requests left out.
 
 use backstitch_core::message::OptionResult;
 use backstitch_repl::recall::{RecallError, RecallExcerpt, Reference, Window, from_transcript, from_turns};

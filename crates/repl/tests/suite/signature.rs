@@ -1,4 +1,4 @@
-//! Signatures: both notations, and what a model is told when its answer does not fit.
+//! Signatures: both notations, and the mismatches that a model is shown.
 
 use backstitch_repl::{Field, Signature, Type, mismatches};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn a_signature_is_read_and_written() {
 }
 
 #[test]
-fn what_is_no_signature_is_told_where() {
+fn an_invalid_signature_is_reported_with_its_position() {
     for (text, problem, at) in [
         ("", "a type is expected", 1),
         ("{count}", "a type is expected", 7),
@@ -68,7 +68,7 @@ fn a_signature_is_a_schema() {
         "required": ["rows", "odd"],
     }));
     assert_eq!(read.to_string(), "{rows [{id :int}], either :string?, odd :any}");
-    // A schema that refers to itself ends somewhere.
+    // A schema that refers to itself is cut off at some depth.
     let endless = Signature::from_schema(&json!({"$ref": "#"}));
     assert_eq!(endless.output, Type::Any);
 }

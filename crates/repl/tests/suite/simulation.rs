@@ -1,4 +1,4 @@
-//! A machine, driven record by record and rebuilt at every one of them: both must want the same.
+//! Drives a machine record by record, and rebuilds it at each of them: both must return the same actions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::{LispAgent, LispMachinery, Turn};
 use serde_json::{Value as Json, json};
 
-/// A journal in memory, and somebody who does what a machine wants.
+/// A journal in memory, and a minimal runtime that does the actions of a machine.
 pub(crate) struct Simulation {
     pub(crate) ids: IdStream,
     pub(crate) evaluation: EvaluationId,
@@ -28,9 +28,9 @@ pub(crate) struct Simulation {
     pub(crate) machinery: LispMachinery,
     pub(crate) machine: Box<dyn Machine>,
     pub(crate) answers: Vec<String>,
-    /// How often each call ran.
+    /// The number of runs of each call.
     pub(crate) ran: BTreeMap<String, usize>,
-    /// What was shown with each question.
+    /// The rendered history of each request.
     pub(crate) shown: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Simulation {
     }
 
     pub(crate) fn say(&mut self, turn: u64, hint: RoleHint, text: &str) -> Arc<InnerMessage> {
-        let policy = PolicyName::new("somebody").unwrap();
+        let policy = PolicyName::new("person").unwrap();
         let mut message = Message::new(policy, Content::Parts(vec![Part::text(text)].into()));
         message.role_hint_for_llm = Some(hint);
         self.add(turn, message)
@@ -127,7 +127,7 @@ impl Simulation {
         self.view().evaluation(self.evaluation).unwrap().turns
     }
 
-    /// What is wanted, which is the same for one that was rebuilt.
+    /// The next action, which must be the same for a rebuilt machine.
     pub(crate) fn next(&mut self) -> MachineAction {
         let rebuilt = self.rebuilt().next();
         let live = self.machine.next();
@@ -159,7 +159,7 @@ impl Simulation {
         if wanted.made_at.is_some() {
             let mut call = OptionCall::new(wanted.call_id, &wanted.name, wanted.arguments.clone());
             call.path = wanted.made_at.clone();
-            let message = Message::new(PolicyName::new("somebody").unwrap(), Content::OptionCall(call));
+            let message = Message::new(PolicyName::new("person").unwrap(), Content::OptionCall(call));
             self.add(wanted.turn, message);
         }
     }
@@ -172,7 +172,7 @@ impl Simulation {
                 result.is_error = true;
                 result.error_message = Some(refusal.clone());
             }
-            // As a tool answers that says something beside its value.
+            // The result of a tool with a message beside its value.
             (None, "twice", Some(n)) if arguments.contains_key("told") => {
                 let told = json!({"message": "It is doubled.", "value": n * 2});
                 result = OptionResult::new(wanted.call_id, "twice", told);
@@ -190,7 +190,7 @@ impl Simulation {
         (wanted.call_id, self.add(wanted.turn, message))
     }
 
-    /// Does what is wanted; may die after so many of the calls, and between making and running one.
+    /// Does an action; may die after this number of calls, and between making and running one.
     pub(crate) fn act(
         &mut self,
         action: MachineAction,
@@ -210,7 +210,7 @@ impl Simulation {
                     self.machine.take_in(MachineEvent::CallEnded { call, result });
                 }
             }
-            MachineAction::Wait => panic!("nobody runs anything"),
+            MachineAction::Wait => panic!("no call is running"),
             MachineAction::Finish(ending) => return Some(ending),
         }
         None

@@ -1,4 +1,4 @@
-//! An agent whose answers are given: real programs on the real language, and tools that are a function.
+//! An agent with given answers: real programs in the real language, and tools that are functions.
 
 use std::sync::{Arc, OnceLock};
 
@@ -56,7 +56,7 @@ impl Agent {
         Self { inputs: Inputs { tools, ..Inputs::default() }, turns: Vec::new(), calls: 0 }
     }
 
-    /// An agent that has answered with these programs.
+    /// Creates an agent that has answered with these programs.
     pub(crate) fn after(programs: &[&str]) -> Self {
         let mut agent = Self::new();
         programs.iter().for_each(|program| agent.turn(program));
@@ -109,7 +109,8 @@ impl Agent {
         self.turns.push(turn);
     }
 
-    /// `search` gives as many items as it is asked for, and fails for the query `fail`; `ping` gives nothing.
+    /// `search` returns the requested number of items, and fails for the query `fail`; `ping` returns
+    /// nothing.
     fn answer(&mut self, request: &Request, turn: &mut Turn) -> Result<Value, String> {
         let Request::Tool(call) = request else { return Ok(Value::Nil) };
         let arguments = to_json(&call.arguments, None).unwrap();
@@ -156,7 +157,7 @@ fn excerpt(value: &Value) -> Excerpt {
     }
 }
 
-/// A scene without tools, data and turns to count, in which only what turns did is to be seen.
+/// A context without tools, data and a number of turns, which shows only the turns.
 pub(crate) fn bare() -> RenderContext {
     RenderContext::new("M").max_turns(None)
 }

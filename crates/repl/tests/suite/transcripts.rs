@@ -1,4 +1,5 @@
-//! Transcripts of agents that call tools by JSON: what is left out leaves a whole conversation.
+//! Transcripts of agents that call tools by JSON: after leaving content out, the conversation is still
+//! complete.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,18 +21,18 @@ use serde_json::json;
 
 use crate::support::call_id;
 
-/// A transcript that is being written.
+/// Builds a transcript.
 #[derive(Default)]
 pub(crate) struct Writer {
     pub(crate) messages: Vec<Arc<InnerMessage>>,
     turn: u64,
     calls: usize,
-    /// How many evaluations there were before the one that is written.
+    /// The number of earlier evaluations.
     evaluation: usize,
 }
 
 impl Writer {
-    /// One that writes the next evaluation of a conversation.
+    /// Starts the next evaluation of a conversation.
     pub(crate) fn next(&self) -> Self {
         let evaluation = self.evaluation + 1;
         let mut writer = Self { evaluation, calls: self.calls + 100 * evaluation, ..Self::default() };
@@ -75,12 +76,12 @@ impl Writer {
 
     pub(crate) fn words(&mut self, role: RoleHint, text: &str) {
         let mut message =
-            Message::new(PolicyName::new("somebody").unwrap(), Content::Parts(vec![Part::text(text)].into()));
+            Message::new(PolicyName::new("person").unwrap(), Content::Parts(vec![Part::text(text)].into()));
         message.role_hint_for_llm = Some(role);
         self.push(self.turn, message, None);
     }
 
-    /// Makes of a call one that a program made.
+    /// Turns a call into one that a program made.
     pub(crate) fn made_by_program(&mut self, call: CallId) {
         for message in &mut self.messages {
             if let Content::OptionCall(made) = &mut Arc::make_mut(message).message.content
@@ -91,7 +92,7 @@ impl Writer {
         }
     }
 
-    /// An answer with so many calls. Gives the calls.
+    /// Adds an answer with this number of calls. Returns the calls.
     pub(crate) fn answer(&mut self, text: &str, calls: usize) -> Vec<CallId> {
         self.turn += 1;
         let payload = format!("{{\"signed\":{}}}", self.turn);
@@ -126,7 +127,7 @@ impl Writer {
         self.push(turn, message, None);
     }
 
-    /// An answer with one call that has a result.
+    /// Adds an answer with one call that has a result.
     pub(crate) fn step(&mut self, result: &str) {
         let call = self.answer("", 1)[0];
         self.result(self.turn, call, OptionResult::new(call, "look", json!(result)));
@@ -209,7 +210,7 @@ fn an_answer_with_an_open_call_and_the_words_of_people_stay() {
 fn a_conversation_of_two_evaluations_is_trimmed_and_elided_as_one() {
     let mut first = Writer::new();
     first.step("found");
-    // Its evaluation was cancelled, so nobody answers this call any more.
+    // Its evaluation was cancelled, so this call gets no result any more.
     let open = first.answer("One left open.", 1);
     let mut second = first.next();
     second.step(&"x".repeat(900));
@@ -253,7 +254,7 @@ fn most_requests_begin_as_the_one_before_them() {
 }
 
 #[test]
-fn old_results_are_told_by_placeholders_that_name_the_call() {
+fn old_results_become_placeholders_that_name_the_call() {
     let mut writer = Writer::new();
     writer.step(&format!("Es war einmal. {}", "ä".repeat(500)));
     writer.step("short");
@@ -306,14 +307,14 @@ fn a_history_knows_each_message_once_and_by_its_place() {
         writer.result(1, *call, OptionResult::new(*call, "look", json!("found")));
     }
     writer.step("found");
-    // As they are told of: some before others that were said before them, and some twice.
+    // Out of order, and with duplicates.
     let mut told = writer.messages.clone();
     told[5..8].reverse();
     told.extend(writer.messages[3..6].iter().cloned());
     for strategy in [trim(Some(1), None), trim(Some(2), None), trim(None, Some(30))] {
         assert_eq!(strategy.render_messages(&told), strategy.render_messages(&writer.messages));
     }
-    // What is pushed to a clone changes nothing of what was there.
+    // A push to a clone does not affect the original.
     let history: TranscriptHistory = writer.messages.iter().cloned().collect();
     let before = trim(Some(1), None).render(&history);
     let mut longer = history.clone();
@@ -342,7 +343,7 @@ fn strategies_are_chosen_by_name() {
     }
 }
 
-/// What happens next in a random conversation.
+/// A step of a random conversation.
 #[derive(Debug, Clone)]
 enum Step {
     Answer { words: bool, calls: usize, answered: usize, size: usize, late: bool },
@@ -397,7 +398,7 @@ fn written_with(mut writer: Writer, steps: &[Step]) -> Writer {
     writer
 }
 
-/// The same messages as those of one evaluation.
+/// The same messages, as those of one evaluation.
 fn as_one(given: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
     let mut numbers = TurnNumbers::default();
     let renumbered = given.iter().enumerate().map(|(place, message)| {
@@ -408,19 +409,19 @@ fn as_one(given: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
     renumbered.collect()
 }
 
-/// What holds for whatever any strategy makes of a transcript.
+/// Checks the guarantees of all strategies.
 fn check(given: &[Arc<InnerMessage>], rendered: &RenderedTranscript) {
     let kept = &rendered.messages;
-    // In order, and nothing twice.
+    // In order, without duplicates.
     assert!(kept.windows(2).all(|pair| pair[0].sequence < pair[1].sequence));
     let of = |message: &InnerMessage| &given[message.sequence as usize];
-    // Pairs are whole, and what was open still is.
+    // Pairs are complete, and open calls are still open.
     let (all_results, kept_calls, kept_results) = (results(given), calls(kept), results(kept));
     assert!(kept_results.is_subset(&kept_calls));
     assert!(kept_calls.iter().all(|call| kept_results.contains(call) == all_results.contains(call)));
     let open = calls(given).into_iter().filter(|call| !all_results.contains(call));
     assert!(open.into_iter().all(|call| kept_calls.contains(&call)));
-    // The beginning and the words of people and of the system stay.
+    // The beginning, user messages and system messages stay.
     assert_eq!(kept[0], given[0]);
     assert!(kept[1].message.text().starts_with(&*given[1].message.text()));
     let spoken = |messages: &[Arc<InnerMessage>]| -> Vec<u64> {
@@ -428,7 +429,7 @@ fn check(given: &[Arc<InnerMessage>], rendered: &RenderedTranscript) {
         said.map(|message| message.sequence).collect()
     };
     assert_eq!(spoken(kept), spoken(given));
-    // Of each answer all or nothing, and what stays is the very message.
+    // Each answer stays or goes as a whole, and unchanged.
     for message in kept.iter().filter(|message| message.role() == Role::Assistant) {
         assert!(Arc::ptr_eq(message, of(message)));
         let whole =
@@ -471,7 +472,7 @@ proptest! {
             let rendered = strategy.render_messages(&given);
             check(&given, &rendered);
             prop_assert_eq!(strategy.render_messages(&given), rendered.clone());
-            // One after the other is as good as one.
+            // A rendered transcript can be rendered again.
             check_twice(&given, &rendered);
         }
         prop_assert_eq!(KeepAll::default().render_messages(&given).messages, given.clone());
@@ -485,7 +486,7 @@ proptest! {
         tokens in prop::option::of(0u64..3_000),
         keep_turns in 0usize..8,
     ) {
-        // What an ended evaluation left open may go, which is not so within one.
+        // Open calls of an ended evaluation may be dropped, unlike those of the current one.
         let first: Vec<Step> = first.into_iter().map(|step| match step {
             Step::Answer { words, calls, size, late, .. } => {
                 Step::Answer { words, calls, answered: calls, size, late }
@@ -526,7 +527,7 @@ proptest! {
     }
 }
 
-/// A rendered transcript is a transcript: rendering it again keeps it whole.
+/// Checks that a rendered transcript is a transcript: rendering it again keeps it complete.
 fn check_twice(given: &[Arc<InnerMessage>], rendered: &RenderedTranscript) {
     let again = Elide::new(ElideOptions { keep_turns: 1, ..ElideOptions::default() })
         .render_messages(&rendered.messages);

@@ -1,4 +1,4 @@
-//! The record of a turn: plain JSON, as large as what the turn did.
+//! The record of a turn: plain JSON, whose size depends on what the turn did.
 
 use backstitch_lisp::{Engine, Inputs, MachineOutcome, Memory, Truncation, Value};
 use backstitch_repl::{

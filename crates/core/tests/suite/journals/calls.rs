@@ -3,7 +3,7 @@
 use super::*;
 
 impl Writer {
-    /// The intent of a call, with a workspace root named after the attempt.
+    /// Records the intent of a call, with a workspace root named after the attempt.
     pub(crate) fn start_call(&mut self, evaluation: EvaluationId, id: CallId) -> Position {
         self.start_call_with(evaluation, id, None)
     }
@@ -37,7 +37,7 @@ impl Writer {
         position
     }
 
-    /// The outcome of a call: its result, and the record that it ended.
+    /// Records the outcome of a call: its result and its end.
     pub(crate) fn finish_call(
         &mut self,
         evaluation: EvaluationId,

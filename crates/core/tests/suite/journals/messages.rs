@@ -1,4 +1,4 @@
-//! Messages as random and hand-written journals hold them.
+//! Messages for random and hand-written journals.
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProviderSidecar;

@@ -1,4 +1,4 @@
-//! What errors of Messages mean.
+//! Classification of errors of Messages.
 
 use crate::error::{ErrorKind, SentError};
 

@@ -61,7 +61,7 @@ fn user_block(value: &Value) -> Option<&'static Shape> {
     }
 }
 
-/// What users and results show.
+/// Blocks that may stand in user messages and in results.
 fn shown_block(value: &Value) -> Option<&'static Shape> {
     Some(match value["type"].as_str()? {
         "text" => &TEXT,

@@ -1,7 +1,7 @@
 //! Anthropic Messages.
 //!
-//! All results of a turn stand first in the user message behind it. Thoughts are signed and go back as they came. The raw
-//! payload of an answer is its `content`.
+//! All results of a turn stand first in the user message after it. Thoughts are signed and are sent back
+//! unchanged. The raw payload of an answer is its `content`.
 
 mod error;
 mod form;
@@ -19,10 +19,10 @@ use crate::request::{
     IMAGES, MIB, MediaRules, MediaSupport, OptionProblem, PDF, RequestLimits, RequestOptions, ThinkingBudget,
 };
 
-/// The version of the API that is spoken here.
+/// The API version of the requests.
 const VERSION: &str = "2023-06-01";
 
-/// The fewest tokens that may be set for thinking.
+/// The minimum token budget for thinking.
 const LEAST_THINKING: u32 = 1024;
 
 pub(super) static DIALECT: Dialect = Dialect {

@@ -1,4 +1,4 @@
-//! From a conversation to a request.
+//! Renders a conversation as a request.
 
 use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
@@ -11,7 +11,7 @@ use crate::request::{
     parameters, pieces, plan, words,
 };
 
-/// What is asked for when nobody says how long an answer may be; a number has to be given.
+/// The default token limit of an answer. Messages requires one.
 const MAX_TOKENS: u32 = 8192;
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
@@ -77,7 +77,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     Ok(body.into())
 }
 
-/// Messages that take turns: what a user says in several messages is one.
+/// Alternating messages: consecutive user messages are merged into one.
 #[derive(Default)]
 struct Messages {
     list: Vec<Value>,
@@ -127,7 +127,7 @@ fn mark(block: Option<&mut Value>) {
     }
 }
 
-/// How long an answer may be when nobody says: thinking counts as a part of it, and has room beside the rest.
+/// The default token limit of an answer. Thinking counts as a part of the answer, so its budget is added.
 fn default_limit(thinking: ThinkingBudget) -> u32 {
     match thinking {
         ThinkingBudget::Budget(budget) => MAX_TOKENS.saturating_add(budget),
@@ -135,7 +135,8 @@ fn default_limit(thinking: ThinkingBudget) -> u32 {
     }
 }
 
-/// What is said about thinking. Where the thoughts that led to the last calls are not there, a fixed budget is refused.
+/// The `thinking` field. A fixed budget is left out where the thoughts before the last calls are missing,
+/// since the provider refuses it there.
 fn thinking(options: &RequestOptions, messages: &[Value], report: &mut RenderReport) -> Option<Value> {
     let budget = match options.thinking {
         ThinkingBudget::Default => return None,
@@ -238,7 +239,7 @@ fn result(
     Ok(result)
 }
 
-/// The content as it was received, with names and arguments that may be sent. Thoughts are not touched.
+/// The content as received, with legal names and arguments. Thoughts are unchanged.
 fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
     let mut content = raw.as_array().cloned().unwrap_or_default();
     content.retain(|block| !is_blank(block));
@@ -252,12 +253,13 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     Ok(content)
 }
 
-/// Words of nothing but space, which are refused.
+/// Whether a block is a text of white space only, which the provider refuses.
 fn is_blank(block: &Value) -> bool {
     block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty())
 }
 
-/// The calls of blocks that may be sent back. One block of a form that is not known makes none of them so.
+/// The calls of a raw payload; `None` if one of its blocks has an unknown form and the payload cannot be sent
+/// back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let is_filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     let mut calls = Vec::new();
@@ -278,6 +280,6 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
         }
         ends_in_thoughts = matches!(kind, "thinking" | "redacted_thinking");
     }
-    // An answer that ends in thoughts was cut off, and cannot stand in a conversation.
+    // An answer that ends in thoughts was cut off, and the provider refuses it in a conversation.
     (!ends_in_thoughts).then_some(calls)
 }

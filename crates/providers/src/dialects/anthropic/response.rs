@@ -1,4 +1,4 @@
-//! From an answer to parts and calls.
+//! Parses an answer into parts and calls.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ struct Body<'a> {
     usage: Value,
 }
 
-/// Reads a whole answer.
+/// Parses a complete answer.
 pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { content, stop_reason, stop_details, usage } = body_of(body, target)?;
     let end = End { stop_reason, stop_details, usage };
@@ -52,7 +52,8 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// The answer that a content is. `texts` are the arguments as they were received, by the place of their block.
+/// Builds the answer from its content. `texts` are the received texts of arguments, by the index of their
+/// block.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
@@ -78,7 +79,8 @@ pub(super) fn answer(
             Some("tool_use") => {
                 let text = texts.get(&index);
                 let arguments = arguments(block, text);
-                // A text that ends where an object does is complete. An object that came as one may only look whole.
+                // A text that parses as an object is complete. Arguments received as an object may be cut off
+                // and still parse.
                 let is_complete = text.is_some_and(|text| !text.trim().is_empty()) && arguments.is_parsable();
                 let mut call = AnsweredCall::new(text_at(block, "name").unwrap_or_default(), arguments);
                 call.cut_off = finish == Finish::Length && index == last && !is_complete;

@@ -1,4 +1,4 @@
-//! What Anthropic Messages refuses.
+//! The requests that Anthropic Messages refuses.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { id: "anthropic.model", what: "a model is named", check: model },
     Rule {
         id: "anthropic.max-tokens",
-        what: "a limit of tokens is given, above that of thinking",
+        what: "the token limit is set, and is above the budget for thinking",
         check: max_tokens,
     },
     Rule {
@@ -44,8 +44,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule { id: "anthropic.names", what: "names have 1 to 64 letters, digits, _ or -", check: names },
     Rule { id: "anthropic.input", what: "the input of a call is an object", check: input },
-    Rule { id: "anthropic.tools", what: "no tool stands twice, each takes an object", check: tools },
-    Rule { id: "anthropic.media", what: "media has a form that is taken", check: media },
+    Rule { id: "anthropic.tools", what: "tool names are unique, each takes an object", check: tools },
+    Rule { id: "anthropic.media", what: "media has an accepted form", check: media },
     Rule { id: "anthropic.system", what: "the system text is apart from the messages", check: system },
 ];
 
@@ -150,7 +150,7 @@ fn thinking_first(request: &Value) -> Result<(), String> {
     if request["thinking"]["type"] != "enabled" {
         return Ok(());
     }
-    // From the end back to the last message of a user that answers nothing.
+    // From the end back to the last user message without results.
     for (index, message) in messages(request).iter().enumerate().rev() {
         match text(message, "role") {
             "assistant" => {
@@ -210,7 +210,7 @@ fn call_ids(request: &Value) -> Result<(), String> {
     let odd = ids.iter().find(|id| !is_plain_name(id, 128));
     ensure(odd.is_none(), || format!("{odd:?}"))?;
     let twice = repeated(ids);
-    ensure(twice.is_none(), || format!("{twice:?} stands twice"))
+    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))
 }
 
 fn names(request: &Value) -> Result<(), String> {
@@ -231,7 +231,7 @@ fn input(request: &Value) -> Result<(), String> {
 fn tools(request: &Value) -> Result<(), String> {
     let tools = items(request, "tools");
     let twice = repeated(tools.iter().map(|tool| text(tool, "name")));
-    ensure(twice.is_none(), || format!("{twice:?} stands twice"))?;
+    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))?;
     for (index, tool) in tools.iter().enumerate() {
         ensure(tool["input_schema"]["type"] == "object", || format!("tools[{index}].input_schema"))?;
     }

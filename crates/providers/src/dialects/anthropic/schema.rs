@@ -1,4 +1,4 @@
-//! The part of JSON Schema that Messages holds a model to.
+//! The part of JSON Schema that Messages enforces.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ const SCHEMA: SchemaDialect = SchemaDialect {
     complete: false,
 };
 
-/// A strict schema; none when it cannot be said as one.
+/// A strict schema; `None` when the schema cannot be expressed as one.
 pub(super) fn output_schema(schema: &Value, _: &ModelTarget, _: bool) -> Option<OutputSchema> {
     if is_recursive(schema) {
         return None;
@@ -36,14 +36,14 @@ pub(super) fn output_schema(schema: &Value, _: &ModelTarget, _: bool) -> Option<
     SCHEMA.adapt(schema).map(|schema| OutputSchema { schema, strict: true })
 }
 
-/// Whether a schema is a part of itself, which Anthropic does not take.
+/// Whether a schema refers to itself, which Anthropic does not support.
 fn is_recursive(schema: &Value) -> bool {
     let names = ["$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object()).flatten();
     let mut names = names.map(|(name, _)| name.as_str());
     references(schema).contains(&"#") || names.any(|name| reaches(schema, name, name, &mut Vec::new()))
 }
 
-/// Whether one definition leads to another.
+/// Whether one definition refers to another, directly or through others.
 fn reaches<'a>(schema: &'a Value, from: &str, to: &str, seen: &mut Vec<&'a str>) -> bool {
     let definition = ["$defs", "definitions"].into_iter().find_map(|name| schema[name].get(from));
     for reference in definition.map(references).unwrap_or_default() {

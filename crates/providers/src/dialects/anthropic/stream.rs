@@ -1,6 +1,7 @@
-//! An answer that comes piece by piece.
+//! Reads a streamed answer.
 //!
-//! The blocks are put together to the content that an answer in one piece would have had, which is then read as such.
+//! The blocks are assembled into the content of an equivalent answer without streaming, which is then parsed
+//! as such.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::request::legal;
 pub(super) struct MessagesStream {
     target: ModelTarget,
     blocks: BTreeMap<u64, Value>,
-    /// The arguments of calls as they came, by the index of the block.
+    /// The received texts of arguments, by the index of the block.
     inputs: BTreeMap<u64, String>,
     end: End,
     is_done: bool,
@@ -66,7 +67,7 @@ fn join(block: &mut Value, name: &str, piece: &str) {
     }
 }
 
-/// Takes over the fields that are there: counts are totals and not differences.
+/// Replaces the fields that are present: counts are totals and not differences.
 fn replace(usage: &mut Value, newer: &Value) {
     if !usage.is_object() {
         *usage = Value::Object(Map::new());
@@ -85,9 +86,10 @@ impl StreamReader for MessagesStream {
             "content_block_start" => {
                 let index = data["index"].as_u64().unwrap_or(self.blocks.len() as u64);
                 let block = data["content_block"].clone();
-                match block["type"] == "tool_use" {
-                    true => drop(self.inputs.insert(index, String::new())),
-                    false => drop(self.inputs.remove(&index)),
+                if block["type"] == "tool_use" {
+                    self.inputs.insert(index, String::new());
+                } else {
+                    self.inputs.remove(&index);
                 }
                 self.blocks.insert(index, block);
             }
@@ -126,7 +128,7 @@ impl StreamReader for MessagesStream {
                 continue;
             };
             let given = fields.get("input").and_then(Value::as_object).cloned().unwrap_or_default();
-            // A call without pieces came whole.
+            // A call without deltas has its whole input in the start event.
             let came_whole = text.trim().is_empty();
             let input = match serde_json::from_str::<Map<String, Value>>(&text) {
                 Ok(input) => input,

@@ -1,4 +1,4 @@
-//! What errors of Gemini mean.
+//! Classification of errors of Gemini.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn meaning(sent: &SentError<'_>, word: Option<&str>) -> ErrorKind {
         Some("INTERNAL" | "DEADLINE_EXCEEDED") => ErrorKind::Server,
         Some("INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "NOT_FOUND") => ErrorKind::InvalidRequest,
         _ => {
-            // Inside of a stream the status stands in the error.
+            // Inside of a stream the error itself holds the status.
             let code = || sent.error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
             SentError { status: sent.status.or_else(code), ..*sent }.by_status()
         }

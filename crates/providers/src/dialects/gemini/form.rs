@@ -81,7 +81,7 @@ const BYTES: Shape =
 const FILE: Shape =
     Shape::of("a file", &[needed("mimeType", Text), needed("fileUri", Text), maybe("displayName", Text)]);
 
-/// A tool. Those that run at the provider are never sent.
+/// A tool. Tools that run at the provider are never sent.
 const TOOL: Shape = Shape::of("a tool", &[needed("functionDeclarations", List(&Object(&DECLARATION)))]);
 
 const DECLARATION: Shape = Shape {

@@ -1,7 +1,8 @@
 //! Gemini.
 //!
-//! A turn with calls is followed at once by a turn with as many responses. Thoughts are signed on the part that they led to,
-//! and go back on that part. The raw payload of an answer is its list of parts.
+//! A turn with calls is followed immediately by a turn with as many responses. Signatures of thoughts stand
+//! on the part that the thoughts led to, and are sent back on that part. The raw payload of an answer is its
+//! list of parts.
 
 mod error;
 mod form;
@@ -61,7 +62,7 @@ fn path(target: &ModelTarget, stream: bool) -> String {
     format!("/v1beta/models/{}:{method}", escaped(&target.model))
 }
 
-/// The name of a model as a part of a path.
+/// Percent-encodes the name of a model for a path.
 fn escaped(model: &str) -> String {
     let mut path = String::with_capacity(model.len());
     for byte in model.bytes() {
@@ -80,7 +81,7 @@ fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
 }
 
 fn output_schema(schema: &Value, target: &ModelTarget, has_tools: bool) -> Option<OutputSchema> {
-    // Models before the third generation take either tools or a schema.
+    // Models before the third generation accept either tools or a schema.
     let name = target.model.rsplit('/').next().unwrap_or(&target.model);
     let is_old = name.starts_with("gemini-1") || name.starts_with("gemini-2");
     (!(has_tools && is_old)).then(|| OutputSchema::plain(schema))

@@ -1,4 +1,4 @@
-//! From a conversation to a request.
+//! Renders a conversation as a request.
 
 use backstitch_core::message::Part;
 use backstitch_core::tool::ToolSpec;
@@ -11,7 +11,7 @@ use crate::request::{
     words,
 };
 
-/// Stands where Gemini wants a signature and it was not Gemini who made the call.
+/// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
@@ -158,7 +158,7 @@ fn push_turn(
         shown.extend(call.parts.iter().filter(|part| part.as_media().is_some()));
     }
     push(contents, "user", responses);
-    // Media of results by address is not taken inside of a response, so all of it stands in a content behind.
+    // Responses cannot hold media by URL, so all media of results stands in a content after them.
     push(contents, "user", parts_of(shown, media, report)?);
     Ok(())
 }
@@ -180,7 +180,7 @@ fn response(call: &PlannedCall<'_>, report: &mut RenderReport) -> Result<Value, 
     Ok(json!({"functionResponse": response}))
 }
 
-/// The parts as they were received, with names and arguments that may be sent. Signatures stay on their parts.
+/// The parts as received, with legal names and arguments. Signatures stay on their parts.
 fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
     let mut parts = raw.as_array().cloned().unwrap_or_default();
     parts.retain(|part| part["text"] != "" || part.get("thoughtSignature").is_some());
@@ -194,10 +194,11 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     Ok(parts)
 }
 
-/// What a part may be. It is exactly one of these.
+/// The possible fields of a part, of which it has exactly one.
 const KINDS: [&str; 5] = ["text", "functionCall", "inlineData", "executableCode", "codeExecutionResult"];
 
-/// The calls of parts that may be sent back. One part of a form that is not known makes none of them so.
+/// The calls of a raw payload; `None` if one of its parts has an unknown form and the payload cannot be sent
+/// back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let mut calls = Vec::new();
     for part in raw.as_array()? {

@@ -1,4 +1,4 @@
-//! From an answer to parts and calls.
+//! Parses an answer into parts and calls.
 
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
@@ -64,7 +64,7 @@ struct Content<'a> {
     parts: Option<&'a RawValue>,
 }
 
-/// Reads a whole answer.
+/// Parses a complete answer.
 pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
     let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
@@ -86,7 +86,7 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// The answer that a list of parts is.
+/// Builds the answer from its parts.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
@@ -118,7 +118,7 @@ pub(super) fn answer(
             };
             let mut made = AnsweredCall::new(text_at(call, "name").unwrap_or_default(), arguments);
             made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
-            // Arguments come as one object, which may only look whole.
+            // Arguments are received as an object, which may be cut off and still parse.
             made.cut_off = finish == Finish::Length && index == last;
             answer.calls.push(made);
         } else if part["thought"] != true {

@@ -1,4 +1,4 @@
-//! What Gemini refuses.
+//! The requests that Gemini refuses.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule { id: "gemini.parts", what: "each part is one thing, and says something", check: parts },
     Rule { id: "gemini.media", what: "media has a type and an address or bytes", check: media },
-    Rule { id: "gemini.tools", what: "no function stands twice, each takes an object", check: tools },
+    Rule { id: "gemini.tools", what: "function names are unique, each takes an object", check: tools },
     Rule { id: "gemini.exclusive", what: "schemas are given in one form", check: exclusive },
     Rule { id: "gemini.system", what: "the system text is apart from the contents", check: system },
 ];
@@ -198,7 +198,7 @@ fn media(request: &Value) -> Result<(), String> {
 
 fn tools(request: &Value) -> Result<(), String> {
     let twice = repeated(declarations(request).into_iter().map(|tool| text(tool, "name")));
-    ensure(twice.is_none(), || format!("{twice:?} stands twice"))?;
+    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))?;
     for tool in declarations(request) {
         let of_object = tool["parametersJsonSchema"]["type"] == "object" || tool.get("parameters").is_some();
         ensure(of_object, || text(tool, "name").to_owned())?;

@@ -1,7 +1,7 @@
-//! An answer that comes piece by piece.
+//! Reads a streamed answer.
 //!
-//! Every event is an answer of its own with more parts. Neighbouring texts are joined where both are thoughts or neither is,
-//! and where no signature stands on them.
+//! Every event is an answer of its own with more parts. Adjacent texts are joined if both are thoughts or
+//! neither is, and if they have no signature.
 
 use backstitch_core::ports::PolicyAnswer;
 use serde_json::Value;
@@ -26,9 +26,10 @@ impl GeminiStream {
 
     fn take_part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         if let Some(text) = text_at(part, "text").filter(|text| !text.is_empty()) {
-            deltas.push(match part["thought"] == true {
-                true => Delta::Reasoning(text.to_owned()),
-                false => Delta::Text(text.to_owned()),
+            deltas.push(if part["thought"] == true {
+                Delta::Reasoning(text.to_owned())
+            } else {
+                Delta::Text(text.to_owned())
             });
             if let Some(last) = self.parts.last_mut()
                 && is_plain(last)
@@ -44,7 +45,7 @@ impl GeminiStream {
     }
 }
 
-/// Whether a part is a text without anything else on it.
+/// Whether a part has no fields besides its text and the thought flag.
 fn is_plain(part: &Value) -> bool {
     let only = |fields: &serde_json::Map<String, Value>| {
         fields.keys().all(|name| name == "text" || name == "thought") && fields.contains_key("text")
@@ -77,7 +78,7 @@ impl StreamReader for GeminiStream {
     }
 
     fn is_complete(&self) -> bool {
-        // More may follow the reason, so only the end of the stream is the end of the answer.
+        // More events may follow the finish reason, so only the end of the stream ends the answer.
         false
     }
 

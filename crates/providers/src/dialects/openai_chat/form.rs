@@ -80,8 +80,8 @@ const USER: Shape = Shape::of(
     &[needed("role", Word(&["user"])), needed("content", TextOr(&By(user_part))), maybe("name", Text)],
 );
 
-/// Without `content` only beside calls, which the rules see to; `null` is refused by some compatible servers. The last three
-/// fields are what compatible servers send and want back.
+/// The rules allow an empty `content` only beside calls. `null` is refused by some compatible servers. The
+/// last three fields are sent by compatible servers, which require them back.
 const ASSISTANT: Shape = Shape::of(
     "an assistant message",
     &[
@@ -169,7 +169,7 @@ const CALL: Shape = Shape::of(
         needed("type", Word(&["function"])),
         needed("id", Text),
         needed("function", Object(&CALLED_FUNCTION)),
-        // What Gemini's compatible server wants back.
+        // Gemini's compatible server requires it back.
         maybe("extra_content", Map),
     ],
 );

@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, and every server that is compatible with it.
 //!
-//! Each call is answered by a `tool` message right after the message that made it. Results are text; media of results is shown
-//! in a user message behind them. The raw payload of an answer is its `message`.
+//! Each call is answered by a `tool` message right after the message that made it. Results are text; media of
+//! results stands in a user message after them. The raw payload of an answer is its `message`.
 
 mod form;
 mod request;

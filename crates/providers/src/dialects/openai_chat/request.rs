@@ -1,4 +1,4 @@
-//! From a conversation to a request.
+//! Renders a conversation as a request.
 
 use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
@@ -10,7 +10,7 @@ use crate::request::{
     RequestInput, legal, nudge, only_text, parameters, pieces, plan, words,
 };
 
-/// What stands in answers and is refused, or at least useless, in requests.
+/// Fields of answers that are refused or useless in requests.
 const ANSWER_ONLY: [&str; 4] = ["annotations", "audio", "refusal", "function_call"];
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
@@ -51,7 +51,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": format}));
     }
     if let Some(limit) = options.max_output_tokens {
-        // Compatible servers know the older name alone.
+        // Compatible servers only know the older name.
         let name = if target.endpoint.is_some() { "max_tokens" } else { "max_completion_tokens" };
         body.insert(name.into(), limit.into());
     }
@@ -152,7 +152,7 @@ fn said_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Option
         });
         calls.push(json!({"id": call.id(), "type": "function", "function": function}));
     }
-    // An empty text is taken by all servers; null is not.
+    // All servers accept an empty text; some refuse null.
     Ok(match (text.is_empty(), calls.is_empty()) {
         (true, true) => None,
         (false, true) => Some(json!({"role": "assistant", "content": text})),
@@ -160,7 +160,7 @@ fn said_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Option
     })
 }
 
-/// The message as it was received, in a form that may be sent.
+/// The message as received, with legal names and arguments and without fields that only answers have.
 fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, RenderError> {
     let mut message = raw.as_object().cloned().unwrap_or_default();
     message.retain(|name, value| !value.is_null() && !ANSWER_ONLY.contains(&name.as_str()));
@@ -190,7 +190,7 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, Render
     Ok(Some(message.into()))
 }
 
-/// The calls of a message that may be sent back.
+/// The calls of a raw payload; `None` if it has an unknown form and cannot be sent back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let message = raw.as_object()?;
     match message.get("content") {

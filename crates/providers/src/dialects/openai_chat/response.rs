@@ -1,4 +1,4 @@
-//! From an answer to parts and calls.
+//! Parses an answer into parts and calls.
 
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
@@ -12,8 +12,8 @@ use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_a
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::ModelTarget;
 
-/// `finish_reason` of Chat Completions. The last three are of servers that are compatible with it: Mistral has the first two, DeepSeek
-/// the third.
+/// `finish_reason` of Chat Completions. The last three are of compatible servers: Mistral has the first two,
+/// DeepSeek the third.
 pub(super) const FINISH_REASONS: FinishReasons = &[
     ("stop", Whole),
     ("tool_calls", Whole),
@@ -41,7 +41,7 @@ struct Choice<'a> {
     finish_reason: Option<String>,
 }
 
-/// Reads a whole answer.
+/// Parses a complete answer.
 pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { choices, usage } = body_of(body, target)?;
     let Some(choice) = choices.first() else {
@@ -50,7 +50,7 @@ pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, Pr
     answer(&Payload::read(choice.message.get(), target)?, choice.finish_reason.as_deref(), &usage, target)
 }
 
-/// The answer that a message is.
+/// Builds the answer from its message.
 pub(super) fn answer(
     payload: &Payload<'_>,
     finish_reason: Option<&str>,
@@ -83,14 +83,15 @@ pub(super) fn answer(
         made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
         answer.calls.push(made);
     }
-    // The form that calls had before there were several in one answer.
+    // The older form, with at most one call in an answer.
     if calls.is_empty() && message["function_call"].is_object() {
         answer.calls.push(called(&message["function_call"], finish == Finish::Length));
     }
     Ok(finished(answer, finish))
 }
 
-/// The call of a function. The last call before the token limit is cut off unless its arguments end where an object does.
+/// Builds a call of a function. The last call before the token limit is cut off unless its arguments parse as
+/// an object.
 fn called(function: &Value, ends_at_limit: bool) -> AnsweredCall {
     let name = text_at(function, "name").unwrap_or_default();
     let given = &function["arguments"];

@@ -1,4 +1,4 @@
-//! What OpenAI Chat Completions refuses.
+//! The requests that OpenAI Chat Completions refuses.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule { id: "chat.tool-text", what: "results are text", check: tool_text },
     Rule { id: "chat.content", what: "messages say something, and never null", check: content },
-    Rule { id: "chat.media", what: "media has a form that is taken", check: media },
+    Rule { id: "chat.media", what: "media has an accepted form", check: media },
     Rule { id: "chat.strict", what: "a strict schema is closed at every object", check: strict },
     Rule { id: "chat.limit", what: "the limit of tokens is given once", check: limit },
 ];
@@ -123,7 +123,7 @@ fn tools(request: &Value) -> Result<(), String> {
     ensure(tools.len() <= 128, || format!("{} tools", tools.len()))?;
     ensure(request.get("tools").is_none() || !tools.is_empty(), || "an empty list of tools".into())?;
     let twice = repeated(tools.iter().map(|tool| text(&tool["function"], "name")));
-    ensure(twice.is_none(), || format!("{twice:?} stands twice"))?;
+    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))?;
     for (index, tool) in tools.iter().enumerate() {
         let of_object = tool["function"]["parameters"]["type"] == "object";
         ensure(of_object && tool["type"] == "function", || format!("tools[{index}]"))?;
@@ -155,7 +155,7 @@ fn content(request: &Value) -> Result<(), String> {
         };
         let may_be_silent = text(message, "role") == "assistant" && !calls(message).is_empty();
         let no_empty_list = message.get("tool_calls").is_none_or(|_| !calls(message).is_empty());
-        // Some compatible servers refuse null, and all of them take an empty text.
+        // Some compatible servers refuse null, and all of them accept an empty text.
         let is_said = says || (may_be_silent && message["content"] == "");
         ensure(is_said && no_empty_list, || format!("messages[{index}]"))?;
     }

@@ -1,6 +1,7 @@
-//! An answer that comes piece by piece.
+//! Reads a streamed answer.
 //!
-//! The pieces are put together to the message that an answer in one piece would have had, which is then read as such.
+//! The deltas are assembled into the message of an equivalent answer without streaming, which is then parsed
+//! as such.
 
 use backstitch_core::ports::PolicyAnswer;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at}
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
-/// Fields of a delta whose pieces are texts to be joined.
+/// Fields of a delta that are pieces of a text.
 const JOINED: [&str; 4] = ["content", "refusal", "reasoning_content", "reasoning"];
 
 #[derive(Default)]
@@ -23,7 +24,7 @@ struct PartialCall {
 }
 
 impl PartialCall {
-    /// Adds a piece of a function. Arguments are pieces of a text, or a whole object.
+    /// Adds a piece of a function. Arguments are pieces of a text, or a complete object.
     fn join(&mut self, function: &Value) {
         if self.name.is_empty() {
             self.name = text_at(function, "name").unwrap_or_default().to_owned();
@@ -39,7 +40,8 @@ impl PartialCall {
         self.id.is_empty() && self.name.is_empty() && self.arguments.is_empty()
     }
 
-    /// Whether a piece with this name and without an id may belong to it: it has no name or the same, and is not complete.
+    /// Whether a piece with this name and without an id may belong to the call: the call has no name or the
+    /// same one, and its arguments are incomplete.
     fn may_continue_as(&self, name: &str) -> bool {
         let is_complete = || serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok();
         self.name.is_empty() || (self.name == name && !is_complete())
@@ -51,7 +53,7 @@ pub(super) struct ChatStream {
     target: ModelTarget,
     message: Map<String, Value>,
     calls: Vec<PartialCall>,
-    /// The call of the form that calls had before there were several in one answer.
+    /// The call in the older form, with at most one call in an answer.
     function: Option<PartialCall>,
     finish_reason: Option<String>,
     usage: Value,
@@ -74,8 +76,8 @@ impl ChatStream {
         }
     }
 
-    /// Takes in a piece of a call. Which call it belongs to is said by its index, by its id, or by nothing but its place;
-    /// servers repeat ids, leave out either, or give all calls the index 0.
+    /// Adds a piece of a call. The call is identified by index, by id, or only by position; servers repeat
+    /// ids, leave out either, or give all calls the index 0.
     fn take_call(&mut self, piece: &Value) {
         let place = self.place_of(piece).unwrap_or_else(|| {
             self.calls.push(PartialCall { index: piece["index"].as_u64(), ..PartialCall::default() });
@@ -88,7 +90,7 @@ impl ChatStream {
         call.join(&piece["function"]);
     }
 
-    /// The call that a piece continues; none when it begins one.
+    /// The call that a piece continues; `None` when it starts a new one.
     fn place_of(&self, piece: &Value) -> Option<usize> {
         let id = text_at(piece, "id").unwrap_or_default();
         let name = text_at(&piece["function"], "name").unwrap_or_default();
@@ -99,13 +101,13 @@ impl ChatStream {
             None => self.calls.len().checked_sub(1),
         };
         if id.is_empty() {
-            // Without an id, a piece with a name begins a call if the one before it cannot go on.
+            // Without an id, a piece with a name starts a new call if the previous one cannot continue.
             return latest.filter(|place| name.is_empty() || self.calls[*place].may_continue_as(name));
         }
         let named =
             self.calls.iter().rposition(|call| call.id == id && (index.is_none() || same_index(call)));
         named.or_else(|| {
-            // An id that is new begins a call, also at an index that is used. Pieces that bring no name never do.
+            // A new id starts a new call, also at a used index. Pieces without a name never do.
             latest.filter(|place| name.is_empty() || self.calls[*place].is_nameless())
         })
     }
@@ -154,7 +156,7 @@ impl StreamReader for ChatStream {
     }
 
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
-        // Some compatible servers end without the mark, but not without a reason.
+        // Some compatible servers omit the end mark, but not the finish reason.
         if !self.is_done && self.finish_reason.is_none() {
             return Err(ProviderError::cut_stream(self.target.provider));
         }

@@ -48,7 +48,7 @@ pub(super) static REQUEST: Shape = Shape {
 
 fn item(value: &Value) -> Option<&'static Shape> {
     Some(match value.get("type").map_or(Some("message"), Value::as_str)? {
-        // What an assistant said is a text, or the output of an answer with all that an answer has.
+        // A message of an assistant is a text, or an output item with all fields of one.
         "message" if value["role"] == "assistant" && value["content"].is_array() => &OUTPUT_MESSAGE,
         "message" => &MESSAGE,
         "reasoning" => &REASONING,

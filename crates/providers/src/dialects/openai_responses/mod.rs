@@ -1,7 +1,7 @@
-//! OpenAI Responses, used without state on the other side.
+//! OpenAI Responses, used without server-side state.
 //!
-//! The input is a flat list of items. Reasoning travels encrypted, always together with the item that it led to. The raw
-//! payload of an answer is its list of output items.
+//! The input is a flat list of items. Reasoning is encrypted, and is always sent together with the item that
+//! it led to. The raw payload of an answer is its list of output items.
 
 mod form;
 mod request;
@@ -15,7 +15,7 @@ use super::{Dialect, openai};
 use crate::answer::UsageFields;
 use crate::request::{IMAGES, MediaRules, MediaSupport, PDF};
 
-/// The fewest tokens that the limit of an answer may be.
+/// The minimum token limit of an answer.
 const LEAST_OUTPUT: u32 = 16;
 
 pub(super) static DIALECT: Dialect = Dialect {

@@ -1,4 +1,4 @@
-//! From a conversation to a request.
+//! Renders a conversation as a request.
 
 use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
@@ -152,12 +152,13 @@ fn output(
     Ok(json!({"type": "function_call_output", "call_id": call.id(), "output": output}))
 }
 
-/// What an assistant said, in words. Output parts are for answers that are replayed with their id and status.
+/// An assistant message as plain text. Output parts are only for answers that are replayed with their id and
+/// status.
 fn said(text: impl Into<String>) -> Value {
     json!({"type": "message", "role": "assistant", "content": text.into()})
 }
 
-/// Whether a message has everything that the output of an answer has. Compatible servers leave some of it out.
+/// Whether a message has all fields of an output item. Compatible servers leave some of them out.
 fn is_output(item: &Value) -> bool {
     let parts = item["content"].as_array().into_iter().flatten();
     is_filled(&item["id"])
@@ -165,14 +166,14 @@ fn is_output(item: &Value) -> bool {
         && parts.into_iter().all(|part| part["annotations"].is_array())
 }
 
-/// The words of a message that cannot be replayed as output.
+/// The text of a message that cannot be replayed as an output item.
 fn in_words(item: &Value) -> Option<Value> {
     let parts = item["content"].as_array().into_iter().flatten();
     let text: String = parts.filter_map(|part| part["text"].as_str()).collect();
     (!text.is_empty()).then(|| said(text))
 }
 
-/// The items as they were received, with names and arguments that may be sent.
+/// The items as received, with legal names and arguments.
 fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
     let mut items = raw.as_array().cloned().unwrap_or_default();
     let calls = items.iter_mut().filter(|item| item["type"] == "function_call");
@@ -180,14 +181,14 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
         item["name"] = legal::legal_name(&call.call.option_name).into();
         item["arguments"] = legal::arguments_text(&call.call.arguments)?.into();
     }
-    let items = items.into_iter().filter_map(|item| match item["type"] == "message" && !is_output(&item) {
-        true => in_words(&item),
-        false => Some(item),
+    let items = items.into_iter().filter_map(|item| {
+        if item["type"] == "message" && !is_output(&item) { in_words(&item) } else { Some(item) }
     });
     Ok(items.collect())
 }
 
-/// The calls of items that may be sent back. One item of a form that is not known makes none of them so.
+/// The calls of a raw payload; `None` if one of its items has an unknown form and the payload cannot be sent
+/// back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let items = raw.as_array()?;
     let is_reasoning = |item: &Value| item["type"] == "reasoning";
@@ -195,7 +196,8 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     for (index, item) in items.iter().enumerate() {
         match item["type"].as_str()? {
             "reasoning" => {
-                // Thoughts that led to nothing, and thoughts that lie only on the other side, are refused.
+                // The provider refuses reasoning that nothing follows, and reasoning that is only stored on
+                // its side.
                 let led_to_something = items[index + 1..].iter().any(|item| !is_reasoning(item));
                 let is_named = is_filled(&item["id"]);
                 let is_whole =
@@ -208,7 +210,7 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
                 (item["role"] == "assistant" && parts.iter().all(is_said)).then_some(())?;
             }
             "function_call" => calls.push(RawCall { id: Some(item["call_id"].as_str()?.to_owned()) }),
-            // Calls of tools that run on the other side, or that take free text, are not ours to answer.
+            // Calls of tools that run at the provider, or that take free text, cannot be answered here.
             _ => return None,
         }
     }

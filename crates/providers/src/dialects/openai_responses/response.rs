@@ -1,4 +1,4 @@
-//! From an answer to parts and calls.
+//! Parses an answer into parts and calls.
 
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
@@ -40,7 +40,7 @@ struct Body<'a> {
     usage: Value,
 }
 
-/// Reads a whole answer.
+/// Parses a complete answer.
 pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { output, status, incomplete_details, error, usage } = body_of(body, target)?;
     let end = End { status, incomplete_details, error, usage };
@@ -56,7 +56,7 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// The answer that a list of items is.
+/// Builds the answer from its items.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
@@ -87,14 +87,12 @@ pub(super) fn answer(
             }
             Some("function_call") => {
                 let text = text_at(item, "arguments").unwrap_or_default();
-                let arguments = match text.trim().is_empty() {
-                    true => Arguments::none(),
-                    false => Arguments::from_text(text),
-                };
+                let arguments =
+                    if text.trim().is_empty() { Arguments::none() } else { Arguments::from_text(text) };
                 let ends_at_limit = finish == Finish::Length && index == last;
                 let is_complete = !text.trim().is_empty() && arguments.is_parsable();
                 let mut call = AnsweredCall::new(text_at(item, "name").unwrap_or_default(), arguments);
-                // Items that the limit reached say so; those of compatible servers may not.
+                // Items that the limit cut off have this status, though not from all compatible servers.
                 call.cut_off = item["status"] == "incomplete" || (ends_at_limit && !is_complete);
                 call.provider_call_id = text_at(item, "call_id").map(str::to_owned);
                 answer.calls.push(call);

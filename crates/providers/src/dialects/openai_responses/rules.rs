@@ -1,4 +1,4 @@
-//! What OpenAI Responses refuses, when it keeps no state.
+//! The requests that OpenAI Responses refuses when it is used without state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         what: "an output answers a call before it",
         check: output_has_call,
     },
-    Rule { id: "responses.once", what: "no call and no output stands twice", check: once },
+    Rule { id: "responses.once", what: "no call and no output occurs twice", check: once },
     Rule {
         id: "responses.reasoning-followed",
         what: "reasoning is followed by what it led to",
@@ -29,13 +29,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule { id: "responses.arguments", what: "arguments are the text of a JSON object", check: arguments },
     Rule { id: "responses.call-ids", what: "ids of calls have 1 to 64 characters", check: call_ids },
     Rule { id: "responses.names", what: "names have 1 to 64 letters, digits, _ or -", check: names },
-    Rule { id: "responses.tools", what: "tools are flat, with strict said, no name twice", check: tools },
+    Rule { id: "responses.tools", what: "tools are flat, with `strict` set, no name twice", check: tools },
     Rule {
         id: "responses.parts",
         what: "users speak in input parts; what an assistant said is a text, or output with id and status",
         check: parts,
     },
-    Rule { id: "responses.media", what: "media has a form that is taken", check: media },
+    Rule { id: "responses.media", what: "media has an accepted form", check: media },
     Rule { id: "responses.strict", what: "a strict schema is closed at every object", check: strict },
     Rule { id: "responses.limit", what: "at least 16 tokens may be answered", check: limit },
 ];
@@ -69,7 +69,7 @@ fn asks(request: &Value) -> Result<(), String> {
 
 fn answered(request: &Value) -> Result<(), String> {
     let outputs = of_kind(request, "function_call_output").map(|(at, output)| (text(output, "call_id"), at));
-    // Of several, the last counts.
+    // Of several outputs, the last counts.
     let last: HashMap<&str, usize> = outputs.collect();
     for (index, call) in of_kind(request, "function_call") {
         let id = text(call, "call_id");
@@ -159,7 +159,7 @@ fn tools(request: &Value) -> Result<(), String> {
     let tools = items(request, "tools");
     ensure(tools.len() <= 128, || format!("{} tools", tools.len()))?;
     let twice = repeated(tools.iter().map(|tool| text(tool, "name")));
-    ensure(twice.is_none(), || format!("{twice:?} stands twice"))?;
+    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))?;
     for (index, tool) in tools.iter().enumerate() {
         let is_flat = tool["type"] == "function" && tool.get("function").is_none();
         let holds = is_flat && tool.get("strict").is_some() && tool["parameters"]["type"] == "object";

@@ -1,6 +1,6 @@
-//! An answer that comes piece by piece.
+//! Reads a streamed answer.
 //!
-//! Deltas are for display. What counts is each item once it is done, and the event that ends the answer.
+//! Deltas are for display only. The answer is assembled from the completed items and the last event.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::provider::ModelTarget;
 /// Reads the events of one answer.
 pub(super) struct ResponsesStream {
     target: ModelTarget,
-    /// The items that are done, by their place.
+    /// The completed items, by index.
     items: BTreeMap<u64, Value>,
     end: Option<End>,
 }

@@ -1,4 +1,4 @@
-//! Answers, however they arrive.
+//! Answers over HTTP, in all ways in which they arrive.
 
 use backstitch_core::message::Part;
 use backstitch_core::ports::PolicyAnswer;
@@ -31,7 +31,7 @@ fn is_spoken(answer: &PolicyAnswer, what: &str) {
 fn pieces_may_be_cut_anywhere() {
     for provider in Provider::ALL {
         let text = spoken().streamed(provider);
-        // One byte cuts inside of characters, of `data:` and between CR and LF.
+        // One byte splits characters, `data:`, and CR from LF.
         for piece in [1, 2, 3, 7, 64 * 1024] {
             for text in [text.clone(), text.replace('\n', "\r\n")] {
                 let (answer, heard) = streamed(provider, Served::stream(&text, piece));

@@ -1,4 +1,4 @@
-//! Through the driver: nothing of what is no answer is recorded, and what is asked again is asked with the same words.
+//! Through the driver: failed attempts are not recorded as answers, and retries send the same request.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn said(view: &JournalView) -> Vec<(Role, String)> {
 }
 
 #[test]
-fn what_breaks_is_asked_again_and_leaves_nothing() {
+fn broken_answers_are_retried_and_leave_nothing() {
     for provider in Provider::ALL {
         let spoken = Spoken::text("It rains.").thinking("hm");
         let events = spoken.events(provider);
@@ -55,11 +55,11 @@ fn what_breaks_is_asked_again_and_leaves_nothing() {
             while let Some(event) = events.ready().await.unwrap() {
                 texts += usize::from(event.text().is_some());
             }
-            assert!(texts >= 4, "{provider}: what was cut was told too");
+            assert!(texts >= 4, "{provider}: deltas of the cut answers were emitted too");
         });
         let seen = server.seen();
         assert_eq!(seen.len(), 4, "{provider}");
-        assert!(seen.iter().all(|request| request.body == seen[0].body), "{provider}: the same words");
+        assert!(seen.iter().all(|request| request.body == seen[0].body), "{provider}: the same request");
     }
 }
 
@@ -84,7 +84,7 @@ fn what_cannot_be_answered_ends_without_an_answer() {
                 }
                 assert_eq!(answers, 2, "{provider}: the system message and the mission");
             });
-            assert_eq!(server.seen().len(), 1, "{provider}: it is not asked again");
+            assert_eq!(server.seen().len(), 1, "{provider}: there is no retry");
         }
     }
 }

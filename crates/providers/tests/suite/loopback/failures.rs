@@ -1,4 +1,4 @@
-//! What is no answer, and what it is called.
+//! Failures, and their kinds.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn connections_drop_inside_of_the_answer() {
     for provider in Provider::ALL {
         let text = spoken().streamed(provider);
         let events = spoken().events(provider);
-        // What ends an answer of Chat is its reason; the mark behind it is missing in some servers.
+        // The finish reason ends an answer of Chat; some servers omit the mark after it.
         let ends = if provider == Provider::OpenAiChat { 2 } else { 1 };
         let unended = stream_of(&events[..events.len() - ends]);
         for (served, what) in [
@@ -57,13 +57,13 @@ fn connections_drop_inside_of_the_answer() {
 }
 
 #[test]
-fn what_was_told_before_a_cut_is_not_an_answer() {
+fn deltas_before_a_cut_are_not_an_answer() {
     for provider in Provider::ALL {
         let events = spoken().events(provider);
         let text = stream_of(&events[..events.len() - 2]);
         let (answer, heard) = streamed(provider, Served::open_stream(&text, 5));
         fails(answer, "cut_stream", true, "it was cut");
-        assert_eq!(words(&heard), "It rains.", "{provider}: it was told all the same");
+        assert_eq!(words(&heard), "It rains.", "{provider}: the deltas were emitted nevertheless");
     }
 }
 
@@ -110,7 +110,7 @@ fn waits_are_read_in_every_form() {
             (vec![sent, ("retry-after", "Sun, 15 Nov 2026 10:00:42 GMT")], Duration::from_secs(42), true),
             (vec![sent, ("retry-after", "Sun, 15 Nov 2026 09:00:00 GMT")], Duration::ZERO, true),
             (vec![("retry-after", "Sun, 15 Nov 1998 09:00:00 GMT")], Duration::ZERO, true),
-            // Whoever is asked to wait for an hour is better told so.
+            // A wait of an hour is reported instead of retried.
             (vec![sent, ("retry-after", "Sun, 15 Nov 2026 11:00:00 GMT")], Duration::from_secs(3600), false),
             (vec![("retry-after", "3"), ("x-should-retry", "false")], Duration::from_secs(3), false),
         ] {
@@ -134,7 +134,7 @@ fn malformed_answers_are_errors_and_never_guesses() {
         ] {
             fails(streamed(provider, Served::stream(&text, 9)).0, "malformed", true, what);
         }
-        // Events of other forms are news; the answer is still cut.
+        // Unknown events are ignored; the answer is still cut off.
         let odd = format!("{first}data: 5\n\ndata: null\n\ndata: [1]\n\n");
         fails(
             streamed(provider, Served::stream(&odd, 9)).0,
@@ -168,7 +168,7 @@ fn errors_inside_of_a_stream_are_what_they_say() {
         let error = fails(answer, "overloaded", true, &format!("{provider}: an error event"));
         assert_eq!(error.message, "busy");
         assert_eq!(words(&heard), "It rains.", "{provider}");
-        // Some servers say it without the form of an event.
+        // Some servers send the error without the form of an event.
         let mut text = stream_of(&events[..events.len() - 1]);
         text.push_str(&serde_json::to_string_pretty(&overloaded_event(Provider::Gemini)).unwrap());
         let (answer, _) = streamed(provider, Served::stream(&text, 3));
@@ -179,7 +179,7 @@ fn errors_inside_of_a_stream_are_what_they_say() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_told_apart() {
+fn a_conversation_that_is_too_long_has_its_own_kind() {
     for provider in Provider::ALL {
         let (status, body) = match provider {
             Provider::OpenAiChat | Provider::OpenAiResponses => (
@@ -201,17 +201,17 @@ fn a_conversation_that_is_too_long_is_told_apart() {
 }
 
 #[test]
-fn nobody_there_is_an_error_of_the_network() {
+fn an_unreachable_server_is_an_error_of_the_network() {
     let server = Server::with(Vec::new());
     let address = server.address().to_owned();
     drop(server);
     for provider in Provider::ALL {
-        fails(ask(&model(provider, &address)).0, "network", true, "nobody is there");
+        fails(ask(&model(provider, &address)).0, "network", true, "no server");
     }
 }
 
 #[test]
-fn the_words_of_a_server_are_kept_when_they_are_no_answer() {
+fn the_text_of_a_server_is_quoted_when_it_is_no_answer() {
     for provider in Provider::ALL {
         let page = "<html>\n  <h1>Welcome to the hotel</h1>\n</html>";
         for served in
@@ -227,7 +227,7 @@ fn the_words_of_a_server_are_kept_when_they_are_no_answer() {
             fails(whole(provider, Served::whole(200, "text/html", &[], &long)), "malformed", true, "long");
         assert!(error.to_string().len() < 1_000, "{error}");
 
-        // An error with a status that says that all is well, in the forms that servers have for it.
+        // An error with a successful status, in the forms that servers use.
         for body in [
             json!({"error": {"message": "no such model"}}),
             json!({"error": "no such model"}),
@@ -268,7 +268,7 @@ fn an_error_names_the_wait() {
         assert_eq!(error.retry_after, Some(std::time::Duration::from_secs(600)));
         let source = error.source.as_ref().unwrap().to_string();
         for text in [error.to_string(), source] {
-            assert!(text.ends_with("busy; it asks to wait 600 s before it is asked again"), "{text}");
+            assert!(text.ends_with("busy; it asks to wait 600 s before a retry"), "{text}");
         }
     }
 }
@@ -282,7 +282,7 @@ fn a_server_that_says_nothing_is_given_up_after_the_silence_that_was_set() {
     use backstitch_core::message::PolicyName;
     use backstitch_providers::{Http, ModelPolicy, ModelTarget};
 
-    // It takes connections and never reads or answers.
+    // It accepts connections and never reads or answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", silent.local_addr().unwrap());
     let http = Arc::new(Http::with_silence(Duration::from_millis(200)).unwrap());
@@ -290,6 +290,6 @@ fn a_server_that_says_nothing_is_given_up_after_the_silence_that_was_set() {
         let target = ModelTarget::new(provider, "m").at(&address);
         let policy = ModelPolicy::new(PolicyName::new("model").unwrap(), target, None, http.clone());
         let error = fails(ask(&policy).0, "network", true, "silence");
-        assert!(error.message.contains("said nothing for 0.2 s"), "{error}");
+        assert!(error.message.contains("sent nothing for 0.2 s"), "{error}");
     }
 }

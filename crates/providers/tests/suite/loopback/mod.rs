@@ -1,7 +1,8 @@
-//! The suite that every provider passes, against a real HTTP server that behaves as badly as servers do.
+//! The suite that every provider passes, against a real HTTP server that fails in realistic ways.
 //!
-//! Each case says what the server does and what becomes of it: an answer, or an error of the taxonomy. All cases hold for all
-//! providers; where their words differ, the support says the same thing in each provider's words.
+//! Each case defines the behaviour of the server and the expected outcome: an answer, or an error of the
+//! taxonomy. All cases hold for all providers; the support module renders each case in the format of each
+//! provider.
 
 mod answers;
 mod driven;
@@ -17,10 +18,10 @@ use tokio::runtime::Runtime;
 use super::support::server::{Served, Server};
 use super::support::{MODEL, Talk};
 
-/// As long as keys are.
+/// It has the length of real keys.
 pub(crate) const KEY: &str = "sk-hunter2-0123456789";
 
-/// One for all tests: connections belong to the runtime that made them.
+/// Shared by all tests: connections belong to the runtime that opened them.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 });
@@ -32,7 +33,7 @@ pub(crate) fn model(provider: Provider, address: &str) -> ModelPolicy {
     ModelPolicy::new(PolicyName::new("model").unwrap(), target, Some(ApiKey::new(KEY)), HTTP.clone())
 }
 
-/// Asks a model something, and gives what it said on the way too.
+/// Asks a model, and returns the emitted deltas too.
 pub(crate) fn ask(policy: &ModelPolicy) -> (Result<PolicyAnswer, PolicyError>, Vec<Delta>) {
     let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
     let told = heard.clone();
@@ -44,13 +45,13 @@ pub(crate) fn ask(policy: &ModelPolicy) -> (Result<PolicyAnswer, PolicyError>, V
     (answer, heard)
 }
 
-/// Asks a server that answers like this, piece by piece.
+/// Asks a server for a streamed answer.
 fn streamed(provider: Provider, served: Served) -> (Result<PolicyAnswer, PolicyError>, Vec<Delta>) {
     let server = Server::with(vec![served]);
     ask(&model(provider, server.address()))
 }
 
-/// Asks a server that answers like this, in one piece.
+/// Asks a server for an answer without streaming.
 fn whole(provider: Provider, served: Served) -> Result<PolicyAnswer, PolicyError> {
     let server = Server::with(vec![served]);
     let options = RequestOptions { stream: false, ..RequestOptions::default() };

@@ -1,4 +1,4 @@
-//! Sample journals, made awkward: answers of every provider, ids and names that nobody takes, media of every kind.
+//! Awkward sample journals: answers of every provider, illegal ids and names, media of every kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 
 use super::MODEL;
 
-/// A journal with the bytes of everything that lies in objects.
+/// A journal with the content of its objects.
 pub(crate) struct Sampled {
     pub(crate) records: Vec<Record>,
     objects: HashMap<ObjectId, Arc<[u8]>>,
-    /// The bytes of media: those of pictures and documents, which the objects of samples are not.
+    /// The bytes of media: real images and documents, which the objects of samples are not.
     pub(crate) media: Arc<HashMap<ObjectId, Arc<[u8]>>>,
 }
 
 impl Sampled {
-    /// A sample journal in which everything is as awkward as it may be. With `any_media` there is also media that not every
-    /// provider takes.
+    /// A sample journal in which everything is as awkward as possible. With `any_media` there is also media
+    /// that not every provider accepts.
     pub(crate) fn of(journal: &sample::Journal, seed: u64, any_media: bool) -> Self {
         let objects: HashMap<_, _> =
             journal.objects().map(|object| (object.id(), object.bytes().clone())).collect();
@@ -51,7 +51,7 @@ impl Sampled {
                     if let Some(name) = names.get(&result.invocation_id) {
                         result.option_name = name.as_str().into();
                     }
-                    // Long enough that something can be gained by not showing it.
+                    // Long enough that eliding it saves something.
                     if !result.is_error && result.result.inline().is_some() && rng.below(2) == 0 {
                         result.result = Large::Inline(Value::from("a long seam ".repeat(60)));
                     }
@@ -111,7 +111,7 @@ fn some_media(rng: &mut Rng, document: ObjectId, any_media: bool) -> MediaPart {
     }
 }
 
-/// Makes each answer of a journal the answer of one of the providers.
+/// Turns each answer of a journal into an answer of one of the providers.
 fn with_payloads(records: &mut [Record], rng: &mut Rng) {
     for index in 0..records.len() {
         let RecordBody::MessageAppended(head) = &records[index].body else { continue };
@@ -134,7 +134,7 @@ fn with_payloads(records: &mut [Record], rng: &mut Rng) {
             sidecar.provider = provider.to_string();
             sidecar.model = if rng.below(5) == 0 { "another".into() } else { MODEL.into() };
             sidecar.endpoint = (rng.below(8) == 0).then(|| "http://elsewhere.example/v1".to_owned());
-            // Some answers ended in thoughts, and some payloads are nobody's.
+            // Some answers ended in thoughts, and some payloads have an unknown form.
             sidecar.payload = match rng.below(12) {
                 0 => Some("{\"torn\": ".into()),
                 1 => {
@@ -147,7 +147,7 @@ fn with_payloads(records: &mut [Record], rng: &mut Rng) {
     }
 }
 
-/// The raw payload with which a provider would have made these messages.
+/// The raw payload that a provider would have sent for these messages.
 fn payload(provider: Provider, answer: &[Arc<InnerMessage>]) -> Value {
     let text = answer.iter().map(|message| message.message.text().into_owned()).collect::<String>();
     let calls = answer.iter().filter_map(|message| message.message.option_call());
@@ -167,7 +167,7 @@ fn payload(provider: Provider, answer: &[Arc<InnerMessage>]) -> Value {
             let mut items =
                 vec![json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "hm"})];
             if !text.is_empty() {
-                // Compatible servers leave out what the published form has.
+                // Compatible servers leave out fields of the published form.
                 let mut message = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]});
                 if text.len().is_multiple_of(2) {
                     message["id"] = "msg_1".into();

@@ -1,4 +1,4 @@
-//! Conversations, tools and answers that tests begin with.
+//! Conversations, tools and answers for tests.
 
 pub(crate) mod journals;
 #[cfg(feature = "http")]
@@ -30,20 +30,20 @@ use serde_json::{Value, json};
 
 pub(crate) const MODEL: &str = "model-1";
 
-/// A transport that reaches nobody.
+/// A transport that reaches no server.
 pub(crate) struct Nobody;
 
 impl Transport for Nobody {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        Box::pin(async { Err(TransportError::broken("nobody is asked")) })
+        Box::pin(async { Err(TransportError::broken("there is no server")) })
     }
 }
 
-/// A conversation that is written down message by message.
+/// A conversation that is built message by message.
 pub(crate) struct Talk {
     pub(crate) ids: IdStream,
     pub(crate) evaluation: EvaluationId,
-    /// The evaluations before it in the conversation.
+    /// The earlier evaluations of the conversation.
     followed: Vec<EvaluationId>,
     turn: u64,
     messages: Vec<InnerMessage>,
@@ -55,7 +55,7 @@ impl Talk {
         Self { evaluation: ids.next(), ids, followed: Vec::new(), turn: 0, messages: Vec::new() }
     }
 
-    /// An evaluation that follows the one before.
+    /// Starts an evaluation that follows the previous one.
     pub(crate) fn follow_up(mut self) -> Self {
         self.followed.push(std::mem::replace(&mut self.evaluation, self.ids.next()));
         self.turn = 0;
@@ -102,7 +102,7 @@ impl Talk {
         self.say(RoleHint::User, vec![Part::text(text)])
     }
 
-    /// The model answers; the calls stay open.
+    /// Adds an answer; its calls stay open.
     pub(crate) fn answer(mut self, mut answer: PolicyAnswer) -> Self {
         self.turn += 1;
         let mut provider = answer.provider.take();
@@ -121,7 +121,7 @@ impl Talk {
         calls.map(|message| message.message.clone()).collect()
     }
 
-    /// The open call of this place gets its result.
+    /// Adds the result of the open call at this index.
     pub(crate) fn result(mut self, place: usize, result: Result<Value, &str>) -> Self {
         let builder = OptionResultBuilder::response_to(&self.open()[place]).unwrap();
         let message = match result {
@@ -164,7 +164,7 @@ impl Talk {
         }
     }
 
-    /// The request for a provider, which its validator accepts.
+    /// Renders the request for a provider. Panics if its validator refuses it.
     pub(crate) fn render(&self, provider: Provider, options: &RequestOptions) -> RenderedRequest {
         self.render_for(&ModelTarget::new(provider, MODEL), options)
     }
@@ -195,7 +195,7 @@ pub(crate) fn target(provider: Provider) -> ModelTarget {
     ModelTarget::new(provider, MODEL)
 }
 
-/// An answer of a provider with thoughts, words and two calls, in one piece.
+/// An answer of a provider with thoughts, text and two calls, without streaming.
 pub(crate) fn whole_answer(provider: Provider) -> Value {
     match provider {
         Provider::OpenAiChat => {
@@ -213,7 +213,7 @@ pub(crate) fn whole_answer(provider: Provider) -> Value {
     }
 }
 
-/// The same answer, as it is streamed.
+/// The same answer, streamed.
 pub(crate) fn streamed_answer(provider: Provider) -> String {
     let events: Vec<Value> = match provider {
         Provider::OpenAiChat => vec![

@@ -1,4 +1,4 @@
-//! A real HTTP server on loopback, which answers as badly as it is told to.
+//! A real HTTP server on loopback, with configurable misbehaviour.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use backstitch_providers::Provider;
 use backstitch_providers::validate::{validate, validate_form};
 use serde_json::{Value, json};
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     /// The request line and the headers, in lower case.
@@ -18,14 +18,14 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
 }
 
-/// What one request is answered with: bytes, after which the connection is closed.
+/// The response to one request: bytes, after which the connection is closed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Served {
     pieces: Vec<Vec<u8>>,
 }
 
 impl Served {
-    /// Closes the connection without a word.
+    /// Closes the connection without a response.
     pub(crate) fn nothing() -> Self {
         Self::default()
     }
@@ -35,7 +35,7 @@ impl Served {
         Self { pieces: vec![bytes.into()] }
     }
 
-    /// A response in one piece.
+    /// A complete response.
     pub(crate) fn whole(status: u16, kind: &str, headers: &[(&str, &str)], body: &str) -> Self {
         let mut head = head(status, kind, headers);
         head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
@@ -46,21 +46,22 @@ impl Served {
         Self::whole(200, "application/json", &[], &body.to_string())
     }
 
-    /// A response in one piece that does not say what it is.
+    /// A complete response without a content type.
     pub(crate) fn unnamed(body: &str) -> Self {
         let head =
             format!("HTTP/1.1 200 Said\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
         Self { pieces: vec![head.into_bytes(), body.as_bytes().to_vec()] }
     }
 
-    /// A stream, in pieces of so many bytes. Each is a chunk of its own on the wire, so that nothing joins them.
+    /// A stream, in pieces of this number of bytes. Each is a chunk of its own on the wire, so that they are
+    /// not joined.
     pub(crate) fn stream(text: &str, piece: usize) -> Self {
         let mut served = Self::open_stream(text, piece);
         served.pieces.push(b"0\r\n\r\n".to_vec());
         served
     }
 
-    /// A stream that promises more than it gives.
+    /// A stream that announces more than it sends.
     pub(crate) fn open_stream(text: &str, piece: usize) -> Self {
         let mut head = head(200, "text/event-stream; charset=utf-8", &[]);
         head.push_str("transfer-encoding: chunked\r\n\r\n");
@@ -74,7 +75,7 @@ impl Served {
         Self { pieces }
     }
 
-    /// A stream that ends with its connection, so that nobody can tell whether it was whole.
+    /// A stream that ends with its connection, so that the client cannot know whether it is complete.
     pub(crate) fn closing_stream(text: &str) -> Self {
         let mut head = head(200, "text/event-stream", &[]);
         head.push_str("\r\n");
@@ -101,15 +102,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers the requests one after the other with these.
+    /// Answers the requests in order with these responses.
     pub(crate) fn with(answers: Vec<Served>) -> Self {
         Self::answering(move |index, _| {
-            let exhausted = || Served::whole(418, "text/plain", &[], "nobody expected this request");
+            let exhausted = || Served::whole(418, "text/plain", &[], "an unexpected request");
             answers.get(index).cloned().unwrap_or_else(exhausted)
         })
     }
 
-    /// Answers each request as this function says, which is told how many there were before.
+    /// Answers each request with the result of a function, which gets the number of earlier requests.
     pub(crate) fn answering(answer: impl FnMut(usize, &Seen) -> Served + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -147,7 +148,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
-        // Wakes it up.
+        // Wakes up the thread.
         let _ = TcpStream::connect(self.address.trim_start_matches("http://"));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -155,7 +156,7 @@ impl Drop for Server {
     }
 }
 
-/// What a strict server says to a request that breaks a rule or has not the published form.
+/// The response of a strict server to a request that breaks a rule or does not have the published form.
 fn refused(request: &Seen) -> Option<Served> {
     let line = request.head.lines().next()?;
     let provider = match line {
@@ -173,13 +174,13 @@ fn refused(request: &Seen) -> Option<Served> {
 fn write(stream: &mut TcpStream, served: Served) {
     let _ = stream.set_nodelay(true);
     for piece in served.pieces {
-        // Whoever has heard enough hangs up.
+        // The client has closed the connection.
         if stream.write_all(&piece).and_then(|()| stream.flush()).is_err() {
             break;
         }
     }
     let _ = stream.shutdown(std::net::Shutdown::Write);
-    // What is still on its way is read, since closing a connection with something unread resets it.
+    // Reads the remaining bytes, since closing a connection with unread data resets it.
     let _ = stream.set_read_timeout(Some(std::time::Duration::from_secs(5)));
     let _ = stream.read(&mut [0; 64]);
 }

@@ -1,16 +1,16 @@
-//! The same answer in the words of each provider, in one piece and streamed.
+//! The same answer in the format of each provider, complete and streamed.
 
 use backstitch_providers::Provider;
 use serde_json::{Value, json};
 
-/// What a model says.
+/// An answer of a model.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spoken {
     pub(crate) thoughts: String,
     pub(crate) text: String,
-    /// Ids, names and arguments. The latter are texts, which need not parse where a provider sends texts.
+    /// Ids, names and arguments. Arguments are texts, which need not parse where a provider sends texts.
     pub(crate) calls: Vec<(String, String, String)>,
-    /// Why it ends, in the provider's word; as is usual, where this is none.
+    /// The finish reason, in the provider's word; by default, the usual one.
     pub(crate) ended: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Spoken {
         serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments))
     }
 
-    /// What the answer holds, in the provider's own list.
+    /// The content, in the provider's own list.
     fn content(&self, provider: Provider) -> Vec<Value> {
         let mut list = Vec::new();
         match provider {
@@ -101,7 +101,7 @@ impl Spoken {
         }
     }
 
-    /// The answer in one piece.
+    /// The answer without streaming.
     pub(crate) fn whole(&self, provider: Provider) -> Value {
         let content = self.content(provider);
         let reason = self.finish_reason(provider);
@@ -131,7 +131,7 @@ impl Spoken {
         }
     }
 
-    /// The events of the answer, the last of which says that this was all.
+    /// The events of the answer, including the end mark.
     pub(crate) fn events(&self, provider: Provider) -> Vec<Value> {
         let content = self.content(provider);
         let reason = self.finish_reason(provider);
@@ -235,7 +235,7 @@ impl Spoken {
     }
 }
 
-/// Says why a response ended: by its status, or by why it is incomplete.
+/// Sets the finish of a response: by its status, or by the reason why it is incomplete.
 fn end_response(response: &mut Value, reason: &str) {
     let statuses = ["completed", "incomplete", "cancelled", "in_progress", "queued", "failed"];
     if statuses.contains(&reason) {
@@ -246,7 +246,7 @@ fn end_response(response: &mut Value, reason: &str) {
     }
 }
 
-/// Events as they stand in a stream.
+/// The text of a stream with these events.
 pub(crate) fn stream_of(events: &[Value]) -> String {
     let mut text = String::from(": a comment\n\n");
     for event in events {
@@ -267,7 +267,7 @@ fn pieces(text: &str) -> impl Iterator<Item = String> {
     pieces.into_iter()
 }
 
-/// An error inside of a stream that says that there is too much to do.
+/// An error event of an overloaded provider.
 pub(crate) fn overloaded_event(provider: Provider) -> Value {
     match provider {
         Provider::OpenAiChat => {
