@@ -1,17 +1,17 @@
 //! Measurements that need a process of their own.
 //!
-//! How much memory something takes is how much the process grows. A process that has worked before holds memory that it has
-//! freed, takes from that first, and grows by less or by nothing. So these measurements run in a child process, which prints
-//! its lines to the same output.
+//! Memory use is measured as growth of the process. A process that has run other measurements reuses the
+//! memory that they freed, and grows by less or not at all. So these measurements run in a child process,
+//! which prints its lines to the same output.
 
 use std::process::Command;
 
 use crate::report::Report;
 
-/// A measurement that needs a process of its own, by its name.
+/// The name of a measurement that needs a process of its own, and its function.
 pub(crate) type Alone = (&'static str, fn(&mut Report));
 
-/// The option by which a child process learns what to measure.
+/// The option that names the measurement of a child process.
 pub(crate) const FLAG: &str = "--alone";
 
 /// Runs a measurement in a child process, and waits for it.
@@ -20,6 +20,6 @@ pub(crate) fn run(name: &str) {
     match child {
         Ok(status) if status.success() => {}
         Ok(status) => eprintln!("{name}: {status}"),
-        Err(error) => eprintln!("{name}: no process could be started: {error}"),
+        Err(error) => eprintln!("{name}: the process cannot be started: {error}"),
     }
 }

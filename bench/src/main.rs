@@ -1,9 +1,10 @@
 //! Measures Backstitch, and prints one JSON line for each measurement.
 //!
-//! `cargo run --release -p backstitch-bench -- core` measures the group `core`; several groups may be named, and without any
-//! all are measured. Lines have the form `{"system","metric","params","value","unit"}`: `value` is the median of the
-//! samples, and `params` say what was measured and how, with the smallest sample (`minimum`) and the median of processor
-//! time (`cpu`) in the same unit. Machines are noisy, so what counts are ratios inside of one run.
+//! `cargo run --release -p backstitch-bench -- core` measures the group `core`; several groups may be named,
+//! and without any all are measured. Lines have the form `{"system","metric","params","value","unit"}`:
+//! `value` is the median of the samples, and `params` say what was measured and how, with the smallest sample
+//! (`minimum`) and the median of processor time (`cpu`) in the same unit. Machines are noisy, so compare only
+//! ratios within one run.
 #![allow(clippy::print_stdout, reason = "printing measurements is what this program is for")]
 #![allow(clippy::print_stderr, reason = "errors of the command line belong there")]
 
@@ -32,11 +33,11 @@ const GROUPS: &[Group] = &[
     ("store", "the SQLite store, beside bare SQLite", store::run),
     (
         "agent",
-        "turns of agents on a durable store, many at once, requests, and going on after a crash",
+        "turns of agents on a durable store, concurrent sessions, requests, and resuming after a crash",
         agent::run,
     ),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
-    ("render", "what a model is shown of the turns before", render::run),
+    ("render", "rendering of earlier turns for a model", render::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];
@@ -72,6 +73,6 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let groups: String = GROUPS.iter().map(|(group, what, _)| format!("\n  {group:<12}{what}")).collect();
     format!(
-        "Usage: backstitch-bench [GROUP]...\n\nMeasures groups, all of them when none is named.\n\nGroups:{groups}"
+        "Usage: backstitch-bench [GROUP]...\n\nMeasure the named groups, or all groups by default.\n\nGroups:{groups}"
     )
 }

@@ -1,15 +1,15 @@
-//! How things are measured.
+//! Samples, timings and clocks.
 //!
-//! A sample is the time of many runs in a row, divided by their number, so that the clock's own cost and its steps do not
-//! count. There are many samples, after some that are thrown away. The median is what a run costs usually; the minimum is
-//! what it costs when nothing disturbs it; processor time leaves out what other programs took away.
+//! A sample is the time of many consecutive runs divided by their number, which hides the cost and the
+//! resolution of the clock. The first samples are discarded. The median is the typical cost of a run, the
+//! minimum its cost without disturbance; processor time excludes what other programs used.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long one run took, in nanoseconds.
+/// Times of one run, in nanoseconds.
 pub(crate) struct Timing {
     pub(crate) median: f64,
     pub(crate) minimum: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Timing {
     pub(crate) per_sample: usize,
 }
 
-/// How much is measured.
+/// The number of samples, and of runs per sample.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) samples: usize,
@@ -27,9 +27,9 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// For what takes less than some microseconds.
+    /// For operations of at most some microseconds.
     pub(crate) const SMALL: Self = Self { samples: 201, per_sample: 256 };
-    /// For what takes milliseconds.
+    /// For operations of milliseconds.
     pub(crate) const LARGE: Self = Self { samples: 25, per_sample: 1 };
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn time<T>(effort: Effort, mut run: impl FnMut() -> T) -> Timing {
     time_with(effort, || (), |()| run())
 }
 
-/// Measures `run` over values that `prepare` makes: a fresh one for each run, all made before the clock starts. Neither
-/// making nor dropping the values counts, nor does dropping what a run gives back.
+/// Measures `run` over values that `prepare` creates: a fresh one for each run, all created before the clock
+/// starts. Creating and dropping the values is not measured, nor is dropping the results of the runs.
 pub(crate) fn time_with<V, T>(
     effort: Effort,
     mut prepare: impl FnMut() -> V,
@@ -56,7 +56,7 @@ pub(crate) fn time_with<V, T>(
     })
 }
 
-/// Measures `run`, many times over one value that `prepare` makes for each sample.
+/// Measures `run` repeatedly over one value that `prepare` creates for each sample.
 pub(crate) fn time_repeated<V, T>(
     effort: Effort,
     mut prepare: impl FnMut() -> V,
@@ -87,16 +87,16 @@ fn sample(effort: Effort, mut measure: impl FnMut(usize) -> Elapsed) -> Timing {
     Timing { median: wall[samples / 2], minimum: wall[0], cpu: cpu[samples / 2], samples, per_sample }
 }
 
-/// Samples that are taken one by one, between samples of something else that they are compared with.
+/// Samples that are taken one by one, interleaved with samples of the subject they are compared with.
 #[derive(Default)]
 pub(crate) struct Samples(Vec<Elapsed>);
 
-/// Whose processor time is counted.
+/// The owner of the processor time that is counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope {
     Thread,
     Process,
-    /// Programs that were started and have ended.
+    /// Child processes that have ended.
     Children,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Running {
 }
 
 impl Timing {
-    /// The share of one of so many runs that were measured together.
+    /// The time of one run, if this is the time of `runs` runs together.
     pub(crate) fn divided(self, runs: usize) -> Self {
         let share = |time: f64| time / runs as f64;
         Self {
@@ -122,7 +122,7 @@ impl Timing {
 }
 
 impl Samples {
-    /// Takes one more.
+    /// Takes a sample of `run`.
     pub(crate) fn measure<T>(&mut self, scope: Scope, run: impl FnOnce() -> T) -> T {
         let (cpu, wall) = (scope.processor_time(), Instant::now());
         let result = black_box(run());
@@ -131,7 +131,7 @@ impl Samples {
         result
     }
 
-    /// Begins to take one more, for what has to be awaited in between.
+    /// Starts a sample of asynchronous code. [`Samples::end`] finishes it.
     pub(crate) fn begin(&self, scope: Scope) -> Running {
         Running { scope, cpu: scope.processor_time(), wall: Instant::now() }
     }
@@ -141,7 +141,6 @@ impl Samples {
         self.0.push(Elapsed { wall, cpu: running.scope.processor_time().saturating_sub(running.cpu) });
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -177,30 +176,31 @@ impl Scope {
     }
 }
 
-/// The processor time of programs that have ended, where the system tells. It comes in steps of a hundredth of a second.
+/// The processor time of child processes that have ended, if the system reports it. Its resolution is 10 ms.
 fn children() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold anything; 13 fields after it is the time in user mode, then that in the kernel.
+    // The name in parentheses may hold anything. 13 fields after it are the time in user mode and that in the
+    // kernel.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(13);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// How long something took, by the clock and by the processor.
+/// Wall time and processor time of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Elapsed {
     pub(crate) wall: Duration,
     pub(crate) cpu: Duration,
 }
 
-/// Measures one run of something, on this thread.
+/// Measures one run on this thread.
 pub(crate) fn once<T>(run: impl FnOnce() -> T) -> (T, Elapsed) {
     let clock = Stopwatch::start();
     let value = run();
     (value, clock.elapsed())
 }
 
-/// Two things that were measured in turns, so that what disturbs one disturbs the other.
+/// Two subjects that are measured alternately, so that a disturbance affects both alike.
 #[derive(Default)]
 pub(crate) struct Pairs {
     pairs: Vec<(Elapsed, Elapsed)>,
@@ -226,7 +226,7 @@ impl Pairs {
         sum(|pair| pair.0) / sum(|pair| pair.1).max(1e-9)
     }
 
-    /// The medians of the one and of the other, in nanoseconds: wall time and processor time.
+    /// The medians of both subjects, in nanoseconds: wall time and processor time.
     pub(crate) fn medians(&self) -> [(f64, f64); 2] {
         let of = |part: fn(&(Elapsed, Elapsed)) -> Elapsed| {
             let wall = median(self.pairs.iter().map(|pair| part(pair).wall.as_nanos() as f64));

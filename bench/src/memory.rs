@@ -1,16 +1,16 @@
-//! How much of this process is in memory, where the system tells.
+//! Resident memory of this process, if the system reports it.
 
-/// How many bytes are in memory.
+/// Resident memory, in bytes.
 pub(crate) fn resident() -> Option<u64> {
     field("VmRSS:")
 }
 
-/// The most that was in memory, since the process started or the peak was last forgotten.
+/// Peak of the resident memory, in bytes, since the process started or [`forget_peak`] was called.
 pub(crate) fn peak() -> Option<u64> {
     field("VmHWM:")
 }
 
-/// Forgets the peak. Where that cannot be done, it stays that of the whole process.
+/// Resets the peak. If the system cannot do that, the peak stays that of the whole process.
 pub(crate) fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

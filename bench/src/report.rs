@@ -1,4 +1,4 @@
-//! What was measured, as JSON lines.
+//! Measurements as JSON lines.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ impl Report {
         self.value(metric, Value::Object(all), timing.median, "ns");
     }
 
-    /// Prints how many times as much one thing is as another.
+    /// Prints a ratio, to the hundredth.
     pub(crate) fn ratio(&mut self, metric: &str, params: Value, value: f64) {
         self.precise(metric, params, value, "ratio");
     }
@@ -42,7 +42,7 @@ impl Report {
         self.line(metric, params, json!(ratio(value)), unit);
     }
 
-    /// Prints a number of any unit.
+    /// Prints a number of any unit, to the tenth.
     pub(crate) fn value(&mut self, metric: &str, params: Value, value: f64, unit: &str) {
         self.line(metric, params, rounded(value), unit);
     }
@@ -55,12 +55,12 @@ impl Report {
     }
 }
 
-/// A ratio, to the hundredth.
+/// Rounds to the hundredth.
 pub(crate) fn ratio(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Tenths are as fine as any of these measurements is.
+/// Rounds to the tenth: no measurement here is more precise.
 fn rounded(value: f64) -> Value {
     json!((value * 10.0).round() / 10.0)
 }

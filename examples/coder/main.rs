@@ -2,7 +2,8 @@
 //!
 //!     coder DIRECTORY [MODEL]
 //!
-//! Without a model it follows a script, offline. The state of the agent survives a crash together with the files.
+//! Without a model it follows a script, offline. The state of the agent survives a crash together with the
+//! files.
 #![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::error::Error;
@@ -21,7 +22,7 @@ struct TaskFound {
     text: String,
 }
 
-/// The answer.
+/// The typed answer of the agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Report {
     /// What was done, in a sentence.

@@ -1,4 +1,5 @@
-//! The agents: one that reads pages of records through a tool, and one that has them as data and writes programs.
+//! The agents: one that reads pages of records through a tool, and one that has them as data and writes
+//! programs.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::orders::{self, COUNT};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// How many orders a page has.
+/// Orders per page.
 const PAGE: u64 = 200;
 
-/// What both are asked.
+/// The mission of both agents.
 pub(crate) const MISSION: &str =
     "How many paid orders does the north have, and what are they worth together, in cents?";
 
@@ -30,7 +31,7 @@ struct Page {
     offset: u64,
 }
 
-/// Gives a page of orders.
+/// A tool that returns a page of orders.
 fn list_orders() -> Result<Tool, Failed> {
     let orders = Arc::new(orders::all());
     let description = format!("Gives {PAGE} of the {COUNT} orders, from an offset on.");
@@ -45,7 +46,7 @@ fn list_orders() -> Result<Tool, Failed> {
     }))
 }
 
-/// An agent that calls tools by JSON: it reads page after page and keeps a running sum in what it says.
+/// An agent that calls tools by JSON: it reads page after page and keeps a running sum in its answers.
 pub(crate) fn with_tools(compression: &Value, requests: Requests) -> Result<Agent, Failed> {
     let all = orders::all();
     let mut replies = Vec::new();
@@ -66,14 +67,14 @@ pub(crate) fn with_tools(compression: &Value, requests: Requests) -> Result<Agen
         .with_compression(strategy))
 }
 
-/// How long a Lisp agent looks around before it answers.
+/// How much a Lisp agent explores the data before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// It answers at once.
     Straight,
-    /// It asks how many there are, and answers.
+    /// It counts the orders, and answers.
     Short,
-    /// It looks at the data from many sides first.
+    /// It analyses the data in many ways first.
     Around,
 }
 
@@ -116,7 +117,7 @@ fn programs(way: Way) -> Vec<String> {
     programs
 }
 
-/// What an answer says, whichever way it was given.
+/// Count and total of an answer, from its structured output or its text.
 pub(crate) fn answered(answered: &backstitch::FinalAnswer) -> Option<(u64, u64)> {
     let said: Option<Value> = answered.output.clone().or_else(|| serde_json::from_str(&answered.text).ok());
     let said = said?;

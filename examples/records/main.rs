@@ -1,8 +1,9 @@
-//! One mission over a few thousand records, in two modes and with several compressions: what the requests of each cost.
+//! The cost of the requests of one mission over a few thousand records, in two modes and with several
+//! compressions.
 //!
-//! `cargo run --release -p backstitch-examples --bin records` prints a table. Nothing is sent anywhere: the answers come from a
-//! script, and the requests are rendered as they would be sent to OpenAI Chat Completions. The same answers are given with
-//! each compression, so that what differs is what the model is shown.
+//! `cargo run --release -p backstitch-examples --bin records` prints a table. Nothing is sent anywhere: the
+//! answers come from a script, and the requests are rendered as they would be sent to OpenAI Chat
+//! Completions. The answers are the same with each compression, so only the requests differ.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 mod clerks;
@@ -43,16 +44,16 @@ impl Kind {
     }
 }
 
-/// What the requests of a session were.
+/// Number and size of the requests of a session.
 struct Cost {
     requests: usize,
     bytes: u64,
-    /// What does not begin as the request before it did, so that no provider can have kept it.
+    /// Bytes after the prefix that a request shares with the previous one. No provider can have cached them.
     fresh: u64,
 }
 
 impl Cost {
-    /// What they cost, in bytes at full price, where a provider takes a tenth for what it has kept.
+    /// The cost in bytes at full price, if cached bytes cost a tenth.
     fn with_cache(&self) -> f64 {
         self.fresh as f64 + (self.bytes - self.fresh) as f64 / 10.0
     }
@@ -103,23 +104,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!(
-        "\nFour bytes are taken for a token. Pages that a tool gives stand in requests; data of programs never does."
+        "\nA token is counted as four bytes. Requests contain the pages that a tool returns, but never the data of programs."
     );
     println!(
-        "New bytes are those after the beginning that a request shares with the one before it. The second saving is that"
+        "New bytes are those after the prefix that a request shares with the previous one. The second saving applies"
     );
-    println!("where the provider keeps that beginning and takes a tenth of the price for it.");
-    match dearer.is_empty() {
-        true => println!("\nCompression costs more than it saves nowhere here."),
-        false => {
-            println!("\nCompression costs more than it saves here:");
-            dearer.iter().for_each(|line| println!("  {line}"));
-        }
+    println!("if the provider caches that prefix and charges a tenth of the price for it.");
+    if dearer.is_empty() {
+        println!("\nNo compression here costs more than it saves.");
+    } else {
+        println!("\nCompression costs more than it saves here:");
+        dearer.iter().for_each(|line| println!("  {line}"));
     }
     Ok(())
 }
 
-/// A compression as a table has room for it.
+/// A short name of a compression, for the table.
 fn written(compression: &Value) -> String {
     let kept = compression.get("turns").or_else(|| compression.get("keep_turns"));
     match (compression, kept) {
@@ -129,7 +129,7 @@ fn written(compression: &Value) -> String {
     }
 }
 
-/// Drives an agent to its answer, which has to be right, and adds up its requests.
+/// Drives an agent to its answer, checks the answer, and adds up the requests.
 async fn cost(agent: Agent, requests: &Requests) -> Result<Cost, Box<dyn std::error::Error>> {
     let store = Arc::new(MemoryStore::new());
     let runtime = Runtime::new(store.clone());
@@ -138,7 +138,7 @@ async fn cost(agent: Agent, requests: &Requests) -> Result<Cost, Box<dyn std::er
     let answer = driver.start(MISSION).await?.answer()?;
     driver.session().release().await?;
     if clerks::answered(&answer) != Some(orders::answer(&orders::all())) {
-        return Err(format!("this is not the answer: {answer:?}").into());
+        return Err(format!("the answer is wrong: {answer:?}").into());
     }
     let mut cost = Cost { requests: 0, bytes: 0, fresh: 0 };
     for record in read_records(&*store, session, Position::START, None).await? {

@@ -1,7 +1,7 @@
-//! A model that reads its answers from a script, with requests as they would be sent to a real one.
+//! A model with scripted answers, whose requests are rendered as for a real one.
 //!
-//! The request of each turn is rendered for a provider, validated and described, so that the journal says how long it is; then it is
-//! not sent, and the script answers.
+//! The request of each turn is rendered for a provider, validated and described, so that the journal has its
+//! length. It is not sent; the script answers instead.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use backstitch::{Script, ScriptedPolicy};
 /// The requests that would have been sent.
 pub(crate) type Requests = Arc<Mutex<Vec<Arc<str>>>>;
 
-/// A script behind the requests of a provider.
+/// A policy that renders the requests of a provider and answers from a script.
 pub(crate) struct Measured {
     wire: ModelPolicy,
     script: ScriptedPolicy,
@@ -50,11 +50,11 @@ impl Policy for Measured {
     }
 }
 
-/// Sends nothing.
+/// A transport that fails every request.
 struct Nowhere;
 
 impl Transport for Nowhere {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        Box::pin(async { Err(TransportError::broken("nothing is sent here")) })
+        Box::pin(async { Err(TransportError::broken("this transport sends no requests")) })
     }
 }

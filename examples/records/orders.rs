@@ -6,7 +6,7 @@ const REGIONS: [&str; 4] = ["north", "east", "south", "west"];
 const CUSTOMERS: [&str; 12] =
     ["Adler", "Berger", "Conrad", "Dorn", "Ebner", "Falk", "Gruber", "Hahn", "Ilg", "Jost", "Kern", "Lang"];
 
-/// How many there are.
+/// The number of orders.
 pub(crate) const COUNT: u64 = 3_000;
 
 /// An order.
@@ -37,7 +37,7 @@ pub(crate) fn all() -> Vec<Order> {
     (1..=COUNT).map(&mut order).collect()
 }
 
-/// What the mission asks for: how many paid orders the north has, and what they are worth together.
+/// The expected answer: the number of paid orders of the north, and their total value in cents.
 pub(crate) fn answer(orders: &[Order]) -> (u64, u64) {
     let wanted = orders.iter().filter(|order| order.paid && order.region == "north");
     wanted.fold((0, 0), |(count, total), order| (count + 1, total + order.total))

@@ -1,11 +1,11 @@
-//! An HTTP service: each request starts a session and streams its events. Killed or stopped and started again, it resumes
-//! its sessions.
+//! An HTTP service: each request starts a session and streams its events. Killed or stopped and started
+//! again, it resumes its sessions.
 //!
 //!     service STORE [MODEL]
 //!
-//! It prints its address. `POST /sessions` with a mission as the body answers with server-sent events, of which the first names
-//! the session; `GET /sessions/ID` gives the answer once there is one; `GET /sessions` lists how all sessions are. A client that
-//! goes away changes nothing.
+//! It prints its address. `POST /sessions` with a mission as the body responds with server-sent events, the
+//! first of which names the session; `GET /sessions/ID` returns the answer once there is one; `GET /sessions`
+//! lists the status of all sessions. A client that disconnects does not affect its session.
 #![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::convert::Infallible;
@@ -48,7 +48,7 @@ async fn start(
     mission: String,
 ) -> Result<Sse<impl futures_util::Stream<Item = Result<Sent, Infallible>>>, (StatusCode, String)> {
     if mission.trim().is_empty() {
-        return Err((StatusCode::BAD_REQUEST, "the body is the mission".to_owned()));
+        return Err((StatusCode::BAD_REQUEST, "the body is empty: it must contain the mission".to_owned()));
     }
     let run = service.runtime.start(&service.agent, mission).await.map_err(failed)?;
     let first = Sent::default().event("started").data(run.session().to_string());

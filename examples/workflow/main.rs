@@ -1,12 +1,12 @@
 //! A workflow with a sub-agent and an approval, which can be killed at any moment and resumed.
 //!
-//!     workflow start STORE        starts it, and runs until it waits or has an answer
-//!     workflow resume STORE       continues the latest session
-//!     workflow approve STORE      allows the call that waits
-//!     workflow deny STORE         refuses it
+//!     workflow start STORE        start a session, and run until it pauses or answers
+//!     workflow resume STORE       resume the latest session
+//!     workflow approve STORE      approve the pending call
+//!     workflow deny STORE         deny the pending call
 //!
-//! A researcher, who is an agent of its own, collects notes; publishing them needs a person's approval and happens once. The
-//! exit code is 3 while a decision is needed. Models are scripts here: the program runs offline.
+//! A sub-agent, the researcher, collects notes. Publishing them needs a person's approval and happens once.
+//! The exit code is 3 while a decision is pending. The models are scripts: the program runs offline.
 #![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::error::Error;
@@ -56,7 +56,7 @@ fn editor(store: &Path) -> Result<Agent, Box<dyn Error>> {
     let researcher = SubAgent::new("research", "Researches a topic.", researcher)?;
     Ok(Agent::new("editor")
         .model(script("editor"))
-        .instructions("You have topics researched, and publish what came of it.")
+        .instructions("You have topics researched, and publish the results.")
         .tools([researcher.into(), publish(store.with_extension("board"))?]))
 }
 
@@ -73,7 +73,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         ("start", _) => runtime.start(&agent, "Publish something about seams.").await?,
         ("resume", Some(session)) => runtime.resume(session, &agent).await?,
         ("approve" | "deny", Some(session)) => {
-            let call = runtime.waiting_calls(session).await?.first().copied().ok_or("no call waits")?;
+            let call = runtime.waiting_calls(session).await?.first().copied().ok_or("no call is pending")?;
             match command.as_str() {
                 "approve" => runtime.approve(session, call).await?,
                 _ => runtime.deny(session, call, "not today").await?,

@@ -1,4 +1,4 @@
-//! Many sessions at once in one process, each with a model that takes its time.
+//! Many concurrent sessions in one process, each with a model that has latency.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub(super) fn run(report: &mut Report) {
     }
 }
 
-/// Runs all sessions side by side on one durable store. Alone, a session would take `LATENCY` for each of its answers.
+/// Runs all sessions concurrently on one durable store. A single session would take `LATENCY` for each
+/// answer.
 fn measure(report: &mut Report) -> Result<(), Failed> {
     let threads = 2;
     let executor =
@@ -36,7 +37,7 @@ fn measure(report: &mut Report) -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let store = Arc::new(SqliteStore::open(directory.path().join("store.db"))?);
     let runtime = Runtime::new(store);
-    // The first session pays for what all share.
+    // The first session allocates what all share.
     executor.block_on(session(runtime.clone(), Duration::ZERO))?;
     let before = memory::resident();
     memory::forget_peak();

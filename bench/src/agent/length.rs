@@ -16,30 +16,30 @@ use super::Failed;
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 
-/// How many turns sessions have.
+/// Turns of the sessions.
 const LENGTHS: [usize; 3] = [250, 1_000, 4_000];
 
-/// How often each length is measured, one after the other and then again, so that what disturbs one disturbs all.
+/// Rounds over all lengths. They are interleaved, so that a disturbance affects all lengths alike.
 const ROUNDS: usize = 3;
 
-/// How many turns a follow-up has.
+/// Turns of a follow-up.
 const FOLLOW_UP: usize = 250;
 
-/// How many files are written, one after the other and then again: what the directory holds does not grow with the session.
+/// Number of files, which are written in rotation: the directory does not grow with the session.
 const FILES: usize = 8;
 
-/// A turn may cost so many times as much in the longest session as in the shortest.
+/// Largest acceptable ratio of the cost of a turn in the longest session to that in the shortest.
 const AIM: f64 = 1.3;
 
-/// The processor time of sessions of one length, and of what was asked after them.
+/// The processor time of sessions of one length, and of their follow-ups.
 #[derive(Default)]
 struct Costs {
     session: Samples,
     follow_up: Samples,
 }
 
-/// The processor time of a turn that writes a file of a host directory, in sessions of growing length on a durable store, and in
-/// follow-ups of the same length to such sessions.
+/// Measures the processor time of a turn that writes a file of a host directory: in sessions of growing
+/// length on a durable store, and in follow-ups of one length to such sessions.
 pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
     for shown in ["all", Elide::NAME] {
         let mut costs: [Costs; LENGTHS.len()] = Default::default();
@@ -100,7 +100,8 @@ fn workspace(directory: &Path, store: &Arc<SqliteStore>) -> Result<HostWorkspace
     Ok(HostWorkspace::open(options)?)
 }
 
-/// An agent that writes one file a turn, and answers after so many; asked again, it does the same for a follow-up.
+/// An agent that writes one file a turn and answers after `turns` turns. In a follow-up it does so for
+/// `FOLLOW_UP` turns.
 fn agent(turns: usize) -> Result<Agent, Failed> {
     let turn = |turn: usize| {
         let mut arguments = Map::new();

@@ -1,5 +1,5 @@
-//! Agents on a durable store: what a turn costs, also late in a long session, what resuming after a crash does, what many at once
-//! take, and what requests cost.
+//! Agents on a durable store: the cost of a turn, also late in a long session, of resuming after a crash, of
+//! many concurrent sessions, and of requests.
 
 mod crowd;
 mod length;
@@ -28,7 +28,7 @@ pub(crate) const ALONE: &[Alone] = &[(crowd::NAME, crowd::run)];
 
 pub(crate) fn run(report: &mut Report) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else { return eprintln!("no async runtime could be made") };
+    let Ok(runtime) = runtime else { return eprintln!("the async runtime cannot be started") };
     runtime.block_on(async {
         if let Err(error) = turns(report).await {
             eprintln!("agent: {error}");
@@ -77,7 +77,7 @@ async fn turns(report: &mut Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Going on with a session whose steps are all done but for the last answer.
+/// Measures resuming a session that has finished all steps except the last answer.
 async fn recovery(report: &mut Report) -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let store = Arc::new(SqliteStore::open(directory.path().join("store.db"))?);
@@ -115,7 +115,7 @@ async fn started(
     Ok(runtime.create(agent(effect, turns, ran, whole)?, SessionOptions::default()).await?)
 }
 
-/// An agent that makes one call a turn; one that is not whole stops before its answer.
+/// An agent that makes one call a turn. Unless `whole`, its script ends before the final answer.
 fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Result<Agent, Failed> {
     let call = ScriptedCall::new("stitch", Map::new());
     let turn = ScriptedReply { text: Some("on we go".into()), calls: vec![call], ..ScriptedReply::default() };

@@ -1,4 +1,4 @@
-//! Agents that ask models, without a network: a transport in this process answers, at once or after a time.
+//! Agents with models but without a network: a transport in this process answers, at once or after a delay.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,8 +22,9 @@ use super::Failed;
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 
-/// What a turn with one call costs when the model takes no time: rendering, validating, reading the answer, the call, and all of
-/// it durable. Requests grow with the conversation, and so there are two lengths of it.
+/// Measures a turn with one call and a model without latency: rendering, validation, decoding of the answer,
+/// the call, and durable records of all of it. Requests grow with the conversation, so two lengths are
+/// measured.
 pub(super) async fn turns(report: &mut Report) -> Result<(), Failed> {
     for provider in Provider::ALL {
         for turns in [10, 100] {
@@ -46,7 +47,7 @@ pub(super) async fn turns(report: &mut Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// An agent that makes one call a turn, and answers after so many.
+/// An agent that makes one call a turn, and answers after `turns` turns.
 pub(super) fn agent(provider: Provider, turns: usize, latency: Duration) -> Result<Agent, Failed> {
     let transport = Arc::new(Answering { provider, turns, latency, given: AtomicUsize::new(0) });
     let options = RequestOptions { stream: false, ..RequestOptions::default() };
@@ -63,7 +64,7 @@ struct Stitch {
     number: u64,
 }
 
-/// A tool that does next to nothing.
+/// A tool with a trivial handler.
 pub(super) fn stitch() -> Result<Tool, Failed> {
     let builder =
         Tool::builder("stitch", "Makes a stitch.")?.effect(Effect::External).workspace(WorkspaceUse::None);
@@ -72,7 +73,7 @@ pub(super) fn stitch() -> Result<Tool, Failed> {
     }))
 }
 
-/// Answers in this process: a call for each of so many requests, then words.
+/// Answers in this process: with a call for each of the first `turns` requests, then with text.
 struct Answering {
     provider: Provider,
     turns: usize,
@@ -95,12 +96,12 @@ impl Transport for Answering {
     }
 }
 
-/// Answers nobody.
+/// Fails every request.
 pub(super) struct Silent;
 
 impl Transport for Silent {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        Box::pin(async { Err(TransportError::broken("nobody is asked")) })
+        Box::pin(async { Err(TransportError::broken("this transport answers no requests")) })
     }
 }
 

@@ -16,11 +16,11 @@ use super::model::{Silent, agent, stitch};
 use crate::measure::{Effort, time};
 use crate::report::Report;
 
-/// Three messages each: words, a call, its result.
+/// Three messages each: text, a call, its result.
 const TURNS: usize = 333;
 
-/// What it takes to make a request of a conversation of 1,000 messages: to render it, to have it validated, to write it down and
-/// to name it by its digest.
+/// Measures building the request of a conversation of 1,000 messages: rendering, validation, serialization
+/// and the digest.
 pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
     for maker in [Provider::OpenAiChat, Provider::Anthropic] {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
@@ -57,7 +57,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             let timing = time(Effort::LARGE, || policy.describe(&question));
             let params = json!({
                 "provider": provider.as_str(), "messages": messages, "bytes": described.length,
-                // Raw payloads go back to whoever made them, and are rendered from words for the others.
+                // A provider gets its own raw payloads; for the other providers they are rendered from text.
                 "answers_of": maker.as_str(),
             });
             report.time("agent.render", params, &timing);

@@ -1,7 +1,7 @@
-//! The group `core`: what lies in memory and waits for nothing.
+//! The group `core`: operations in memory, without I/O.
 //!
-//! The aims are that a snapshot and a rollback cost at most a microsecond however much a session holds, and that a dispatch
-//! costs the same in an empty session and in one with 100,000 items.
+//! The aims are that a snapshot and a rollback cost at most a microsecond however much a session holds, and
+//! that a dispatch costs the same in an empty session and in one with 100,000 items.
 
 mod records;
 mod sessions;

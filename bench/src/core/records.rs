@@ -18,7 +18,7 @@ pub(crate) fn run(report: &mut Report) {
     }
 }
 
-/// A typical message: an answer of some sentences, with what its provider wants to see again.
+/// Measures a typical message: an answer of some sentences, with the payload that its provider needs again.
 fn one_record(report: &mut Report) {
     let records = sample::conversation(5).records();
     let typical = records.iter().find(|record| match &record.body {
@@ -37,7 +37,7 @@ fn one_record(report: &mut Report) {
     report.time("limit.record_as_value_from_json", params, &time(Effort::SMALL, parse));
 }
 
-/// A journal from its texts to its view.
+/// Measures a journal from its texts to its view.
 fn fold(report: &mut Report, turns: usize) {
     let records = sample::conversation(turns).records();
     let texts: Vec<String> =

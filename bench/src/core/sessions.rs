@@ -10,7 +10,7 @@ use crate::report::Report;
 
 const SIZES: [usize; 4] = [0, 100, 10_000, 100_000];
 
-/// For what makes a session grow: so few runs in a row that it stays about as large as it was.
+/// For operations that make a session grow: few runs per sample, so that its size stays about the same.
 const FEW: Effort = Effort { samples: 201, per_sample: 64 };
 
 /// An item of working state, of the size that findings, tasks and plan steps have.
@@ -25,7 +25,7 @@ impl Slice for Finding {
     const NAME: &'static str = "bench/finding";
 }
 
-/// What was logged.
+/// An item of a `Log` slice.
 #[derive(Debug, Serialize, Deserialize)]
 struct Logged(u64);
 
@@ -34,7 +34,7 @@ impl Slice for Logged {
     const POLICY: SlicePolicy = SlicePolicy::Log;
 }
 
-/// What was said, for the purposes of a rollback.
+/// An item of a `Journal` slice, which a rollback keeps.
 #[derive(Debug, Serialize, Deserialize)]
 struct Said(u64);
 
@@ -58,14 +58,14 @@ fn finding(id: usize) -> Finding {
     Finding { id: id as u64, file, text: "the seam between these two modules is not tested".into() }
 }
 
-/// A session with so many items of working state.
+/// A session with `items` items of working state.
 fn session_of(items: usize) -> Session {
     let mut session = Session::new(sample::session(1), sample::clock());
     session.seed((0..items).map(finding)).expect("items of a State slice can be seeded");
     session
 }
 
-/// The same, with as many logs and messages.
+/// The session with `items` items of a `Log` slice and of a `Journal` slice added.
 fn with_logs(session: &Session, items: usize) -> Session {
     let mut session = session.clone();
     session.seed((0..items as u64).map(Logged)).expect("items of a Log slice can be seeded");
@@ -86,7 +86,8 @@ fn add(session: &mut Session) {
     session.append(finding(0)).expect("an item can be appended");
 }
 
-/// A session to change over and over, with the items to change it by: making them must not count.
+/// A session to change repeatedly, with the items to append. They are created here, outside of the measured
+/// time.
 fn ready(session: &Session) -> (Session, Vec<Finding>) {
     (own(session), (0..FEW.per_sample).map(finding).collect())
 }
@@ -153,7 +154,7 @@ fn drafts(report: &mut Report, session: &Session, items: usize) {
         |(session, items)| {
             let mut draft = session.draft();
             draft.append(next(items)).expect("an item can be appended");
-            session.commit(draft).expect("nobody else changes the session")
+            session.commit(draft).expect("the session has no other writer")
         },
     );
     report.time("session.draft_append_commit", params.clone(), &timing);
@@ -190,7 +191,7 @@ fn as_json(report: &mut Report) {
     let timing = time(Effort::LARGE, restore);
     report.time("snapshot.from_json_and_restore", params.clone(), &timing);
 
-    // What writing and parsing cost by themselves: the typed items, as an array.
+    // The cost of serialization and parsing alone: the typed items, as an array.
     let items: Vec<Finding> = (0..ITEMS).map(finding).collect();
     let bare = serde_json::to_string(&items).expect("the items can be stored");
     let params = json!({ "items": ITEMS, "bytes": bare.len() });

@@ -1,6 +1,7 @@
 //! The same programs in Clojure: in one process, warm, timed from inside.
 //!
-//! The rows have the system `clojure`. Where there is no `clojure` command, that is said, and there are no rows.
+//! The rows have the system `clojure`. Without a `clojure` command there are no rows, and the reason is
+//! printed.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -11,7 +12,7 @@ use super::{CASES, ROWS, speed};
 use crate::measure::{Effort, Timing};
 use crate::report::Report;
 
-/// How many runs Clojure gets before it is measured.
+/// Unmeasured runs of Clojure before the first sample.
 const WARM_UP: usize = 30;
 
 pub(super) fn run(_: &mut Report, text: &str) {
@@ -29,7 +30,7 @@ pub(super) fn run(_: &mut Report, text: &str) {
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     });
-    // What is left behind lies among temporary files.
+    // A directory that cannot be removed stays among the temporary files.
     let _ = std::fs::remove_dir_all(&directory);
     match measured {
         Ok(output) => print(&output, text.len()),

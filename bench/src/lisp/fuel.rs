@@ -1,8 +1,8 @@
-//! What a unit of fuel costs, and how long a program computes between two looks at whether it is to be stopped.
+//! The time that a unit of fuel takes, and the longest time between two checks whether a program is to stop.
 //!
-//! Fuel bounds time only as far as no function does much more for a unit than others. So every function of the library is
-//! called over and over with the largest values that there may be, and the slowest are printed. The aims are 250 ns for a unit of
-//! any of them, and 100 ms between two looks.
+//! Fuel bounds time only if no function does much more work per unit than the others. So every function of
+//! the library is called repeatedly with the largest permitted values, and the slowest are printed. The aims
+//! are 250 ns per unit for each of them, and 100 ms between two checks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,19 +16,19 @@ use crate::report::Report;
 
 /// The fuel of each program.
 const FUEL: u64 = 200_000;
-/// How many items the collections have that functions are called with.
+/// Items of the collections that functions are called with.
 const ITEMS: usize = 100_000;
-/// How many of the slowest calls are made over and over.
+/// How many of the slowest calls are measured again in a loop.
 const TRIED_AGAIN: usize = 50;
 /// How many of the slowest calls are printed.
 const SLOWEST: usize = 10;
 
-/// What a program took.
+/// The measured cost of a program.
 #[derive(Clone)]
 struct Cost {
     call: String,
     nanoseconds_per_unit: f64,
-    /// The longest time between two looks, in milliseconds.
+    /// The longest time between two checks, in milliseconds.
     longest: f64,
 }
 
@@ -48,8 +48,8 @@ pub(super) fn run(report: &mut Report, engine: &Engine) {
     report.value("lisp.look", json!({ "program": "(loop [i 0] (recur (inc i)))" }), plain.longest, "ms");
 
     let largest = Inputs { data: largest_values(&Limits::default(), ITEMS), ..inputs(FUEL) };
-    // Each call is tried once with smaller values; those that took most for a unit, or longest, are then made over and over with
-    // the largest.
+    // Each call is tried once with smaller values. Those that took the most time per unit, or the longest
+    // time, then run in a loop with the largest values.
     let mut smaller = Limits::default();
     (smaller.string_bytes, smaller.number_bits) = (128 << 10, 20_000);
     let once = Inputs { data: largest_values(&smaller, ITEMS / 20), ..inputs(FUEL) };
@@ -101,7 +101,7 @@ fn cost(source: &str, call: &str, engine: &Engine, inputs: &Inputs) -> Option<Co
     let elapsed = started.elapsed().as_nanos() as f64;
     let after = elapsed as u64 - last.load(Ordering::Relaxed).min(elapsed as u64);
     let longest = longest.load(Ordering::Relaxed).max(after);
-    // What ends early has used little, and its share of starting and ending would count for much.
+    // A program that ends early has used little fuel, and the cost of its start and end would dominate.
     let units = finished.fuel_used.max(1000) as f64;
     Some(Cost { call: call.to_owned(), nanoseconds_per_unit: elapsed / units, longest: longest as f64 / 1e6 })
 }

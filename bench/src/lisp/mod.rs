@@ -1,8 +1,9 @@
 //! The group `lisp`: the agent language, and the same programs in Clojure where it is installed.
 //!
-//! The aims are 5 us for a tiny program from its text to its value, 10 ms for a reduce of 100,000 steps with a closure, 2 ms
-//! for filter and map over 10,000 maps, and 20 MB/s for reading. A program is read, compiled and run for each measurement
-//! where `whole` is true; elsewhere it is compiled once and only run. What a unit of fuel costs is in [`fuel`].
+//! The aims are 5 us for a tiny program from its text to its value, 10 ms for a reduce of 100,000 steps with
+//! a closure, 2 ms for filter and map over 10,000 maps, and 20 MB/s for reading. A program is read, compiled
+//! and run for each measurement where `whole` is true; elsewhere it is compiled once and only run. The cost
+//! of a unit of fuel is in [`fuel`].
 
 mod clojure;
 mod fuel;
@@ -13,17 +14,17 @@ use serde_json::json;
 use crate::measure::{Effort, Timing, time};
 use crate::report::Report;
 
-/// For what takes some microseconds: enough runs in a sample that a clock's step does not show.
+/// For programs that take some microseconds: enough runs per sample to hide the resolution of the clock.
 const TINY: Effort = Effort { samples: 101, per_sample: 256 };
 
 /// A program that is measured, in this language and in Clojure.
 pub(crate) struct Case {
     pub(crate) metric: &'static str,
-    /// Its text. `data/rows` is the data; Clojure is given the same under the name `rows`.
+    /// The program text. `data/rows` is the data; Clojure has the same data under the name `rows`.
     pub(crate) source: &'static str,
-    /// What it gives, in both.
+    /// The expected value in both languages, as EDN.
     pub(crate) value: &'static str,
-    /// Whether reading and compiling count.
+    /// Whether reading and compiling are measured too.
     pub(crate) whole: bool,
     pub(crate) effort: Effort,
 }
@@ -74,7 +75,7 @@ pub(crate) const CASES: &[Case] = &[
     },
 ];
 
-/// How many rows the data have.
+/// Number of rows of the data.
 pub(crate) const ROWS: usize = 10_000;
 
 /// Measures the group.
@@ -125,7 +126,7 @@ fn rows() -> Map {
     }
 }
 
-/// About a megabyte of what models write.
+/// About a megabyte of program text, as models write it.
 fn source_text() -> String {
     let definition = "(defn total-of \"Sums up the paid orders.\" [orders rate]\n  (->> orders\n       (filter (fn [{:keys [paid? total]}] (and paid? (> total 12.5))))\n       (map #(* rate (:total %)))\n       (reduce + 0))) ; in cents\n(def settings {:limit 100, :names [\"Ada\" \"Bob\"], :pattern #\"[a-z]+\\\\d*\", :ids #{1 2 3}})\n";
     definition.repeat((1 << 20) / definition.len())
@@ -135,7 +136,7 @@ fn limits() -> ReadLimits {
     ReadLimits::default().with_bytes(4 << 20)
 }
 
-/// Prints how fast text is read.
+/// Prints the speed of the reader.
 pub(crate) fn speed(report: &mut Report, bytes: usize, timing: &Timing) {
     let rate = |nanoseconds: f64| bytes as f64 * 1000.0 / nanoseconds;
     let params = json!({

@@ -1,9 +1,9 @@
-//! The group `render`: what a model is shown of the turns before, by the default strategy.
+//! The group `render`: rendering of earlier turns for a model, by the default strategy.
 //!
-//! The aim is 200 us for 200 turns. A render looks at what it shows and at nothing else, so the rows for 20, 200 and 2,000
-//! turns are to be read together: once the limits on calls, prints and definitions are reached, more turns cost nothing. Each
-//! turn defines a value and, now and then, a function, makes a call and prints a line; one in a hundred failed, and with the
-//! default options the failed ones stand in the request as they were.
+//! The aim is 200 us for 200 turns. A render reads only what it shows, so compare the rows for 20, 200 and
+//! 2,000 turns: once the limits on calls, prints and definitions are reached, more turns cost nothing. Each
+//! turn defines a value, makes a call and prints a line; some define a function. One turn in a hundred
+//! failed, and with the default options failed turns stay in the request unchanged.
 
 mod transcript;
 

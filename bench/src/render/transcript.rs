@@ -1,4 +1,4 @@
-//! What a model is shown of a long conversation with calls, when a strategy leaves most of it out.
+//! Rendering of a long conversation with calls, by a strategy that leaves most of it out.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ fn history(answers: usize) -> TranscriptHistory {
     said.into_iter().chain(answered).collect()
 }
 
-/// Words, a call and its result.
+/// Text, a call and its result.
 fn answer(turn: u64, sequence: u64) -> [Arc<InnerMessage>; 3] {
     let call: CallId = format!("01900000-0000-7000-8000-{turn:012x}").parse().expect("invariant: an id");
     let arguments = Arguments::try_from(json!({"seam": turn})).expect("invariant: an object");

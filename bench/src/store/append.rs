@@ -1,4 +1,4 @@
-//! Appends: one session, and ten at once.
+//! Appends: one session, and ten concurrent sessions.
 
 use std::thread;
 
@@ -19,8 +19,8 @@ pub(crate) fn run(report: &mut Report) {
     ten_sessions(report, alone, sync);
 }
 
-/// The batches of a conversation, each beside a bare commit of its rows. Gives appends a second, and what a bare commit
-/// takes, in seconds.
+/// Measures the batches of a conversation, each with a bare commit of its rows. Returns the appends per
+/// second, and the seconds of a bare commit.
 fn one_session(report: &mut Report) -> (f64, f64) {
     let journal = sample::conversation(TURNS);
     let directory = temporary();
@@ -55,7 +55,7 @@ fn one_session(report: &mut Report) -> (f64, f64) {
     (1e9 / wall, bare_wall / 1e9)
 }
 
-/// Ten sessions on ten threads, each as fast as it can.
+/// Measures ten sessions on ten threads, each appending as fast as it can.
 fn ten_sessions(report: &mut Report, alone: f64, sync: f64) {
     const SESSIONS: u64 = 10;
     const APPENDS: usize = 200;

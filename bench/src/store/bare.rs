@@ -1,4 +1,4 @@
-//! SQLite by itself: the same rows, the same care for the disk, and nothing else.
+//! Bare SQLite: the same rows with the same durability, and nothing else.
 
 use backstitch_core::object::Object;
 use rusqlite::{Connection, params};

@@ -1,4 +1,4 @@
-//! How a store grows.
+//! Growth of a store with its sessions.
 
 use backstitch_core::journal::RecordBody;
 use backstitch_core::message::Content;
@@ -16,7 +16,7 @@ pub(crate) fn run(report: &mut Report) {
         let store = open(&directory);
         write(&store, &journal);
         let path = store.path().to_owned();
-        // The log is copied into the file when the last one closes it.
+        // SQLite copies the log into the file when the last connection is closed.
         drop(store);
         let file = std::fs::metadata(path).map_or(0, |file| file.len()) as f64;
         let records = journal.records();
@@ -32,7 +32,7 @@ pub(crate) fn run(report: &mut Report) {
     report.ratio("store.size_of_500_to_100_turns", json!({}), sizes[1] / sizes[0]);
 }
 
-/// What was said: texts, arguments and results, and what providers want to see again, without anything around them.
+/// Bytes of the content alone: texts, arguments, results, and the payloads that providers need again.
 fn raw_text(journal: &Journal) -> usize {
     let messages = journal.records().into_iter().filter_map(|record| match record.body {
         RecordBody::MessageAppended(message) => Some(message),

@@ -1,6 +1,7 @@
-//! What sessions take in memory: how much a process grows with many of them.
+//! Memory of sessions: the growth of a process with many of them.
 //!
-//! Each row is measured in a process of its own: memory that earlier work has freed would be reused, and hide what is taken.
+//! Each row is measured in a process of its own. Otherwise memory that earlier work has freed would be
+//! reused, and hide the growth.
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::Store;
@@ -12,7 +13,7 @@ use super::{claim, open, temporary, write};
 use crate::memory::resident;
 use crate::report::Report;
 
-/// Views of a session with 100 messages, read again for each.
+/// Measures views of a session with 100 messages. Each view is read from the store again.
 pub(super) fn loaded(report: &mut Report) {
     const COPIES: usize = 300;
     let journal = sample::conversation(33);
@@ -24,7 +25,7 @@ pub(super) fn loaded(report: &mut Report) {
             block_on(store.read(journal.session, Position::START, usize::MAX)).expect("it can be read");
         JournalView::fold(&records).expect("it can be folded")
     };
-    // The first ones pay for what all share.
+    // The first views allocate what all share.
     let warm: Vec<JournalView> = (0..20).map(|_| view()).collect();
     let messages = warm[0].transcript().map_or(0, |transcript| transcript.all().len());
     let Some(before) = resident() else { return };
@@ -40,7 +41,7 @@ pub(super) fn loaded(report: &mut Report) {
     drop(warm);
 }
 
-/// Sessions that are held, and nothing else.
+/// Measures sessions that are only claimed.
 pub(super) fn idle(report: &mut Report) {
     const SESSIONS: u64 = 800;
     let directory = temporary();

@@ -1,9 +1,10 @@
 //! The group `store`: the SQLite store, beside bare SQLite that writes and reads the same rows.
 //!
-//! The aims: an append costs at most 1.3 times a bare commit of the same rows; ten sessions at once share a sync among at
-//! least five appends; the store grows by what a turn adds, to at most three times the raw text; opening a session of 500
-//! turns costs at most 1.5 times reading its rows and parsing them; a session with 100 messages takes at most 90 KiB, one
-//! that is only held 2 KiB. Files lie in the directory for temporary files, or where `TMPDIR` says.
+//! The aims: an append costs at most 1.3 times a bare commit of the same rows; ten concurrent sessions share
+//! a sync among at least five appends; the store grows linearly with the turns, to at most three times the
+//! raw text; opening a session of 500 turns costs at most 1.5 times reading and parsing its rows; a session
+//! with 100 messages takes at most 90 KiB, a session that is only claimed 2 KiB. Files are in the directory
+//! for temporary files (`TMPDIR`).
 
 mod append;
 mod bare;
@@ -43,7 +44,7 @@ fn open(directory: &TempDir) -> SqliteStore {
 }
 
 fn claim(store: &SqliteStore, session: backstitch_core::id::SessionId) -> SessionClaim {
-    block_on(store.claim(session, Owner::new("bench"), ClaimMode::IfFree)).expect("nobody holds it")
+    block_on(store.claim(session, Owner::new("bench"), ClaimMode::IfFree)).expect("it is free")
 }
 
 /// Appends a whole journal.

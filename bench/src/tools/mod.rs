@@ -1,8 +1,8 @@
 //! The group `tools`: a call as a transaction, in memory and without files.
 //!
-//! One run is a whole call: its arguments are checked, its intent is appended, its handler adds an item to a slice, and its
-//! outcome is appended: the change, the result message, the log of the call. The aim is at most 10 microseconds of processor
-//! time, the same with 0 and with 100,000 items of state.
+//! One run is a whole call: its arguments are checked, its intent is appended, its handler adds an item to a
+//! slice, and its outcome is appended: the change, the result message, the log of the call. The aim is at
+//! most 10 microseconds of processor time, the same with 0 and with 100,000 items of state.
 
 use std::sync::Arc;
 

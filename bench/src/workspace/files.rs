@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files.
+/// Files with known names and content, all below `root`.
 pub(super) struct Files {
     root: PathBuf,
     count: usize,
@@ -21,7 +21,7 @@ impl Files {
         &self.root
     }
 
-    /// Changes some files, far apart, so that most are in directories of their own.
+    /// Changes `count` files, most of them in different directories.
     pub(super) fn change(&mut self, count: usize) {
         self.round += 1;
         (0..count).for_each(|at| self.write((at * 97 + self.round * 31) % self.count));
@@ -38,7 +38,7 @@ impl Files {
     }
 }
 
-/// The least that finding changes can cost: each name, and what the system knows of it.
+/// Reads each name and its metadata: the least that finding changes can cost. Returns the number of entries.
 pub(super) fn walk(directory: &Path) -> u64 {
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("a directory can be read") {

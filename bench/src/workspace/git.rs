@@ -1,4 +1,4 @@
-//! The same with git, which syncs what it stores.
+//! The same operations with git, which syncs what it stores.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,7 @@ impl Git {
         self.must(&["-c", "core.fsync=all", "commit", "-qm", "changed"]);
     }
 
-    /// Looks at all files, so that only what changes from now on has to be read.
+    /// Updates the index, so that git has to read only files that change after this.
     pub(super) fn refresh(&self) {
         self.must(&["status", "--porcelain"]);
     }
@@ -44,9 +44,10 @@ impl Git {
             .current_dir(&self.root)
             .output()
             .map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Snapshots and restores of a directory, beside a bare walk and beside git, in one run and one directory.
 //!
-//! What is compared is interleaved, round by round, and ratios are medians over the rounds: the disk is shared with whatever
-//! else runs. A snapshot leaves out storing its objects, which is the store's part; a restore is durable when it returns. Git
-//! syncs all that it stores. Where there is no `git`, that is said, and there are no rows for it.
+//! The subjects are measured alternately, round by round, and ratios are medians over the rounds, because
+//! other programs use the disk too. A snapshot does not store its objects, which is the task of the store; a
+//! restore is durable when it returns. Git syncs all that it stores. Without `git` it has no rows, and the
+//! reason is printed.
 
 mod files;
 mod git;
@@ -26,10 +27,10 @@ use objects::MemoryObjects;
 const FILES: usize = 10_000;
 const ROUNDS: usize = 11;
 
-/// After so long a file that was written is not looked at again because of its time alone.
+/// After this time a capture trusts the modification time of a written file, and does not read it again.
 const SETTLED: Duration = Duration::from_millis(120);
 
-/// What is measured in each round.
+/// The samples of all rounds.
 #[derive(Default)]
 struct Measured {
     walk: Samples,
@@ -70,7 +71,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// All files are known, and none is so new that it is read again.
+    /// Captures all files until the stat cache knows each, and none is so new that it is read again.
     fn settle(&self) {
         self.snapshot(&mut Samples::default());
         std::thread::sleep(SETTLED);
@@ -99,13 +100,13 @@ impl Bench {
             measured.commit_hundred.measure(Scope::Children, || git.commit());
         }
 
-        // Who comes second finds the disk busy with what the first one wrote, so they take turns.
+        // The second one finds the disk busy with the writes of the first, so the order alternates.
         let restore_first = measured.restore.len().is_multiple_of(2);
         if restore_first {
             self.restore(&mut measured.restore, base);
         }
         if let Some(git) = &git {
-            // Git, too, knows of all files what they are before some change.
+            // Git, too, has an up-to-date index before files change.
             git.refresh();
             self.files.change(100);
             measured.reset.measure(Scope::Children, || git.reset());

@@ -7,7 +7,7 @@ use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::Objects;
 use backstitch_core::session::BoxError;
 
-/// Objects in memory, so that only files are measured.
+/// An object store in memory, so that only the work on files is measured.
 #[derive(Default)]
 pub(super) struct MemoryObjects(Mutex<HashMap<ObjectId, Object>>);
 

@@ -1,4 +1,4 @@
-//! The examples of the README, the guides and the pages about agents, compiled and run as doc tests.
+//! Doc tests: the examples of the README, the guides and the pages about agents.
 
 #[doc = include_str!("../../../README.md")]
 struct Readme;

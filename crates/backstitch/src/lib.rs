@@ -1,10 +1,10 @@
 //! Backstitch: a durable, transactional runtime for LLM agents.
 //!
-//! This is the crate to depend on. It puts the parts of Backstitch together under one name, the macros beside what they are
-//! for, and holds the tools that most agents need.
+//! This is the crate to depend on. It exports the other crates of Backstitch under one name, together with
+//! the macros, and adds the tools that most agents need.
 //!
-//! The state of an agent is a [session](session::Session) of typed [slices](macro@Slice). A call of a tool works in a draft
-//! of it, which is committed as a whole or dropped without a trace:
+//! The state of an agent is a [session](session::Session) of typed [slices](macro@Slice). A tool call works
+//! in a draft of it, which is committed as a whole or dropped:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,7 +22,7 @@
 //! #[slice(name = "needle_moved", policy = "log")]
 //! struct NeedleMoved;
 //!
-//! // Ids and times come from what the session is given, so this program does the same whenever it runs.
+//! // Ids and times are passed in, so this program is deterministic.
 //! let ids = IdStream::from_seed([7; 32], Arc::new(FixedClock::default()));
 //! let mut session = Session::new(ids.next(), ids.clock().clone());
 //! session.register::<Stitch, Stitch>(append_all);
@@ -32,7 +32,7 @@
 //! draft.append(Stitch { row: 1 })?.append(NeedleMoved)?;
 //! session.commit(draft)?;
 //!
-//! // One that fails is not, but what it logged remains.
+//! // A call that fails is not, but its log entries remain.
 //! let mut draft = session.draft();
 //! draft.append(Stitch { row: 2 })?.append(NeedleMoved)?;
 //! let logs = session.prepare_logs(&draft)?;
@@ -48,8 +48,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What a model may call is a [tool](macro@tool): a function with a description. Files of a workspace, and a shell, have
-//! tools [already](tools). Each call is a transaction over state and files, which [`testing`] shows in memory:
+//! A model calls [tools](macro@tool): functions with a description. There are [built-in tools](tools) for the
+//! files of a workspace and for a shell. Each call is a transaction over state and files. [`testing`] runs it
+//! in memory:
 //!
 //! ```
 //! use backstitch::ports::WriteMode;
@@ -80,31 +81,31 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`message`] | what policies, options and people say to each other |
+//! | [`message`] | messages between policies, options and people |
 //! | [`session`] | typed state: slices, reducers, drafts, snapshots |
-//! | [`slices`] | the slices that Backstitch itself keeps |
-//! | [`journal`], [`view`] | what happened, and what follows from it |
-//! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
+//! | [`slices`] | the built-in slices |
+//! | [`journal`], [`view`] | records, and views that are folded from them |
+//! | [`ports`], [`filesystem`] | traits of stores, models, workspaces and clocks, and the rules of files |
 //! | [`Driver`] | one evaluation of a session, step by step |
-//! | [`prompt`], [`Evaluator`] | what a model is told, and `evaluate(prompt, session, resume)` |
-//! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
-//! | [`tools`] | tools that are there already |
-//! | [`providers`] | models of OpenAI, Anthropic and Gemini, and scripts that stand in for them |
+//! | [`prompt`], [`Evaluator`] | system messages, and `evaluate(prompt, session, resume)` |
+//! | [`execution`], [`mod@tool`] | all mutable state under one root, and the definition of tools |
+//! | [`tools`] | built-in tools |
+//! | [`providers`] | models of OpenAI, Anthropic and Gemini, and scripted models |
 //! | [`agent_file`] | agents as TOML files |
-//! | [`store`], [`workspace`] | where sessions are kept, and host directories |
-//! | [`Runtime`], [`Agent`], [`Run`] | the front door: sessions on a store, what drives them, and watching that |
+//! | [`store`], [`workspace`] | stores of sessions, and host directories |
+//! | [`Runtime`], [`Agent`], [`Run`] | the entry points: sessions on a store, the agent that drives them, and its events |
 //! | [`testing`] | one tool in memory, for tests |
-//! | [`stores`] | where the stores of projects are |
-//! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, what they are shown of their past, the language |
-//! | [`machine`] | an evaluation without IO: told what happened, says what to do |
-//! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
-//! | [`budget`] | what an agent may spend, and what it has spent |
-//! | [`secrets`] | keys, and keeping them out of what is recorded and sent |
-//! | [`code`] | the stable codes of errors |
-//! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
-//! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
-//! | [`object`], [`digest`] | content that is named by what it is |
-//! | [`json`], [`extra`], [`storable`] | what JSON is accepted, kept and refused |
+//! | [`stores`] | locations of the stores of projects |
+//! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, compression of their turns, the language |
+//! | [`machine`] | an evaluation without IO: takes events, returns actions |
+//! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the runner of its tool calls |
+//! | [`budget`] | limits and spending of an agent |
+//! | [`secrets`] | API keys, and their redaction in what is recorded and sent |
+//! | [`code`] | stable error codes |
+//! | [`time`], [`id`], [`rng`] | clocks, ids and random numbers, all of them passed in |
+//! | [`SystemClock`], [`entropy`] | the system's sources of time and random numbers |
+//! | [`object`], [`digest`] | content-addressed data |
+//! | [`json`], [`extra`], [`storable`] | limits of JSON, unknown fields, and values that can be stored |
 
 #[doc(inline)]
 pub use backstitch_core::{
@@ -158,7 +159,7 @@ pub use open::{OpenError, OpenRuntime};
 pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
 
-/// What most programs need: `use backstitch::prelude::*`.
+/// The names that most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::open::{OpenError, OpenRuntime};
@@ -181,7 +182,7 @@ pub mod prelude {
 #[cfg(doctest)]
 mod guides;
 
-// What the macros generate refers to this module and to nothing else.
+// Generated code of the macros refers only to this module.
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;

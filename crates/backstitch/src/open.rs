@@ -1,4 +1,4 @@
-//! Opening a runtime: a store, with models and directories for the agents that name them.
+//! Opens a runtime: a store, with adapters for models and directories that agents name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::stores::{self, StoresError};
 /// ```
 /// use backstitch::prelude::*;
 ///
-/// // A file lies where the directory of the store would be.
+/// // There is a file at the path of the store's directory.
 /// let file = tempfile::NamedTempFile::new()?;
 /// let error = Runtime::at(file.path().join("store.db")).unwrap_err();
 /// println!("{error}");
@@ -30,7 +30,7 @@ use crate::stores::{self, StoresError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no place for the default store.
+    /// The location of the default store cannot be used.
     #[error(transparent)]
     Stores(#[from] StoresError),
     /// The store cannot be opened.
@@ -38,16 +38,16 @@ pub enum OpenError {
     Store {
         /// The store.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the store.
         #[source]
         source: backstitch_store::OpenError,
     },
-    /// A directory that a store needs cannot be found or made.
+    /// A directory that a store needs cannot be found or created.
     #[error("{} cannot be used", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -64,7 +64,7 @@ impl OpenError {
     }
 }
 
-/// Opens a [`Runtime`] whose agents name models and directories. The prelude brings it into scope.
+/// Opens a [`Runtime`] whose agents may name models and directories. The trait is part of the prelude.
 ///
 /// ```
 /// use backstitch::prelude::*;
@@ -73,13 +73,14 @@ impl OpenError {
 /// # let _ = runtime;
 /// ```
 pub trait OpenRuntime: Sized {
-    /// Opens the store of the current directory's project, which the command line uses too. It is created where it is missing.
+    /// Opens the store of the current directory's project, which the command line uses too. Creates it if it
+    /// is missing.
     fn open_default() -> Result<Self, OpenError>;
 
-    /// Opens the SQLite store at a path. It is created where it is missing.
+    /// Opens the SQLite store at a path. Creates it if it is missing.
     fn at(path: impl AsRef<Path>) -> Result<Self, OpenError>;
 
-    /// Keeps sessions in memory, for tests: they are gone when the process ends.
+    /// Keeps sessions in memory, for tests. They are lost when the process ends.
     fn in_memory() -> Self;
 }
 
@@ -111,15 +112,15 @@ fn over<S: Store + Objects + 'static>(store: Arc<S>, private: Private) -> Runtim
     Runtime::new(store).with_adapters(Arc::new(HostAdapters { objects, private }))
 }
 
-/// Where what belongs to a workspace besides its objects is kept.
+/// Directory for data of workspaces besides their objects, such as stat caches.
 enum Private {
-    /// Beside the store.
+    /// The directory of the store.
     Beside(PathBuf),
-    /// In a directory that is made when it is needed, and removed with the runtime.
+    /// A directory that is created when it is needed, and removed with the runtime.
     Temporary(OnceLock<TempDir>),
 }
 
-/// Opens models with keys from the environment, and directories of the host.
+/// Opens models with keys from the environment, and host directories.
 struct HostAdapters {
     objects: Arc<dyn Objects>,
     private: Private,

@@ -1,12 +1,12 @@
-//! What generated code refers to. Nothing here is for people: it changes without notice.
+//! Items that generated code refers to. They are no public interface, and change without notice.
 
 pub use backstitch_core::__private::*;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Runs what may block. Other tasks go on meanwhile, where the executor has threads for them.
+/// Runs work that may block. Other tasks run concurrently if the executor is multi-threaded.
 ///
-/// It stays on the task's own thread, so a task that is told to end has not ended while the work still runs: nobody puts
-/// files back under its hands.
+/// The work stays on the thread of its task, so an aborted task has not ended while the work runs. No files
+/// are restored before that.
 pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {

@@ -1,9 +1,11 @@
-//! The stores of projects: where the program keeps sessions, and [`OpenRuntime::open_default`](crate::OpenRuntime) does.
+//! Locations of the stores of projects, for the command line and for
+//! [`OpenRuntime::open_default`](crate::OpenRuntime).
 //!
-//! A store lies outside of what its agents work in, so that `git clean -fdx` cannot delete it: in the state directory of the user, one
-//! directory for each project, `backstitch/stores/NAME-HASH`. The project is the nearest directory above that holds `.git`, else
-//! the workspace itself. A file beside the store says which directory it belongs to, by path and by device, inode and birth,
-//! so that a directory that was renamed is still found, and one that got its inode later is not mistaken for it.
+//! A store is outside of the directories that its agents work in, so that `git clean -fdx` cannot delete it.
+//! Each project has one directory in the state directory of the user, `backstitch/stores/NAME-HASH`. The
+//! project is the nearest directory above that holds `.git`, else the workspace itself. A file beside the
+//! store records the directory of the project by path, device, inode and time of creation. A renamed
+//! directory is therefore still found, and another directory that reuses its inode is not mistaken for it.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -18,18 +20,18 @@ use crate::digest::Digest;
 use crate::filesystem::format::names;
 use serde::{Deserialize, Serialize};
 
-/// The name of every store.
+/// File name of every store.
 pub const FILE: &str = "store.db";
-/// The directory of a store that lies beside the files.
+/// Directory of a store inside a project.
 pub const DIRECTORY: &str = ".backstitch";
-/// The file that says which project a store belongs to.
+/// File that names the project of a store.
 const PROJECT: &str = "project.json";
 
-/// A store cannot be kept where it belongs. One that is named keeps clear of this.
+/// The default location of a store cannot be used. Stores with an explicit path are not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoresError {
-    /// Neither variable says where the state of this user is.
+    /// Neither environment variable names a state directory.
     #[error("neither XDG_STATE_HOME nor HOME names a directory for stores")]
     NoStateDirectory,
     /// A directory cannot be read or created.
@@ -37,7 +39,7 @@ pub enum StoresError {
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -46,7 +48,7 @@ pub enum StoresError {
     Network {
         /// The directory.
         path: PathBuf,
-        /// The kind of file system.
+        /// The name of the file system.
         name: &'static str,
     },
 }
@@ -65,21 +67,21 @@ fn unusable(path: &Path) -> impl FnOnce(io::Error) -> StoresError {
     move |source| StoresError::Unusable { path, source }
 }
 
-/// The directory that a store belongs to.
+/// The directory of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
     v: u32,
-    /// Its path, percent-encoded.
+    /// Percent-encoded path.
     path: String,
     device: u64,
     inode: u64,
-    /// When it was created, in nanoseconds since 1970, where the file system knows that.
+    /// Time of creation in nanoseconds since 1970, if the file system records it.
     #[serde(default)]
     born: Option<u64>,
 }
 
 impl Project {
-    /// The project of a directory.
+    /// Finds the project of a directory.
     fn of(directory: &Path) -> io::Result<Self> {
         let directory = directory.canonicalize()?;
         let root = git_root(&directory).unwrap_or(directory);
@@ -92,19 +94,19 @@ impl Project {
         Ok(Self { v: 1, path, device: found.dev(), inode: found.ino(), born: born(&found) })
     }
 
-    /// Its path.
+    /// Returns the path that was recorded last.
     pub fn path(&self) -> PathBuf {
         let bytes = names::decode(self.path.as_bytes()).unwrap_or_else(|| self.path.clone().into_bytes());
         PathBuf::from(OsStr::from_bytes(&bytes))
     }
 
-    /// Whether both are the same directory, wherever it is now.
+    /// Whether both are the same directory, even if it was moved.
     fn is(&self, other: &Self) -> bool {
         let born = self.born.is_none() || other.born.is_none() || self.born == other.born;
         (self.device, self.inode) == (other.device, other.inode) && born
     }
 
-    /// The name of the directory that a new store for it is in.
+    /// Returns the name for the directory of a new store.
     fn name(&self) -> String {
         let path = self.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,7 +128,7 @@ fn git_root(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned)
 }
 
-/// A store of the state directory, and the project that it belongs to.
+/// A store in the state directory, and its project.
 pub struct KnownStore {
     /// The project.
     pub project: Project,
@@ -134,13 +136,13 @@ pub struct KnownStore {
 }
 
 impl KnownStore {
-    /// The store.
+    /// Returns the path of the store.
     pub fn store(&self) -> PathBuf {
         self.directory.join(FILE)
     }
 }
 
-/// All stores of the state directory, by their projects' paths.
+/// Lists all stores in the state directory, ordered by the paths of their projects.
 pub fn all() -> Result<Vec<KnownStore>, StoresError> {
     let place = place()?;
     let entries = match fs::read_dir(&place) {
@@ -158,7 +160,8 @@ fn read(directory: &Path) -> Option<KnownStore> {
     Some(KnownStore { project: serde_json::from_slice(&text).ok()?, directory: directory.to_owned() })
 }
 
-/// The store of a directory that exists already: that of its project, else of the nearest directory above that has one.
+/// Finds the existing store for a directory: that of its project, else of the nearest directory above that
+/// has one.
 pub fn existing(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
     if let Some(beside) = beside_files(directory) {
         return Ok(Some(beside));
@@ -175,7 +178,7 @@ pub fn existing(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
     Ok(stores.into_iter().next())
 }
 
-/// The store for a new session in a directory. Its own directory exists afterwards.
+/// Returns the path of the store for a new session in a directory, and creates the directory of the store.
 pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
     if let Some(beside) = beside_files(directory) {
         return Ok(beside);
@@ -195,7 +198,7 @@ pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
     Ok(known.join(FILE))
 }
 
-/// The store that belongs to a project: that of the very directory, else that of its path.
+/// Finds the store of a project: by the identity of the directory, else by its path.
 fn of<'a>(all: &'a [KnownStore], project: &Project) -> Option<&'a KnownStore> {
     let same = || all.iter().filter(|known| known.project.is(project));
     same()
@@ -204,14 +207,14 @@ fn of<'a>(all: &'a [KnownStore], project: &Project) -> Option<&'a KnownStore> {
         .or_else(|| all.iter().find(|known| known.project.path == project.path))
 }
 
-/// A directory that no other project has: one that was renamed keeps the directory with its old name.
+/// Returns a directory that no other project uses. The store of a renamed project keeps its old name.
 fn free(place: &Path, name: &str) -> PathBuf {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered).map(|name| place.join(name));
     names.find(|path| read(path).is_none()).unwrap_or_else(|| place.join(name))
 }
 
-/// Written beside and renamed, so that it is whole or not there.
+/// Writes the file of the project atomically: to a temporary file that is then renamed.
 fn write(directory: &Path, project: &Project) -> io::Result<()> {
     let temporary = directory.join(format!("{PROJECT}.{}", std::process::id()));
     fs::write(&temporary, serde_json::to_string(project)?)?;
@@ -220,7 +223,7 @@ fn write(directory: &Path, project: &Project) -> io::Result<()> {
     Ok(())
 }
 
-/// The store in the nearest `.backstitch` above, if it belongs to this user. Somebody else's is nothing to work with.
+/// Finds the store in the nearest `.backstitch` above. Stores of other users are ignored.
 fn beside_files(directory: &Path) -> Option<PathBuf> {
     let directory = std::path::absolute(directory).ok()?;
     let user = rustix::process::geteuid().as_raw();
@@ -231,14 +234,15 @@ fn beside_files(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().map(|above| above.join(DIRECTORY).join(FILE)).find(is_own)
 }
 
-/// Makes the directory of a store that was named, for this user alone. A `.backstitch` also keeps its content out of git.
+/// Creates the directory of a store with an explicit path, readable only by this user. A `.backstitch` gets a
+/// `.gitignore` too.
 pub fn prepare(store: &Path) -> Result<(), StoresError> {
     let Some(parent) = store.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     if !parent.exists() {
         make_private(parent).map_err(unusable(parent))?;
     }
     if parent.file_name() == Some(OsStr::new(DIRECTORY)) {
-        // One that cannot be changed is used as it is.
+        // A directory whose permissions cannot be changed is used as it is.
         let _ = fs::set_permissions(parent, fs::Permissions::from_mode(0o700));
         let ignore = parent.join(".gitignore");
         if !ignore.exists() {
@@ -248,7 +252,7 @@ pub fn prepare(store: &Path) -> Result<(), StoresError> {
     Ok(())
 }
 
-/// The directory of all stores of this user.
+/// Returns the directory of all stores of this user.
 fn place() -> Result<PathBuf, StoresError> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -259,7 +263,7 @@ fn place() -> Result<PathBuf, StoresError> {
     Ok(state.join("backstitch/stores"))
 }
 
-/// A directory that only this user can use. Those above it that do not exist are made so, too.
+/// Creates a directory that only this user can use, and the missing directories above it likewise.
 fn make_private(path: &Path) -> io::Result<()> {
     let missing = path.ancestors().take_while(|above| !above.exists()).count();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -269,7 +273,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// SQLite's log needs memory that all processes share, which network file systems do not have.
+/// Refuses network file systems: SQLite's log needs shared memory, which they do not support.
 fn refuse_network(path: &Path) -> Result<(), StoresError> {
     #[cfg(target_os = "linux")]
     if let Ok(found) = rustix::fs::statfs(path)
@@ -280,7 +284,7 @@ fn refuse_network(path: &Path) -> Result<(), StoresError> {
     Ok(())
 }
 
-/// The name of a network file system, by its number in `statfs(2)`.
+/// Returns the name of a network file system by its number in `statfs(2)`.
 #[cfg(target_os = "linux")]
 fn network(kind: i128) -> Option<&'static str> {
     Some(match kind & 0xffff_ffff {
@@ -342,7 +346,7 @@ mod tests {
         for kind in [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997] {
             assert!(network(kind).is_some(), "{kind:x}");
         }
-        // As some systems sign the number.
+        // Some systems return the number signed.
         assert!(network(i128::from(0xff53_4d42_u32.cast_signed())).is_some());
         for kind in [0xef53, 0x9123_683e, 0x5846_5342, 0x0102_1994, 0x794c_7630] {
             assert!(network(kind).is_none(), "{kind:x}");

@@ -1,11 +1,11 @@
-//! Running one tool in memory, for the tests of tool authors.
+//! Runs one tool in memory, for tests of tools.
 //!
 //! ```
 //! use backstitch::prelude::*;
 //! use backstitch::testing::ToolTest;
 //! use serde_json::json;
 //!
-//! /// Greets somebody.
+//! /// Greets a person.
 //! #[tool(effect = "pure")]
 //! async fn greet(
 //!     /// The name.
@@ -38,7 +38,7 @@ use crate::session::{BoxError, Items, SessionError, Slice};
 use crate::tool::{ContextError, InvalidToolName, Tool, ToolContext, ToolResult, WorkspaceUse};
 use crate::view::JournalView;
 
-/// The tool that makes the state which the tested tool finds.
+/// Name of the tool that creates the initial state of a test.
 const SEED: &str = "seed_state_of_test";
 
 type Seed = Box<dyn FnOnce(&ToolContext) -> Result<(), ContextError> + Send>;
@@ -47,7 +47,7 @@ type Seed = Box<dyn FnOnce(&ToolContext) -> Result<(), ContextError> + Send>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolTestError {
-    /// The call could not be driven to its end.
+    /// The call could not be run to its end.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// A file of the test cannot be written.
@@ -55,7 +55,7 @@ pub enum ToolTestError {
     File {
         /// The path.
         path: String,
-        /// What is wrong.
+        /// Why it cannot be written.
         #[source]
         source: BoxError,
     },
@@ -64,7 +64,7 @@ pub enum ToolTestError {
     Name(#[from] InvalidToolName),
 }
 
-/// A tool, files and state, without model, durable store or directory.
+/// A test of a tool with files and state, without a model, a durable store or a directory.
 #[derive(Default)]
 pub struct ToolTest {
     files: Vec<(String, Vec<u8>)>,
@@ -73,7 +73,7 @@ pub struct ToolTest {
 }
 
 impl ToolTest {
-    /// Without files and state.
+    /// Creates a test without files and state.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,21 +85,21 @@ impl ToolTest {
         self
     }
 
-    /// Adds an item to the state that the tool finds.
+    /// Adds an item to the initial state.
     #[must_use]
     pub fn state<S: Slice>(mut self, item: S) -> Self {
         self.state.push(Box::new(move |context| context.append(item)));
         self
     }
 
-    /// Gives the tool resources.
+    /// Sets the resources of the session.
     #[must_use]
     pub fn resources(mut self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
         self.resources = Some(Arc::new(resources));
         self
     }
 
-    /// Calls the tool once, as a model would. A tool that needs approval is approved.
+    /// Calls the tool once, as a model would. A call that needs approval is approved.
     pub async fn call(
         self,
         tool: impl Into<Tool>,
@@ -145,7 +145,7 @@ impl ToolTest {
 
 fn seed(state: Vec<Seed>) -> Result<Tool, InvalidToolName> {
     let state = Mutex::new(state);
-    let tool = Tool::builder(SEED, "Makes the state that a test begins with.")?;
+    let tool = Tool::builder(SEED, "Creates the initial state of a test.")?;
     let tool = tool.effect(Effect::Pure).workspace(WorkspaceUse::None);
     Ok(tool.handler(move |context: ToolContext, (): ()| {
         let seeds = std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner));
@@ -153,12 +153,12 @@ fn seed(state: Vec<Seed>) -> Result<Tool, InvalidToolName> {
             for seed in seeds {
                 seed(&context)?;
             }
-            Ok(ToolResult::ok("made"))
+            Ok(ToolResult::ok("created"))
         }
     }))
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct ToolTestReport {
     view: JournalView,
@@ -167,33 +167,33 @@ pub struct ToolTestReport {
 }
 
 impl ToolTestReport {
-    /// Whether the call succeeded. One that did not left no trace in files and state.
+    /// Whether the call succeeded. A failed call leaves files and state unchanged.
     pub fn succeeded(&self) -> bool {
         self.result().is_some_and(|(success, _)| success)
     }
 
-    /// The result as the model reads it: what the tool returned, or its error.
+    /// Returns the result as the model reads it: the value of the tool, or its error.
     pub fn text(&self) -> String {
         self.result().map(|(_, text)| text).unwrap_or_default()
     }
 
-    /// How the session of the test ended; a pause when the tool waits for something else than an approval.
+    /// Returns how the session of the test ended; a pause if the tool waits for anything but an approval.
     pub fn ended(&self) -> &DriveOutcome {
         &self.ended
     }
 
-    /// The text of a file after the call; `None` when there is none, or when it is no text.
+    /// Returns the text of a file after the call; `None` if it does not exist or is not UTF-8.
     pub fn file(&self, path: &str) -> Option<String> {
         let path = FilePath::new(path).ok()?;
         String::from_utf8(self.files.read_bytes(&path).ok()?).ok()
     }
 
-    /// The items of a slice after the call.
+    /// Returns the items of a slice after the call.
     pub fn all<S: Slice>(&self) -> Result<Items<S>, SessionError> {
         self.view.session(Arc::new(SystemClock::new())).all::<S>()
     }
 
-    /// The whole journal, folded.
+    /// Returns the view of the whole journal.
     pub fn view(&self) -> &JournalView {
         &self.view
     }

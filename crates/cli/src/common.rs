@@ -6,27 +6,28 @@ use std::path::{Path, PathBuf};
 use backstitch::stores;
 use clap::Args;
 
-/// Where sessions are, and how results are printed.
+/// Options of every command.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
-    /// The store. Without it, the one that BACKSTITCH_STORE names, `.backstitch/store.db` of this directory or of one above it, or
-    /// the one of this project in the state directory of the user.
+    /// Path of the store. Default: BACKSTITCH_STORE if it is set, else `.backstitch/store.db` in this
+    /// directory or in one above it, else the store of this project in the state directory of the user.
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) store: Option<PathBuf>,
-    /// Prints JSON: one object, or one per line for lists.
+    /// Print JSON: one object, or one object per line for lists.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 
 impl Common {
-    /// With the store that the environment names, unless another one was given.
+    /// Uses the store of BACKSTITCH_STORE, unless `--store` names one.
     pub(crate) fn with_environment(mut self) -> Self {
         let named = std::env::var_os("BACKSTITCH_STORE").filter(|path| !path.is_empty());
         self.store = self.store.or(named.map(PathBuf::from));
         self
     }
 
-    /// For hints about sessions of this store: it is named where this directory alone would not lead to it.
+    /// Returns options for hints about sessions of a store. They name the store unless it is the default of
+    /// this directory.
     pub(crate) fn naming(&self, store: &Path) -> Self {
         let is_default = || {
             let here = std::env::current_dir().ok()?;
@@ -39,7 +40,7 @@ impl Common {
         common
     }
 
-    /// A command that can be executed as it stands: it means the same store as this command did.
+    /// Formats a command line that refers to the same store as this command, and can be executed unchanged.
     pub(crate) fn hint(&self, command: impl Display) -> String {
         match &self.store {
             Some(path) => format!("backstitch {command} --store {}", quoted(&path.to_string_lossy())),
@@ -48,11 +49,12 @@ impl Common {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a POSIX shell, if it needs quotes.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

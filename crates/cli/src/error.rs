@@ -1,7 +1,7 @@
 //! Errors of the command: the code of each, and how they are printed.
 //!
-//! Libraries return typed errors with codes and name no commands. Here the commands that help are added, and the code is named, so
-//! that `backstitch explain` can say more.
+//! Libraries return typed errors with codes, and name no commands. This module adds a hint with the commands
+//! that help, and prints the code, which `backstitch explain` takes.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::common::Common;
 use crate::usage::Usage;
 
-/// An error of the command itself.
+/// An error of the command itself, with a code and a hint.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     code: ErrorCode,
@@ -49,19 +49,19 @@ impl fmt::Display for CommandError {
 
 impl Error for CommandError {}
 
-/// An error that the last line for programs has reported already.
+/// An error that the last event of a run has reported already.
 #[derive(Debug)]
-pub(crate) struct Reported(pub(crate) anyhow::Error);
+pub(crate) struct ReportedError(pub(crate) anyhow::Error);
 
-impl fmt::Display for Reported {
+impl fmt::Display for ReportedError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
 }
 
-impl Error for Reported {}
+impl Error for ReportedError {}
 
-/// The code of an error: that of the outermost error which has one.
+/// Returns the code of the outermost error in the chain that has one.
 pub(crate) fn code_of(error: &anyhow::Error) -> ErrorCode {
     error.chain().find_map(known_code).unwrap_or(ErrorCode::Internal)
 }
@@ -84,7 +84,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, |_: &ReadlineError| ErrorCode::Io))
 }
 
-/// Whether an error is about what the command was given: its arguments, its files, the keys in its environment.
+/// Whether the input of the command is wrong: its arguments, its files, or the keys in its environment.
 fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|error| {
         let about_file = error
@@ -96,11 +96,11 @@ fn is_usage(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Prints the error that ended a command, and returns the exit code. With `events`, programs get it as an event too, unless the last
-/// line of a run has reported it.
+/// Prints the error that ended a command, and returns the exit code. With `events`, it is printed as a JSON
+/// event too, unless the last event of a run has reported it.
 pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> ExitCode {
-    let (error, is_reported) = match error.downcast::<Reported>() {
-        Ok(Reported(error)) => (error, true),
+    let (error, is_reported) = match error.downcast::<ReportedError>() {
+        Ok(ReportedError(error)) => (error, true),
         Err(error) => (error, false),
     };
     let code = code_of(&error);
@@ -119,12 +119,12 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
     if is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// The line that names the code of an error.
+/// Formats the line that names the code of an error.
 pub(crate) fn says_more(code: ErrorCode) -> String {
     format!("code: {code}; `backstitch explain {code}` says more")
 }
 
-/// The commands that help with errors of the libraries.
+/// Returns a hint for an error of a library.
 fn hint(common: &Common, code: ErrorCode) -> Option<String> {
     match code {
         ErrorCode::SessionNotFound => Some(format!("`{}` lists the sessions", common.hint("ls"))),

@@ -1,4 +1,4 @@
-//! `explain`: the page of an error code. The pages are those of `docs/errors/`, compiled in.
+//! `explain`: prints the page of an error code. The pages of `docs/errors/` are compiled in.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::usage::Usage;
 
 macro_rules! pages {
     ($($word:literal,)*) => {
-        /// The page of each code, by its word.
+        /// Pairs of an error code and its page.
         const PAGES: &[(&str, &str)] =
             &[$(($word, include_str!(concat!("../../../docs/errors/", $word, ".md"))),)*];
     };
@@ -124,12 +124,12 @@ pages! {
     "asked",
 }
 
-/// The most codes that are suggested for an unknown one.
+/// Maximum number of suggestions for an unknown code.
 const MOST_SUGGESTED: usize = 5;
 
 #[derive(Args)]
 pub(crate) struct Explain {
-    /// The code, as the last line of an error names it. Without it, all codes are listed.
+    /// Error code, as the last line of an error prints it. Default: list all codes.
     code: Option<String>,
 }
 
@@ -166,7 +166,7 @@ fn list(code: ErrorCode, as_json: bool) {
     }
 }
 
-/// The error about a word that is no code, with the codes that were probably meant.
+/// Formats the error for an unknown code, with similar codes.
 fn unknown(word: &str) -> String {
     let words = || ErrorCode::ALL.iter().map(|code| code.as_str());
     let parts: Vec<_> = words().filter(|known| !word.is_empty() && known.contains(word)).collect();
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// The words that have a file in the documentation.
+    /// The codes that have a page in the documentation.
     fn files() -> BTreeSet<String> {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
         let names = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());

@@ -1,9 +1,10 @@
-//! Keys, out of reach of the commands that an agent runs.
+//! Hides API keys from the commands that an agent runs.
 //!
-//! A child may read the environment block with which its parent was started. So a command that finds keys in its environment executes
-//! itself again without them, and hands them over in a file that exists in memory only and is closed before anything else
-//! happens. The process cannot be dumped or traced by other processes of its user either. Commands that run as root are not
-//! stopped by that: they may read the memory of any process.
+//! A child process may read the environment block with which its parent was started. A command that finds
+//! keys in its environment therefore executes itself again without them. It passes the keys in an anonymous
+//! file in memory, which is closed before anything else happens. Other processes of the same user cannot dump
+//! or trace the process. This does not stop commands that run as root: they may read the memory of any
+//! process.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{hide, key};
@@ -22,14 +23,14 @@ mod linux {
     use rustix::fs::{MemfdFlags, memfd_create};
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-    /// Says which descriptor of which process holds the keys.
+    /// Environment variable `PID:DESCRIPTOR` of the file that holds the keys.
     const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
-    /// The name of the file, as the system shows it.
+    /// Name of the file in `/proc`.
     const NAME: &str = "backstitch-keys";
 
     static KEYS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-    /// Takes the keys out of the environment. This executes the command again where there are any.
+    /// Removes the keys from the environment. If it holds any, the command is executed again.
     pub(crate) fn hide() -> io::Result<()> {
         match handed_over()? {
             Some(keys) => {
@@ -41,7 +42,7 @@ mod linux {
         Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
     }
 
-    /// The key that a variable held.
+    /// Returns the key that an environment variable held when the command was started.
     pub(crate) fn key(name: &str) -> Option<String> {
         let handed = KEYS.get().and_then(|keys| keys.get(name).cloned());
         handed.or_else(|| std::env::var(name).ok()).filter(|key| !key.trim().is_empty())
@@ -50,7 +51,7 @@ mod linux {
     fn hand_over() -> io::Result<()> {
         let keys = KEY_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
         let keys: BTreeMap<_, _> = keys.collect();
-        // It stays open in the program that is executed.
+        // The descriptor stays open across `exec`.
         let mut file = File::from(memfd_create(NAME, MemfdFlags::empty())?);
         file.write_all(&serde_json::to_vec(&keys)?)?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -65,7 +66,7 @@ mod linux {
         Err(command.exec())
     }
 
-    /// The keys that this very process was given before it executed itself.
+    /// Returns the keys that this process passed to itself, if it was executed again.
     fn handed_over() -> io::Result<Option<BTreeMap<String, String>>> {
         let Some(handed) = std::env::var(HANDED).ok() else { return Ok(None) };
         let of_this =
@@ -77,29 +78,26 @@ mod linux {
         if !link.to_string_lossy().starts_with(&format!("/memfd:{NAME}")) {
             return Ok(None);
         }
-        #[expect(
-            unsafe_code,
-            reason = "a descriptor that was inherited has no owner yet, and has to be closed"
-        )]
-        // SAFETY: the descriptor is open, and is the file that this process made before it executed itself, as its name says.
-        // This is called once, first of all, so nothing else owns it.
+        #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet, and has to be closed")]
+        // SAFETY: the descriptor is open, and its name shows that it is the file that this process created
+        // before it executed itself. This is called once, before anything else, so nothing else owns it.
         let mut file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
         let mut text = Vec::new();
         file.rewind()?;
         file.read_to_end(&mut text)?;
-        // Whoever has it open as well finds nothing.
+        // Another process that has the file open finds it empty.
         file.set_len(0)?;
         Ok(Some(serde_json::from_slice(&text)?))
     }
 }
 
-/// Elsewhere other processes cannot read an environment so easily.
+/// Does nothing: other systems do not expose the environment of a process like Linux does.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hide() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The key that a variable holds.
+/// Returns the key in an environment variable.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn key(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|key| !key.trim().is_empty())

@@ -1,9 +1,9 @@
 //! The `backstitch` command.
 //!
-//! This is the edge of the program: it reads arguments and files, calls the libraries, and puts what they say into words.
-//! Exit codes: 0 it worked, 1 it did not, 2 it was called wrongly, 3 a session waits for a decision, 130 a person interrupted it.
+//! It reads arguments and files, calls the libraries, and prints results, errors and hints. Exit codes: 0
+//! success, 1 failure, 2 wrong usage, 3 a session waits for a decision, 130 interrupted by a signal.
 
-// First, since its macros print for all others.
+// First, because the other modules use its macros to print.
 #[macro_use]
 mod terminal;
 
@@ -23,7 +23,12 @@ use clap::{Parser, Subcommand};
 
 /// A durable, transactional runtime for LLM agents.
 #[derive(Parser)]
-#[command(name = "backstitch", version, arg_required_else_help = true)]
+#[command(
+    name = "backstitch",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  backstitch quickstart\n  backstitch run \"Fix the tests\" --model openai:MODEL"
+)]
 struct Arguments {
     #[command(flatten)]
     common: common::Common,
@@ -34,16 +39,17 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run programs of the agent language.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  backstitch lisp run report.clj")]
     Lisp(lisp::Command),
     #[command(flatten)]
     Sessions(Box<sessions::Command>),
     /// Print the page of an error code, or list all codes.
+    #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(explain::Explain),
 }
 
 fn main() -> ExitCode {
-    // Also what a panic says may come from anywhere.
+    // The message of a panic may hold control characters, so it is printed through `terminal` too.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
@@ -57,7 +63,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let common = arguments.common.with_environment();
     let (done, events) = match arguments.command {
-        // The language has its own form of errors for programs.
+        // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),
         Command::Sessions(command) => (sessions::run(&common, *command), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),

@@ -1,15 +1,15 @@
-//! Panics that tests ask for, so that they see what a program on the other side of a pipe sees of one.
+//! Panics on request, so that tests can check what a client of `--json` sees of a panic.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::crash;
 
-/// The variable of the environment that names a crash point.
+/// Environment variable that names a crash point.
 const POINT: &str = "BACKSTITCH_PANIC_AT";
 
 static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Lets the command panic at the crash point that the environment names, when it first gets there.
+/// Makes the command panic when it first reaches the crash point that the environment names.
 pub(crate) fn arm() {
     if std::env::var_os(POINT).is_some() {
         crash::at_every_point(reach);

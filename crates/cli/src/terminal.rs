@@ -1,11 +1,13 @@
-//! Everything that the command prints passes through here.
+//! Output of the command. Everything that it prints passes through this module.
 //!
-//! Missions, answers of models, results of tools, file names and files may hold anything, also what steers a terminal: escape
-//! sequences that repaint lines or fill the clipboard, and controls that change the direction in which text is shown. None of it
-//! reaches a terminal. A control character (but newline and tab) and a bidirectional control is written as `\u001b`, a form that
-//! is also valid inside of a JSON string and means the same there, so text and JSON share one rule.
+//! Missions, answers of models, results of tools, file names and files may hold text that controls a
+//! terminal: escape sequences that repaint lines or fill the clipboard, and controls that change the
+//! direction of text. None of it reaches a terminal. Control characters (except newline and tab) and
+//! bidirectional controls are written in the form `\u001b`. That form means the same inside a JSON string, so
+//! text and JSON share one rule.
 //!
-//! `println!`, `print!` and `eprintln!` of this crate are the macros below. Those of the standard library are refused by a lint.
+//! `println!`, `print!` and `eprintln!` of this crate are the macros below. A lint refuses those of the
+//! standard library.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -13,10 +15,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::Value;
 
-/// What a shell reports of a program that a closed pipe ended.
+/// Exit code that a shell reports for a program that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;
 
-/// Longer arguments are printed on several lines.
+/// Maximum length of JSON that is printed on one line, in characters.
 const ONE_LINE: usize = 100;
 
 /// Prints a line to standard output.
@@ -51,36 +53,36 @@ pub(crate) fn to_stderr(text: fmt::Arguments<'_>) {
     written(io::stderr().lock().write_all(safe(&text).as_bytes()), "stderr");
 }
 
-/// Writes data to standard output: byte for byte, unless that is a terminal.
+/// Writes data to standard output: byte for byte, or escaped if that is a terminal.
 pub(crate) fn data(text: &str) {
     let mut out = io::stdout().lock();
     let text = if out.is_terminal() { safe(text) } else { Cow::Borrowed(text) };
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()), "stdout");
 }
 
-/// Shows what was printed and does not end a line yet.
+/// Flushes a line of standard output that has not ended yet.
 pub(crate) fn flush() {
     written(io::stdout().lock().flush(), "stdout");
 }
 
-/// A reader may have had enough, as `head` has. That is no panic: the command ends as by a closed pipe, and a session that it
-/// drives can be resumed.
+/// Handles the result of a write. If the reader has closed the pipe, as `head` does, the command exits as
+/// SIGPIPE would end it, and a session that it drives can be resumed.
 fn written(done: io::Result<()>, stream: &str) {
     match done {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(BROKEN_PIPE),
-        // Once stderr is gone there is nowhere left to report to.
+        // An error of stderr cannot be reported anywhere.
         Err(_) if stream == "stderr" || std::thread::panicking() => {}
         Err(error) => panic!("failed to write to {stream}: {error}"),
     }
 }
 
-/// The text with everything escaped that would steer a terminal.
+/// Escapes every character that would control a terminal.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     escaped(text, steers)
 }
 
-/// A JSON value that can be read exactly: parsing what is returned gives the value, and no character of it is invisible.
+/// Renders a JSON value without invisible characters. Parsing the text returns the same value.
 pub(crate) fn exact_json(value: &Value) -> String {
     let compact = value.to_string();
     let text = if compact.chars().count() <= ONE_LINE { compact } else { format!("{value:#}") };
@@ -104,7 +106,7 @@ fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a terminal may obey the character instead of showing it.
+/// Whether a terminal may interpret the character instead of showing it.
 fn steers(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
@@ -113,7 +115,7 @@ fn steers(character: char) -> bool {
     }
 }
 
-/// Whether the character takes no room, or looks like a space: fillers, joiners, variation selectors and tags.
+/// Whether the character has no width or looks like a space: fillers, joiners, variation selectors and tags.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{00a0}' | '\u{00ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -128,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// Every character that is escaped somewhere, and its neighbours.
+    /// All characters that are escaped, and their neighbours.
     fn samples() -> impl Iterator<Item = char> {
         (0..0x11_0000).filter_map(char::from_u32).filter(|character| {
             let number = u32::from(*character);

@@ -1,8 +1,8 @@
-//! What a command was given is wrong, and nothing was started: exit code 2.
+//! Wrong usage of a command: exit code 2. Nothing was started.
 
 use std::fmt;
 
-/// The command was called wrongly.
+/// An error about the arguments of a command.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 

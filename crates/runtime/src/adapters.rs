@@ -1,4 +1,4 @@
-//! Opening what agents name: models and directories.
+//! Adapters: how a runtime opens the models and directories that agents name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use backstitch_core::id::SessionId;
 use backstitch_core::ports::{Policy, Workspace};
 use backstitch_core::session::BoxError;
 
-/// Opens what agents name. Agents are data; the runtime that drives one opens its model and its directory.
+/// Opens the models and directories that agents name. An agent is data, and the runtime that drives it opens
+/// them.
 pub trait Adapters: Send + Sync {
-    /// The policy that asks this model.
+    /// Returns the policy that calls the model of this name.
     fn model(&self, name: &str) -> Result<Arc<dyn Policy>, BoxError>;
 
-    /// The files of a directory, for a session.
+    /// Opens a directory as the workspace of a session.
     fn workspace(&self, directory: &Path, session: SessionId) -> Result<Arc<dyn Workspace>, BoxError>;
 }
 
-/// Opens nothing: for runtimes whose agents bring their policies and workspaces along.
+/// Opens nothing. For runtimes whose agents come with their policies and workspaces.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NoAdapters;
 

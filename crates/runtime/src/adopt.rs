@@ -1,11 +1,11 @@
-//! Adopting: a session that continues from a snapshot or a conversation, wherever that comes from.
+//! Creation of sessions from a snapshot or a conversation of any origin.
 //!
-//! Everything is checked before anything is stored: what was exported has to fold to a session, its slices have to parse as
-//! the types that the agent registers, and the content that it refers to has to come along or to be in the store. Whatever is
-//! wrong with it is a [`SnapshotRestoreError`], and the store is as before.
+//! Everything is checked before anything is stored: the export has to fold to a session, its slices have to
+//! parse as the types that the agent registers, and the content that it refers to has to be included or in
+//! the store. Any violation is a [`SnapshotRestoreError`], and leaves the store unchanged.
 //!
-//! Adopting takes files as they are found: an export holds no files. Budget and time of an adopted evaluation are those of the
-//! agent that resumes it.
+//! An export holds no files, so the files are adopted as they are. Budget and time of an adopted evaluation
+//! are those of the agent that resumes it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::error::RuntimeError;
 use crate::live::LiveSession;
 use crate::runtime::{Runtime, SessionOptions};
 
-/// What a session starts from.
+/// The initial content of an adopted session.
 struct Export {
     slices: Vec<StoredSlice>,
     messages: Vec<Arc<InnerMessage>>,
@@ -36,8 +36,9 @@ struct Export {
 }
 
 impl Runtime {
-    /// Creates a session that continues from a snapshot, wherever that comes from. Its latest evaluation can be resumed. Calls
-    /// that were pending in it keep their ids and keys; one that may have had an effect outside is not repeated unasked.
+    /// Creates a session that continues from a snapshot of any origin. Its latest evaluation can be resumed.
+    /// Calls that were pending in it keep their ids and keys. One that may have had an effect outside is not
+    /// repeated without a decision.
     pub async fn adopt_snapshot(
         &self,
         agent: Agent,
@@ -63,9 +64,9 @@ impl Runtime {
         self.adopt(agent, export, options).await
     }
 
-    /// Creates a session that continues from a conversation, wherever that comes from, as [`Runtime::adopt_snapshot`] does. A
-    /// conversation that says nothing of its origin has its evaluation's id in place of a session's. Ids of calls need not be
-    /// UUIDs: others are mapped when the conversation is read.
+    /// Creates a session that continues from a conversation of any origin, as [`Runtime::adopt_snapshot`]
+    /// does. If the conversation does not name its session, the id of its evaluation is used in its place.
+    /// Ids of calls need not be UUIDs: others are mapped when the conversation is read.
     pub async fn adopt_conversation(
         &self,
         agent: Agent,
@@ -118,7 +119,7 @@ impl Runtime {
         Ok(self.driver(live, agent))
     }
 
-    /// The first record of a session of its own.
+    /// Returns the first record of a session without a parent.
     pub(crate) fn created(
         &self,
         agent: &Agent,
@@ -141,7 +142,7 @@ impl Runtime {
         })
     }
 
-    /// Refuses what no session can start from. Returns the objects that have to be stored with it.
+    /// Fails if no session can start from this export. Returns the objects that have to be stored with it.
     async fn checked(
         &self,
         agent: &Agent,
@@ -186,7 +187,7 @@ impl Runtime {
     }
 }
 
-/// The view of a session that starts like this, as another process would read it.
+/// Folds the first record of a session after a round trip through its encoding, as another process would.
 fn folded(created: &SessionCreated) -> Result<JournalView, SnapshotRestoreError> {
     let not_recordable = |error: BoxError| SnapshotRestoreError::NotRecordable(error);
     let record = Record::new(Position::START, created.created_at, created.clone());

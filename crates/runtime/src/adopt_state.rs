@@ -1,4 +1,4 @@
-//! Sessions that continue from a snapshot of everything.
+//! Creation of sessions from a composite snapshot.
 
 use backstitch_core::execution::CompositeSnapshot;
 
@@ -8,11 +8,12 @@ use crate::error::RuntimeError;
 use crate::runtime::{Runtime, SessionOptions};
 
 impl Runtime {
-    /// Creates a session that continues from a snapshot of everything: slices, snapshotable resources and files. Its latest evaluation
-    /// can be resumed.
+    /// Creates a session that continues from a composite snapshot: slices, snapshotable resources and files.
+    /// Its latest evaluation can be resumed.
     ///
-    /// Resources and files are those of the options, and become what the snapshot holds; the files as found are recorded before. A
-    /// snapshot that does not fit them, or of which something is not stored here, is refused before anything is created or changed.
+    /// The options name the resources and files, and these are restored from the snapshot. The previous state
+    /// of the files is recorded first. If the snapshot does not fit them, or if a part of it is not stored
+    /// here, this fails before anything is created or changed.
     pub async fn adopt_state(
         &self,
         agent: Agent,

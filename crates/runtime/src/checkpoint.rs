@@ -1,4 +1,4 @@
-//! Where the snapshots of a [`MainLoop`](crate::MainLoop) are kept, and how that fails.
+//! Storage of the snapshots of a [`MainLoop`](crate::MainLoop), and its errors.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -6,59 +6,59 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::session::{SessionError, Snapshot, SnapshotRestoreError};
 
-/// Where snapshots of requests are kept.
+/// Storage of snapshots by request.
 pub trait CheckpointHandler<R>: Send + Sync {
-    /// The snapshot of an earlier attempt, if there is one.
+    /// Loads the snapshot of an earlier attempt, if there is one.
     fn load(&self, request: &R) -> Result<Option<Snapshot>, CheckpointError>;
 
-    /// Keeps a snapshot in place of the one before.
+    /// Saves a snapshot, and replaces the previous one.
     fn save(&self, request: &R, snapshot: &Snapshot) -> Result<(), CheckpointError>;
 
-    /// Forgets the snapshot of a request that was answered.
+    /// Deletes the snapshot of a request that was answered.
     fn clear(&self, request: &R) -> Result<(), CheckpointError>;
 }
 
-/// A snapshot could not be kept or found.
+/// A failure to save or load a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The file could not be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// What happened.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The file is no snapshot: it is damaged, or of another program. Clear it to start again.
+    /// The file is not a snapshot: it is damaged, or another program wrote it. Clear it to start again.
     #[error("{path} is no snapshot that can be restored")]
     Restore {
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         #[source]
         source: SnapshotRestoreError,
     },
-    /// The session cannot be written down.
+    /// The session cannot be serialized.
     #[error(transparent)]
     Snapshot(#[from] SessionError),
     /// The name of a request cannot be the name of a file.
     #[error("{name:?} cannot be the name of a file")]
     Name {
-        /// The name.
+        /// The rejected name.
         name: String,
     },
 }
 
-/// Snapshots as files of a directory. A file is written whole or not at all: beside, synced, renamed.
+/// Snapshots as files of a directory. Writes are atomic: a temporary file is written, synced and renamed.
 pub struct FileCheckpointHandler<N> {
     directory: PathBuf,
     name: N,
 }
 
 impl<N> FileCheckpointHandler<N> {
-    /// Keeps snapshots in a directory; `name` gives the name of a request, under which its file is found again.
+    /// Keeps snapshots in a directory. `name` returns the name of a request, which names its file.
     pub fn new(directory: impl Into<PathBuf>, name: N) -> Self {
         Self { directory: directory.into(), name }
     }
@@ -72,9 +72,10 @@ impl<N> FileCheckpointHandler<N> {
             && name.len() <= 200
             && !name.starts_with('.')
             && name.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character));
-        match legal {
-            true => Ok(self.directory.join(format!("{name}.json"))),
-            false => Err(CheckpointError::Name { name }),
+        if legal {
+            Ok(self.directory.join(format!("{name}.json")))
+        } else {
+            Err(CheckpointError::Name { name })
         }
     }
 }

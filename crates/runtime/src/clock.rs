@@ -6,14 +6,15 @@ use backstitch_core::time::{Clock, Timestamp};
 
 /// The system's clock.
 ///
-/// Its moments follow the system's time, which may be set back; its monotonic readings count from when it was made.
+/// Its timestamps follow the system's time, which may be set back. Its monotonic readings count from its
+/// creation.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     origin: Instant,
 }
 
 impl SystemClock {
-    /// A clock whose monotonic readings start now.
+    /// Creates a clock whose monotonic readings start now.
     pub fn new() -> Self {
         Self { origin: Instant::now() }
     }
@@ -42,12 +43,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// A moment to the microsecond. One that a [`Timestamp`] cannot hold, some thousands of years away, is taken for 1970: a
-/// clock that is this wrong must not stop anything.
+/// Converts a time to microseconds. A time that a [`Timestamp`] cannot hold, some thousands of years away,
+/// becomes 1970: a clock that is this wrong must not stop anything.
 fn timestamp(time: SystemTime) -> Timestamp {
     let micros = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).ok(),
-        // Rounded away from 1970, so that moments before it are cut in the same direction as those after it.
+        // Rounded away from 1970, so that times before it are cut in the same direction as those after it.
         Err(before) => i64::try_from(before.duration().as_nanos().div_ceil(1_000)).ok().map(|micros| -micros),
     };
     micros.and_then(|micros| Timestamp::from_unix_micros(micros).ok()).unwrap_or(Timestamp::UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! What an answer has to look like, with its schema compiled.
+//! Output contracts: the form of an answer, with its schema compiled.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::schema;
 
-/// A schema cannot be used.
+/// An error for a schema that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 #[error("the schema of the output cannot be used: {reason}")]
 pub struct InvalidSchema {
@@ -16,7 +16,7 @@ pub struct InvalidSchema {
     pub reason: String,
 }
 
-/// What an answer has to look like, with its schema compiled.
+/// The form that an answer has to have, with its schema compiled.
 #[derive(Debug)]
 pub struct OutputContract {
     output: Output,
@@ -25,24 +25,24 @@ pub struct OutputContract {
 }
 
 impl OutputContract {
-    /// The contract of an output.
+    /// Compiles the schema of an output.
     pub fn new(output: Output) -> Result<Self, InvalidSchema> {
         let validator = jsonschema::validator_for(output.schema())
             .map_err(|error| InvalidSchema { reason: error.to_string() })?;
         Ok(Self { wire: output.wire_schema(), validator, output })
     }
 
-    /// The output.
+    /// Returns the output that it was compiled from.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// The schema for a provider.
+    /// Returns the schema to send to providers.
     pub(crate) fn wire_schema(&self) -> &Arc<Value> {
         &self.wire
     }
 
-    /// The answer in what was given as data or said, or what is wrong with it, for the model.
+    /// Returns the answer from structured data or text. The error says what is wrong with it, for the model.
     pub(crate) fn judge(&self, given: Option<Value>, text: &str) -> Result<Value, String> {
         let found = match given {
             Some(value) => self.output.take(value),

@@ -1,7 +1,7 @@
-//! Chance from the operating system.
+//! Entropy of the operating system.
 //!
-//! Only what has to be different in every session comes from here: a session's id and its seed. From there on a session
-//! draws from its own streams, so that it can be repeated.
+//! Only ids and seeds of new sessions come from here. All other random values of a session derive from its
+//! seed, so that it can be repeated.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use backstitch_core::id::IdStream;
 use backstitch_core::rng::Seed;
 use backstitch_core::time::Clock;
 
-/// The operating system gave no entropy.
+/// A failure of the operating system's random number generator.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no entropy")]
 pub struct EntropyError {
@@ -17,19 +17,19 @@ pub struct EntropyError {
     source: getrandom::Error,
 }
 
-/// Bytes that nobody can predict.
+/// Returns 32 unpredictable bytes.
 pub fn bytes() -> Result<[u8; 32], EntropyError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A seed for a new session.
+/// Returns a random seed for a new session.
 pub fn seed() -> Result<Seed, EntropyError> {
     Ok(Seed::new(getrandom::u64()?))
 }
 
-/// A stream of ids for naming new sessions, unlike any other.
+/// Returns a stream of ids for new sessions, with a random seed of its own.
 pub fn fresh_ids(clock: Arc<dyn Clock>) -> Result<IdStream, EntropyError> {
     Ok(IdStream::from_seed(bytes()?, clock))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong while a session is driven.
+//! Errors of the runtime.
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::execution::ExecutionStateError;
@@ -20,7 +20,7 @@ use crate::entropy::EntropyError;
 use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::tools::DuplicateTool;
 
-/// A session could not be opened or driven on.
+/// An error while a session is opened or driven.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,36 +46,37 @@ use crate::tools::DuplicateTool;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
-    /// The store refused or failed.
+    /// The store failed.
     #[error(transparent)]
     Store(StoreError),
-    /// Someone else drives the session now. Nothing more of ours is written.
+    /// Another process drives the session now. This one writes nothing more.
     #[error("session {session} was taken over; nothing more is written here")]
     LeaseLost {
         /// The session.
         session: SessionId,
-        /// What the store said.
+        /// Error of the store.
         #[source]
         source: StoreError,
     },
-    /// The journal does not make sense.
+    /// The journal is inconsistent.
     #[error(transparent)]
     Fold(#[from] FoldError),
     /// The session refused a change.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// Execution state could not be captured or put back.
+    /// Execution state could not be captured or restored.
     #[error(transparent)]
     State(#[from] ExecutionStateError),
     /// Files could not be captured.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// Files could not be put back, or a stopped call does not end: nothing goes on until a person has looked.
+    /// Files could not be restored, or a stopped call does not end. The session cannot continue until a
+    /// person decides.
     #[error("session {session} is poisoned: {reason}")]
     Poisoned {
         /// The session.
         session: SessionId,
-        /// What happened.
+        /// The failure.
         reason: String,
     },
     /// There is no such evaluation.
@@ -102,43 +103,43 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
-    /// What was done could not be made durable, or nobody waited to see whether it was.
+    /// A write failed, or its caller was dropped before it was confirmed.
     #[error("the last write to session {session} may or may not have been stored; reopen it")]
     AheadOfStore {
         /// The session.
         session: SessionId,
     },
-    /// An evaluation cannot go on with another prompt than it was started with.
+    /// An evaluation cannot continue with another prompt than it was started with.
     #[error("the evaluation was started with prompt {recorded}, and cannot continue with {given}: {reason}")]
     PromptMismatch {
         /// The prompt of the evaluation.
         recorded: String,
-        /// The prompt that was given.
+        /// The prompt of the agent that resumes it.
         given: String,
-        /// What does not fit.
+        /// The difference.
         reason: String,
     },
     /// A prompt cannot be rendered.
     #[error(transparent)]
     Prompt(#[from] PromptError),
-    /// What an answer is to look like cannot be used.
+    /// The schema of an output contract cannot be used.
     #[error(transparent)]
     Output(#[from] InvalidSchema),
     /// Two tools have one name.
     #[error(transparent)]
     DuplicateTool(#[from] DuplicateTool),
-    /// A call may have had an effect outside, and whether it did is not known.
+    /// A call may have had an effect outside, and it is not known whether it did.
     #[error("it is unknown whether {tool} (call {call}{}) took effect; decide that before the session continues", in_session(*.session))]
     ToolIdempotencyError {
         /// The call.
         call: CallId,
         /// The tool.
         tool: String,
-        /// The session of the sub-agent that made the call, at whatever depth: the decision is made there. `None` when it is the
-        /// session that was driven.
+        /// The session of the sub-agent that made the call, at any depth. The decision is made there. `None`
+        /// for the driven session.
         session: Option<SessionId>,
     },
-    /// A checkpoint could not be saved. Nothing was done after it.
+    /// A checkpoint could not be saved. No action followed it.
     #[error(transparent)]
     Checkpoint(Box<CheckpointError>),
     /// A snapshot or conversation is damaged: no session can start from it, and none was created.
@@ -150,18 +151,18 @@ pub enum RuntimeError {
     /// The machine of an evaluation cannot be rebuilt.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// Whoever decides did not answer. The session can be resumed.
+    /// The policy did not answer. The session can be resumed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The system gave no entropy for a new session.
+    /// The operating system provided no entropy for a new session.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
-    /// A point that was named does not exist in the session.
+    /// A named point does not exist in the session.
     #[error("{point}: {reason}")]
     NoSuchPoint {
-        /// The point, as it was given.
+        /// The point, as the caller wrote it.
         point: String,
-        /// Why there is none.
+        /// Why it does not exist.
         reason: String,
     },
     /// A prompt without a mission cannot start an evaluation.
@@ -191,22 +192,22 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
-    /// The runtime contradicts itself. This is a defect of it.
+    /// An invariant of the runtime is broken. This is a defect.
     #[error("internal error: {reason}")]
     Internal {
-        /// What does not fit.
+        /// The broken invariant.
         reason: String,
     },
-    /// An evaluation is under way and has to end first.
+    /// An evaluation is open, and has to end first.
     #[error("evaluation {evaluation} is still open, and has to end first")]
     EvaluationOpen {
         /// The evaluation.
         evaluation: EvaluationId,
     },
-    /// A decision does not fit what the session waits for.
+    /// A decision does not fit the pause of the session.
     #[error("{0}")]
     Unresolvable(String),
-    /// Files are needed and there are none.
+    /// The session has files, and no workspace to restore them into.
     #[error("session {session} has files, and no workspace was given to put them into")]
     NoWorkspace {
         /// The session.
@@ -215,29 +216,29 @@ pub enum RuntimeError {
     /// The answer reached its token limit before it was complete.
     #[error("the answer reached its token limit before it was complete")]
     Truncated {
-        /// What was said of it.
+        /// Its text so far.
         text: String,
-        /// The session of the sub-agent whose answer it is, at whatever depth; `None` when it is the session that was driven.
+        /// The session of the sub-agent whose answer it is, at any depth. `None` for the driven session.
         session: Option<SessionId>,
     },
-    /// The evaluation's deadline has passed. It goes on when it is resumed with more time.
+    /// The evaluation's deadline has passed. It continues when it is resumed with more time.
     #[error("the deadline of evaluation {evaluation} has passed")]
     DeadlineExceeded {
         /// The evaluation.
         evaluation: EvaluationId,
-        /// The session of the sub-agent that ran out of time, at whatever depth; `None` when it is the session that was driven.
+        /// The session of the sub-agent that ran out of time, at any depth. `None` for the driven session.
         session: Option<SessionId>,
     },
-    /// No answer that reached its token limit waits to be accepted.
+    /// The session has no answer that was cut off and could be accepted.
     #[error("session {session} has no answer that was cut off, so there is nothing to accept")]
     NothingToAccept {
         /// The session.
         session: SessionId,
     },
-    /// There is no answer.
+    /// The evaluation ended or paused without an answer.
     #[error("there is no answer: {ended}")]
     NoAnswer {
-        /// How it ended instead.
+        /// The outcome.
         ended: Box<DriveOutcome>,
     },
     /// An agent has neither a model nor a policy.
@@ -251,9 +252,9 @@ pub enum RuntimeError {
     Model {
         /// The agent.
         agent: String,
-        /// The model, as it was named.
+        /// The model's name.
         model: String,
-        /// What is wrong.
+        /// Error of the adapter.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
@@ -262,34 +263,34 @@ pub enum RuntimeError {
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What is wrong.
+        /// Error of the adapter.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// An answer is no value of the type that was asked for.
+    /// The answer does not have the requested type.
     #[error("the answer is no {wanted}: {reason}")]
     AnswerType {
-        /// The type.
+        /// Name of the type.
         wanted: &'static str,
-        /// What does not fit.
+        /// Why it does not fit.
         reason: String,
     },
     /// The task that drove a session panicked. The session can be resumed.
     #[error("the task that drove the session panicked; what was stored can be resumed")]
     DriverPanicked,
-    /// The same error, for several readers.
+    /// An error that is shared by several readers.
     #[error(transparent)]
     Shared(Arc<RuntimeError>),
-    /// A process that an interrupted call has left could not be ended.
+    /// A process that an interrupted call left could not be ended.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A task of the runtime was cut off, because the async runtime shuts down.
+    /// A task was aborted because the async runtime shuts down.
     #[error("the async runtime is shutting down")]
     ShuttingDown,
 }
 
 impl RuntimeError {
-    /// The word that is recorded for the error: its code, or the kind that a policy chose.
+    /// Returns the word that is recorded for the error: its code, or the kind that a policy chose.
     pub fn kind(&self) -> &str {
         match self.cause() {
             Self::Policy(error) => &error.kind,
@@ -297,7 +298,7 @@ impl RuntimeError {
         }
     }
 
-    /// The stable code of the error.
+    /// Returns the stable code of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
@@ -348,7 +349,7 @@ impl RuntimeError {
         }
     }
 
-    /// The error itself, where it is shared.
+    /// Returns the error itself, if it is shared.
     pub fn cause(&self) -> &Self {
         match self {
             Self::Shared(shared) => shared.cause(),
@@ -358,7 +359,7 @@ impl RuntimeError {
 }
 
 impl DriveOutcome {
-    /// The answer. Everything else is an error that says what to do.
+    /// Returns the answer. Any other outcome is an error.
     pub fn answer(self) -> Result<FinalAnswer, RuntimeError> {
         match self {
             Self::Completed(answered) => Ok(answered),
@@ -380,7 +381,7 @@ impl DriveOutcome {
     }
 }
 
-/// Where a call was made, for the text of an error.
+/// Names the session of a call, for the text of an error.
 fn in_session(session: Option<SessionId>) -> String {
     session.map(|session| format!(" of session {session}")).unwrap_or_default()
 }

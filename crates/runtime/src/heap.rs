@@ -1,11 +1,12 @@
-//! Futures that are kept on the heap.
+//! Futures on the heap.
 //!
-//! Agents call agents, and each level is polled from within the one above it. A future that holds another one by value makes
-//! the stack of every level as large as all that is below, so where a level is large it is held by a pointer.
+//! Agents call agents, and each level is polled from within the one above it. A future that holds another one
+//! by value needs stack space for all levels below it, so large levels are boxed.
 
 use backstitch_core::ports::BoxFuture;
 
-/// Makes a future on the heap. It is made in here, so that the caller's frame never has room for it.
+/// Creates a future on the heap. It is created in this function, so that the caller's frame has no space for
+/// it.
 #[inline(never)]
 pub(crate) fn boxed<'a, F>(make: impl FnOnce() -> F) -> BoxFuture<'a, F::Output>
 where

@@ -1,8 +1,8 @@
-//! Where agents meet the system that they run on.
+//! The runtime: drives sessions on an actual system.
 //!
-//! The pure crates are handed their time and their chance; here is where both come from: [`SystemClock`] reads the system's
-//! clocks, and [`entropy`] draws from the operating system what has to be different every time. A [`LiveSession`] is a session
-//! that this process drives, and the [`ToolRunner`] is the one door through which any tool runs on it.
+//! The pure crates receive time and randomness as arguments. This crate provides both: [`SystemClock`] reads
+//! the system's clocks, and [`entropy`] reads random numbers from the operating system. A [`LiveSession`] is
+//! a session that this process drives, and all tools run on it through the [`ToolRunner`].
 
 mod adapters;
 mod adopt;

@@ -10,8 +10,8 @@ use crate::agent::Agent;
 use crate::tools::Tools;
 
 impl Agent {
-    /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;
-    /// each call that a program makes runs through the tool runner and is a transaction of its own.
+    /// Creates an agent that answers with programs, which call these tools. It is driven, resumed and rewound
+    /// like any other. Each call of a program runs through the tool runner, and is a transaction of its own.
     pub fn lisp(
         name: impl Into<String>,
         policy: impl Policy + 'static,
@@ -19,7 +19,8 @@ impl Agent {
         tools: Tools,
     ) -> Result<Self, AgentError> {
         let lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
-        // Whoever inherits them may have more turns, and so something to compress.
+        // Options before they are adjusted to this agent: a sub-agent that inherits them may have more turns,
+        // and so something to compress.
         let options = Arc::new(lisp.options.clone());
         let machinery = LispMachinery::new(lisp)?;
         let lisp = machinery.agent();
@@ -43,8 +44,8 @@ impl Agent {
         Ok(agent)
     }
 
-    /// What an agent that answers with programs may use up and how it is shown its past, for those that work for it to inherit
-    /// ([`LispAgent::with_options`]); none for other agents.
+    /// Returns the limits and the compression of an agent that answers with programs, for its sub-agents to
+    /// inherit ([`LispAgent::with_options`]). `None` for other agents.
     pub fn lisp_options(&self) -> Option<&LispOptions> {
         self.lisp.as_deref()
     }

@@ -1,13 +1,16 @@
-//! For people with their own storage: a loop that answers requests, and keeps a snapshot of each while it is on its way.
+//! A loop for callers with their own storage: it answers requests, and saves a snapshot of each while it is
+//! in progress.
 //!
-//! A [`MainLoop`] makes a session and an agent for each request. With a [`CheckpointHandler`] it looks first whether an earlier
-//! attempt left a snapshot, resumes from it if so, saves one before each action and after each call, and clears it when there is
-//! an answer. Snapshots are saved with their content inlined, so that they resume in any store. One that cannot be saved stops
-//! the loop before its next action. Whoever keeps sessions in a durable store needs none of this.
+//! A [`MainLoop`] creates a session and an agent for each request. With a [`CheckpointHandler`] it first
+//! looks for a snapshot of an earlier attempt and resumes from it, saves one before each action and after
+//! each call, and clears it when there is an answer. Snapshots are saved with their content inlined, so that
+//! they can be resumed in any store. If one cannot be saved, the loop stops before its next action. Sessions
+//! in a durable store need none of this.
 //!
-//! Where a pending call may have had an effect outside, `execute` fails with `ToolIdempotencyError` each time, until the tool's
-//! `reconcile` hook knows better, or somebody decides: adopt the snapshot, resolve the call in that session, and save what
-//! [`LiveSession::export_snapshot`](crate::LiveSession::export_snapshot) returns.
+//! If a pending call may have had an effect outside, `execute` fails with `ToolIdempotencyError` each time,
+//! until the tool's `reconcile` hook reports the outcome, or a person decides: adopt the snapshot, resolve
+//! the call in that session, and save the result of
+//! [`LiveSession::export_snapshot`](crate::LiveSession::export_snapshot).
 
 use std::sync::Arc;
 
@@ -23,24 +26,25 @@ use crate::runtime::{Runtime, SessionOptions};
 
 /// A loop that answers requests.
 pub trait MainLoop: Send + Sync {
-    /// What is asked.
+    /// The type of requests.
     type Request: Send + Sync;
 
-    /// Where sessions live while they are driven.
+    /// Returns the runtime that drives the sessions.
     fn runtime(&self) -> &Runtime;
 
-    /// What a session for a request lives with.
+    /// Returns the options of the session for a request.
     fn create_session(&self, request: &Self::Request) -> SessionOptions;
 
-    /// Who answers a request, and what it is asked.
+    /// Returns the agent for a request, and its mission or prompt.
     fn create_prompt(&self, request: &Self::Request) -> Task;
 
-    /// Where snapshots are kept, if they are.
+    /// Returns the storage of snapshots, if there is one.
     fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<Self::Request>>> {
         None
     }
 
-    /// Answers a request: from a snapshot of an earlier attempt if there is one, from the beginning otherwise.
+    /// Answers a request: from a snapshot of an earlier attempt if there is one, otherwise from the
+    /// beginning.
     fn execute(
         &self,
         request: Arc<Self::Request>,
@@ -87,12 +91,12 @@ pub trait MainLoop: Send + Sync {
     }
 }
 
-/// What a request makes of whoever answers it.
+/// The agent for a request, and its mission or prompt.
 #[derive(Debug, Clone)]
 pub enum Task {
-    /// An agent as it is, asked this.
+    /// An agent with a mission.
     Mission(Box<Agent>, Mission),
-    /// An agent, driven by a prompt: its name and system message give way to the prompt's.
+    /// An agent with a prompt, which replaces its name and system message.
     Prompt(Box<Agent>, BoundPrompt),
 }
 
@@ -108,7 +112,7 @@ impl From<(Agent, BoundPrompt)> for Task {
     }
 }
 
-/// A request could not be answered.
+/// An error while a request is answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MainLoopError {

@@ -1,4 +1,4 @@
-//! How driving a session ends.
+//! Outcomes of driving a session.
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
@@ -9,7 +9,7 @@ use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How driving a session ended. Only the first is an answer; all but the last three can be gone on from.
+/// The outcome of driving a session. Only `Completed` has an answer, and only `Paused` can be resumed.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,7 +34,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DriveOutcome {
-    /// With an answer.
+    /// The evaluation has an answer.
     Completed(FinalAnswer),
     /// The session waits for a decision.
     Paused {
@@ -44,32 +44,32 @@ pub enum DriveOutcome {
         reason: PauseReason,
         /// The call that it is about, in the session that waits.
         call: Option<CallId>,
-        /// More about it, for a person.
+        /// Details, for a person.
         detail: String,
-        /// The session that waits, when it is one that works for the call: what is decided is decided there.
+        /// The child session that waits, if it is not the driven session. The decision is made there.
         session: Option<SessionId>,
-        /// What was said of an answer that reached its token limit.
+        /// The text so far of an answer that reached its token limit.
         partial: Option<String>,
     },
     /// The evaluation failed.
     Failed {
         /// The evaluation.
         evaluation: EvaluationId,
-        /// Why.
+        /// The kind and the message of the error.
         failure: EvaluationFailure,
     },
-    /// Someone ended the evaluation.
+    /// The evaluation was cancelled.
     Cancelled {
         /// The evaluation.
         evaluation: EvaluationId,
     },
-    /// Sections of the prompt have to be open first: another evaluation takes its place.
+    /// Sections of the prompt have to be opened first. Another evaluation replaces this one.
     Superseded {
         /// The evaluation.
         evaluation: EvaluationId,
-        /// The sections, when this process saw which.
+        /// The sections, if this process knows them.
         sections: Vec<String>,
-        /// Why.
+        /// The reason that the tool gave.
         reason: String,
     },
 }
@@ -79,21 +79,21 @@ pub enum DriveOutcome {
 pub struct FinalAnswer {
     /// The evaluation.
     pub evaluation: EvaluationId,
-    /// What the last answer says, with the answers before it that it continues.
+    /// The text of the last answer, after that of the answers that it continues.
     pub text: String,
-    /// The structured answer, where there is one.
+    /// The structured answer, if there is one.
     pub output: Option<Value>,
 }
 
 impl FinalAnswer {
-    /// The structured answer as a value of a type; `None` when there is none.
+    /// Deserializes the structured answer. `None` if there is none.
     pub fn output_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
         self.output.as_ref().map(T::deserialize).transpose()
     }
 }
 
 impl DriveOutcome {
-    /// What the journal says of an evaluation that has ended.
+    /// Returns the outcome of an evaluation that has ended, from its records.
     pub(crate) fn recorded(id: EvaluationId, finished: &EvaluationFinished, transcript: &Transcript) -> Self {
         match finished.outcome {
             EvaluationOutcome::Completed => {
@@ -114,7 +114,7 @@ impl DriveOutcome {
 }
 
 impl DriveOutcome {
-    /// The stable code that explains why there is no answer; `None` when there is one.
+    /// Returns the stable code that explains why there is no answer. `None` if there is one.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Completed(_) => None,

@@ -1,11 +1,11 @@
-//! Places in a session, as people name them.
+//! Points of a session, as people write them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use backstitch_core::journal::Position;
 
-/// A place in a session, as people name it.
+/// A point of a session, as people write it.
 ///
 /// ```
 /// use backstitch_runtime::PointSpec;
@@ -17,23 +17,23 @@ use backstitch_core::journal::Position;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PointSpec {
-    /// Before the session was asked anything.
+    /// Before the first evaluation.
     Start,
-    /// Where the session is now.
+    /// The end of the journal.
     Head,
-    /// A position of the journal: everything before that record.
+    /// A position of the journal: all records before it.
     Position(Position),
-    /// Before a call, which is then made again. The call is named by the beginning of its id.
+    /// Before a call, which then runs again. The call is named by the beginning or the end of its id.
     Before(String),
     /// After a call.
     After(String),
     /// The end of a turn of the latest evaluation.
     Turn(u64),
-    /// The files that a record kept before they were put back. The conversation stays where it is.
+    /// The files that a record saved before they were restored. The conversation stays as it is.
     Rescue(Position),
 }
 
-/// What is no name of a place.
+/// An error for a text that is not a point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no point: say a position (12), before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION"
@@ -46,9 +46,8 @@ impl FromStr for PointSpec {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidPoint(text.chars().take(80).collect());
         let number = |digits: &str| digits.parse::<u64>().map_err(|_| invalid());
-        let call = |name: &str| match is_call_name(name) {
-            true => Ok(name.to_ascii_lowercase()),
-            false => Err(invalid()),
+        let call = |name: &str| {
+            if is_call_name(name) { Ok(name.to_ascii_lowercase()) } else { Err(invalid()) }
         };
         match text.split_once(':') {
             Some(("before", name)) => call(name).map(Self::Before),
@@ -66,7 +65,8 @@ impl FromStr for PointSpec {
     }
 }
 
-/// Whether this may be the beginning of a call's id. One character would name a sixteenth of all calls.
+/// True if this may be a part of a call's id. A minimum length is required, since one character would match a
+/// sixteenth of all calls.
 pub(crate) fn is_call_name(name: &str) -> bool {
     name.len() >= 4 && name.len() <= 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }

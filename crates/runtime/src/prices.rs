@@ -1,28 +1,29 @@
-//! What models cost, so that money can be limited.
+//! Prices of models, for limits of money.
 
 use std::collections::BTreeMap;
 
 use backstitch_core::budget::Amounts;
 use serde::{Deserialize, Serialize};
 
-/// What a model costs, in millionths of a unit of money for a million tokens: 3 of a unit are 3,000,000.
+/// The price of a model, in millionths of a unit of money per million tokens. A price of 3 units is
+/// 3,000,000.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of tokens that are sent.
+    /// Tokens that are sent.
     pub input: u64,
-    /// Of tokens that are sent and that the provider reads from a cache; without it, that of `input`.
+    /// Sent tokens that the provider reads from a cache. `None` means the price of `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u64>,
-    /// Of tokens that are sent and that the provider writes to a cache; without it, that of `input`.
+    /// Sent tokens that the provider writes to a cache. `None` means the price of `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u64>,
-    /// Of tokens that it answers with, thoughts included.
+    /// Tokens of the answer, including reasoning.
     pub output: u64,
 }
 
 impl Price {
-    /// The cost of so many tokens, rounded up. Every token is counted once, at the price of its kind.
+    /// Returns the cost of these tokens, rounded up. Every token is counted once, at the price of its kind.
     fn of(self, amounts: Amounts) -> u64 {
         let costs = [
             (self.input, amounts.uncached_tokens()),
@@ -37,13 +38,14 @@ impl Price {
     }
 }
 
-/// Prices by model, as a provider names it, or `provider:model` where two have one of the same name.
+/// Prices by the provider's name of a model, or by `provider:model` if two providers have models of the same
+/// name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Prices(pub BTreeMap<String, Price>);
 
 impl Prices {
-    /// The same amounts with what they cost, where that is known and was not told.
+    /// Returns the amounts with their cost, if the price is known and the provider did not report a cost.
     pub(crate) fn priced(&self, amounts: Amounts, provider: &str, model: &str) -> Amounts {
         let known = self.0.get(&format!("{provider}:{model}")).or_else(|| self.0.get(model));
         match known {
@@ -88,7 +90,7 @@ mod tests {
         };
         // 400 fresh at 3, 99,000 read at 0.3, 600 written at 3.75, 1,000 answered at 15.
         assert_eq!(cached.of(amounts), 1_200 + 29_700 + 2_250 + 15_000);
-        // Without prices of their own they cost what all input does.
+        // Without prices of their own they cost as much as other input.
         assert_eq!(plain.of(amounts), 300_000 + 15_000);
         let whole = Amounts { cache_read_tokens: 0, cache_write_tokens: 0, ..amounts };
         assert_eq!(plain.of(amounts), plain.of(whole));

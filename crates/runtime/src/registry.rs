@@ -15,19 +15,19 @@ use crate::live::LiveSession;
 pub(crate) struct Registry {
     sessions: Mutex<HashMap<SessionId, Weak<LiveSession>>>,
     pub(crate) tasks: TaskTracker,
-    /// Stops every run, and lets no other begin.
+    /// Stops every run, and prevents further ones.
     pub(crate) stop: CancellationToken,
     why: OnceLock<StopReason>,
 }
 
 impl Registry {
-    /// Stops every run, and lets no other begin. The first reason is the one that is recorded.
+    /// Stops every run, and prevents further ones. The first reason is the recorded one.
     pub(crate) fn stop(&self, reason: StopReason) {
         let _ = self.why.set(reason);
         self.stop.cancel();
     }
 
-    /// The reason why every run was stopped.
+    /// Returns the reason for which every run was stopped.
     pub(crate) fn stopped_by(&self) -> Option<StopReason> {
         self.why.get().copied()
     }
@@ -40,7 +40,7 @@ impl Registry {
         self.sessions().remove(&session);
     }
 
-    /// The session, while a run drives it here.
+    /// Returns a session while a run drives it in this process.
     pub(crate) fn get(&self, session: SessionId) -> Option<std::sync::Arc<LiveSession>> {
         self.sessions().get(&session).and_then(Weak::upgrade)
     }

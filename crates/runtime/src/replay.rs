@@ -1,4 +1,4 @@
-//! Replay: a session seen again, step by step. It reads recorded outcomes and runs nothing.
+//! Replay: steps through the records of a session. It reads recorded outcomes and runs nothing.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, Record, RecordBody};
@@ -8,17 +8,17 @@ use backstitch_core::view::JournalView;
 use crate::error::RuntimeError;
 use crate::live::{load_view, read_records};
 
-/// A session as it was after each of its records.
+/// The states of a session after each of its records.
 pub struct Replay {
     records: std::vec::IntoIter<Record>,
-    /// The views at cuts that are gone back to.
+    /// The views at the cuts of rewinds.
     cuts: std::collections::BTreeMap<Position, Option<JournalView>>,
     base: Option<JournalView>,
     view: Option<JournalView>,
 }
 
 impl Replay {
-    /// The replay of a session.
+    /// Loads the records of a session.
     pub async fn of(store: &dyn Store, session: SessionId) -> Result<Self, RuntimeError> {
         let records = read_records(store, session, Position::START, None).await?;
         let base = match records.first().map(|record| &record.body) {
@@ -35,7 +35,7 @@ impl Replay {
         Ok(Self { cuts: cuts.collect(), records: records.into_iter(), base, view: None })
     }
 
-    /// The next record, and the session after it.
+    /// Returns the next record, and the view after it.
     pub fn step(&mut self) -> Result<Option<(Record, &JournalView)>, RuntimeError> {
         let Some(record) = self.records.next() else { return Ok(None) };
         match (&mut self.view, &record.body) {

@@ -1,7 +1,7 @@
 //! The runtime: sessions on a store.
 //!
-//! A [`Runtime`] creates sessions, opens those that exist, forks them, reads them without holding them, and puts things into
-//! their inboxes. What it opens is a [`Driver`]: a live session and the agent that drives it.
+//! A [`Runtime`] creates, opens and forks sessions, reads them without a claim, and sends items to their
+//! inboxes. Opening a session returns a [`Driver`]: a live session and the agent that drives it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::live::{LiveSession, SessionEnvironment, load_view, read_records};
 use crate::point::PointSpec;
 use crate::registry::Registry;
 
-/// What a session lives with.
+/// Options for creating or opening a session.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -43,27 +43,27 @@ use crate::registry::Registry;
 /// ```
 #[derive(Default)]
 pub struct SessionOptions {
-    /// The files, if there are any.
+    /// The workspace, if there is one.
     pub workspace: Option<Arc<dyn Workspace>>,
-    /// What tools use.
+    /// Resources of tools.
     pub resources: Resources,
-    /// Free labels, for a new session.
+    /// Labels of a new session.
     pub tags: BTreeMap<String, String>,
-    /// The id of a new session; without it, a fresh one.
+    /// The id of a new session. By default it is generated.
     pub id: Option<SessionId>,
-    /// The seed of a new session's chance; without it, a fresh one.
+    /// The seed of a new session. By default it is generated.
     pub seed: Option<Seed>,
-    /// The definition of the agent that drives a fork; without it, that of its parent.
+    /// The definition of the agent that drives a fork. By default it is that of its parent.
     pub definition: Option<Value>,
-    /// Takes the session from whoever holds it.
+    /// Takes over the session from the process that holds it.
     pub take_over: bool,
-    /// Stores a new session together with what it is first asked, in one batch: as long as it cannot be resumed with a mission,
-    /// nothing of it is in the store.
+    /// Stores a new session together with its first mission, in one batch. Until then nothing of it is in the
+    /// store.
     pub stored_with_mission: bool,
 }
 
 impl SessionOptions {
-    /// A session with these files.
+    /// Creates options with this workspace.
     pub fn with_workspace(workspace: Arc<dyn Workspace>) -> Self {
         Self { workspace: Some(workspace), ..Self::default() }
     }
@@ -103,7 +103,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// The runtime of this process on a store.
+    /// Creates a runtime of this process on a store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let owner = Owner::new(format!("process {}", std::process::id()));
         Self {
@@ -115,21 +115,21 @@ impl Runtime {
         }
     }
 
-    /// Takes its time from another clock.
+    /// Replaces the system's clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Claims sessions under this name.
+    /// Sets the owner that claims sessions.
     #[must_use]
     pub fn with_owner(mut self, owner: Owner) -> Self {
         self.owner = owner;
         self
     }
 
-    /// Opens models and directories that agents name.
+    /// Sets the adapters that open models and directories of agents.
     #[must_use]
     pub fn with_adapters(mut self, adapters: Arc<dyn Adapters>) -> Self {
         self.adapters = adapters;
@@ -144,12 +144,11 @@ impl Runtime {
         &self.registry
     }
 
-    /// Where sessions are kept.
+    /// Returns the store of the sessions.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Where the time comes from.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
@@ -160,15 +159,16 @@ impl Runtime {
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
         let set_up = |session: &mut Session| set_up.set_up(session);
-        let live = match options.stored_with_mission {
-            true => LiveSession::create_with_mission(surroundings, created, set_up).await?,
-            false => LiveSession::create(surroundings, created, set_up).await?,
+        let live = if options.stored_with_mission {
+            LiveSession::create_with_mission(surroundings, created, set_up).await?
+        } else {
+            LiveSession::create(surroundings, created, set_up).await?
         };
         live.take_up_files().await?;
         Ok(self.driver(live, agent))
     }
 
-    /// Opens a session that exists, to drive it with this agent.
+    /// Opens an existing session, to drive it with this agent.
     pub async fn open(
         &self,
         session: SessionId,
@@ -180,7 +180,7 @@ impl Runtime {
         Ok(self.driver(live, agent))
     }
 
-    /// Opens a session that exists without an agent: it can be decided about and go back, but nobody drives it.
+    /// Opens an existing session without an agent. It can be rewound and decided about, but not driven.
     pub async fn open_idle(
         &self,
         session: SessionId,
@@ -200,7 +200,7 @@ impl Runtime {
         LiveSession::open(surroundings, session, claim, set_up).await
     }
 
-    /// Forks a session at a place. The workspace among the options has to be the fork's own.
+    /// Forks a session at a point. The workspace of the options has to be the fork's own.
     pub async fn fork_session(
         &self,
         parent: SessionId,
@@ -222,12 +222,13 @@ impl Runtime {
         .await
     }
 
-    /// Everything that follows from a session's journal, without holding it.
+    /// Returns the view of a session without claiming it.
     pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
         load_view(&*self.store, session, None).await
     }
 
-    /// The sessions of the store, the oldest first. Those of sub-agents are left out: their parents name them.
+    /// Returns the sessions of the store, the oldest first. Child sessions are left out, since their parents
+    /// name them.
     pub async fn sessions(&self) -> Result<Vec<SessionId>, RuntimeError> {
         let mut sessions = Vec::new();
         for session in self.store.sessions().await.map_err(RuntimeError::Store)? {
@@ -243,25 +244,26 @@ impl Runtime {
         Ok(sessions)
     }
 
-    /// The state of a session as it is durable now: `state.all::<T>()` gives the items of a slice. It is a copy.
+    /// Returns a copy of the durable state of a session. `state.all::<T>()` returns the items of a slice.
     pub async fn state(&self, session: SessionId) -> Result<Session, RuntimeError> {
         Ok(self.view(session).await?.session(self.clock.clone()))
     }
 
-    /// The calls of a session that wait for a decision.
+    /// Returns the calls of a session that wait for a decision.
     pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<CallId>, RuntimeError> {
         let view = self.view(session).await?;
         Ok(view.pauses().filter_map(|pause| pause.call_id).collect())
     }
 
-    /// What a session is doing: running somewhere, paused, interrupted or idle.
+    /// Returns the status of a session: running, paused, interrupted or idle.
     pub async fn status(&self, session: SessionId) -> Result<SessionStatus, RuntimeError> {
         let holder = self.store.holder(session).await.map_err(RuntimeError::Store)?;
         let driver = if holder.is_some() { Presence::Present } else { Presence::Absent };
         Ok(self.view(session).await?.status(driver))
     }
 
-    /// The sessions that have not answered and that no process drives: after a crash, those to resume.
+    /// Returns the sessions with an open evaluation that no process drives. After a crash, these are to be
+    /// resumed.
     pub async fn interrupted(&self) -> Result<Vec<SessionId>, RuntimeError> {
         let mut interrupted = Vec::new();
         for session in self.sessions().await? {
@@ -272,39 +274,41 @@ impl Runtime {
         Ok(interrupted)
     }
 
-    /// The boundaries of all calls of a session: where it can be looked at, gone back to and forked from.
+    /// Returns the boundaries of all calls of a session, which can be inspected, rewound to and forked from.
     pub async fn checkpoints(&self, session: SessionId) -> Result<Vec<Checkpoint>, RuntimeError> {
         Ok(self.view(session).await?.checkpoints())
     }
 
-    /// The records of a session that are durable now.
+    /// Returns the durable records of a session.
     pub async fn records(&self, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
         read_records(&*self.store, session, Position::START, None).await
     }
 
-    /// Says something to a session, whoever drives it. A session without an open evaluation starts one with it when it is resumed.
+    /// Sends a message to a session, regardless of the process that drives it. If no evaluation is open, the
+    /// message starts one when the session is resumed.
     pub async fn send(&self, session: SessionId, text: &str) -> Result<InboxId, RuntimeError> {
         let (kind, at, data) = (InboxKind::Message, self.clock.now(), Value::String(text.to_owned()));
         self.put(session, InboxItem { kind, at, data }).await
     }
 
-    /// Asks whoever drives a session to end the evaluation that is open now. No later one is affected. Fails with
-    /// [`RuntimeError::NothingToCancel`] when none is open.
+    /// Requests that the open evaluation of a session ends. Later evaluations are not affected. Fails with
+    /// [`RuntimeError::NothingToCancel`] if none is open.
     pub async fn cancel(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
         let open = self.open_evaluation(session).await?;
         let evaluation = open.ok_or(RuntimeError::NothingToCancel { session })?;
         self.put(session, InboxItem::about(InboxKind::Cancel, evaluation, self.clock.now())).await
     }
 
-    /// Asks whoever drives a session to pause the evaluation that is open now. No later one is affected. Fails with
-    /// [`RuntimeError::NothingToPause`] when none is open.
+    /// Requests that the open evaluation of a session pauses. Later evaluations are not affected. Fails with
+    /// [`RuntimeError::NothingToPause`] if none is open.
     pub async fn pause(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
         let open = self.open_evaluation(session).await?;
         let evaluation = open.ok_or(RuntimeError::NothingToPause { session })?;
         self.put(session, InboxItem::about(InboxKind::Pause, evaluation, self.clock.now())).await
     }
 
-    /// The evaluation of a session that has not ended. One that was superseded goes on in another, which may not have started yet.
+    /// Returns the open evaluation of a session. A superseded one counts as open, since the one that replaces
+    /// it may not have started yet.
     async fn open_evaluation(&self, session: SessionId) -> Result<Option<EvaluationId>, RuntimeError> {
         let view = self.view(session).await?;
         let latest = view.latest_evaluation();
@@ -313,7 +317,7 @@ impl Runtime {
         Ok(open.map(|latest| latest.evaluation_id))
     }
 
-    /// Decides about a call of a session that somebody else holds.
+    /// Sends a decision about a call to a session, regardless of the process that holds it.
     pub async fn decide(
         &self,
         session: SessionId,

@@ -1,19 +1,19 @@
-//! Values, checked against JSON Schemas.
+//! Validation of values against JSON Schemas.
 //!
-//! What is said of a value that does not fit is for a model: where (a path), what was expected and what was got. What is
-//! firewalled is not said.
+//! Problems are described for a model: the path, the expected and the actual value. Firewalled values are not
+//! shown.
 
 use backstitch_repl::{is_firewalled, without_firewalled};
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// The most problems that are told at once: a model mends a few at a time.
+/// The most problems that are listed. A model corrects a few at a time.
 const MOST_PROBLEMS: usize = 8;
 
-/// The longest excerpt of a value that is shown.
+/// The most characters of a value that are shown.
 const LONGEST_EXCERPT: usize = 80;
 
-/// What is wrong with a value, a line for each problem; `None` when it fits. `whole` is what the value itself is called.
+/// Describes the problems of a value, one per line. `None` if it is valid. `whole` names the value itself.
 pub(crate) fn problems(validator: &Validator, value: &Value, whole: &str) -> Option<String> {
     if validator.is_valid(value) {
         return None;
@@ -34,7 +34,7 @@ fn describe(error: &jsonschema::ValidationError<'_>, whole: &str) -> String {
     let path = error.instance_path().to_string();
     let is_hidden = path.split('/').any(is_firewalled);
     let path = if path.is_empty() { whole } else { &path };
-    // The words of the error may repeat the value, which is not for every eye.
+    // The text of the error may contain the value, which may be firewalled.
     let problem = error.masked_with("it");
     if is_hidden {
         return format!("{path}: {problem}");
@@ -42,7 +42,7 @@ fn describe(error: &jsonschema::ValidationError<'_>, whole: &str) -> String {
     format!("{path}: {problem}; got {}", excerpt(&without_firewalled(error.instance())))
 }
 
-/// The beginning of a value.
+/// Returns the beginning of a value.
 pub(crate) fn excerpt(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(LONGEST_EXCERPT) {

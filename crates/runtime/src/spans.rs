@@ -1,8 +1,9 @@
-//! Spans: what `tracing` hears of evaluations, requests, calls and appends.
+//! `tracing` spans of evaluations, requests, calls and appends.
 //!
-//! With the feature `otel` their fields have the names that OpenTelemetry gives to generative AI (its conventions 1.38, which are
-//! still in development, so all names stand here and nowhere else), and a layer that passes spans on to an OpenTelemetry SDK needs
-//! nothing else. Contents (what was said, arguments, results) are told only on request; secrets never are, since they are in none of it.
+//! With the feature `otel`, fields have the names of OpenTelemetry's conventions for generative AI (version
+//! 1.38). These are still in development, so all names are defined in this module. A layer that forwards
+//! spans to an OpenTelemetry SDK needs nothing else. Contents (texts, arguments, results) are included only
+//! on request. Secrets are never included, since no content has them.
 
 use std::fmt::Display;
 
@@ -14,7 +15,7 @@ use backstitch_core::ports::{PolicyAnswer, RequestInfo};
 use tracing::Span;
 use tracing::field::Empty;
 
-/// The names of fields.
+/// Names of fields.
 pub(crate) mod names {
     const fn either(plain: &'static str, otel: &'static str) -> &'static str {
         if cfg!(feature = "otel") { otel } else { plain }
@@ -41,14 +42,14 @@ pub(crate) mod names {
     pub(crate) const ERROR: &str = either("error", "error.type");
 }
 
-/// Whether what was said is told as well.
+/// Whether spans include contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
     Told,
     LeftOut,
 }
 
-/// The span of an evaluation.
+/// Creates the span of an evaluation.
 pub(crate) fn evaluation(session: SessionId, evaluation: EvaluationId, agent: &str) -> Span {
     let span = tracing::info_span!(
         "invoke_agent",
@@ -63,7 +64,7 @@ pub(crate) fn evaluation(session: SessionId, evaluation: EvaluationId, agent: &s
     span
 }
 
-/// The span of a request.
+/// Creates the span of a request.
 pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span {
     let span = tracing::info_span!(
         "chat",
@@ -90,7 +91,7 @@ pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span
     span
 }
 
-/// Tells what came of a request.
+/// Records the answer of a request.
 pub(crate) fn answered(span: &Span, answer: &PolicyAnswer, contents: Contents) {
     if span.is_disabled() {
         return;
@@ -121,7 +122,7 @@ pub(crate) fn answered(span: &Span, answer: &PolicyAnswer, contents: Contents) {
     }
 }
 
-/// The span of an attempt of a call.
+/// Creates the span of an attempt of a call.
 pub(crate) fn call(
     session: SessionId,
     (name, call): (&str, CallId),
@@ -148,7 +149,7 @@ pub(crate) fn call(
     span
 }
 
-/// Tells what came of a call: its result.
+/// Records the result of a call.
 pub(crate) fn ended(span: &Span, result: &InnerMessage, contents: Contents) {
     if span.is_disabled() {
         return;
@@ -161,12 +162,12 @@ pub(crate) fn ended(span: &Span, result: &InnerMessage, contents: Contents) {
     }
 }
 
-/// Tells that it failed, by a stable word.
+/// Records a failure by the stable word of its kind.
 pub(crate) fn failed(span: &Span, kind: &str) {
     span.record(names::ERROR, kind);
 }
 
-/// The span of an append.
+/// Creates the span of an append.
 pub(crate) fn append(session: SessionId, records: usize) -> Span {
     tracing::debug_span!("append", %session, records)
 }

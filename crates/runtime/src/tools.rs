@@ -23,16 +23,16 @@ pub struct Tools {
     tools: Arc<BTreeMap<ToolName, Tool>>,
 }
 
-/// Two tools have one name.
+/// An error for two tools of one name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there are two tools called {name}")]
 pub struct DuplicateTool {
-    /// The name.
+    /// The name of both.
     pub name: ToolName,
 }
 
 impl Tools {
-    /// These tools.
+    /// Creates a set of tools. Fails if two have the same name.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Result<Self, DuplicateTool> {
         let mut all = BTreeMap::new();
         for tool in tools {
@@ -44,12 +44,12 @@ impl Tools {
         Ok(Self { tools: Arc::new(all) })
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub fn get(&self, name: &str) -> Option<&Tool> {
         ToolName::new(name).ok().and_then(|name| self.tools.get(&name))
     }
 
-    /// All tools, by name.
+    /// Returns all tools, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.tools.values()
     }

@@ -1,7 +1,7 @@
-//! Views of journals, compared.
+//! Comparison of views of journals.
 //!
-//! A [`JournalView`] can be folded from a whole journal or grown record by record. [`every_cut`] does the latter and keeps
-//! the view of each cut; [`assert_same`] compares two views by everything that they show.
+//! A [`JournalView`] can be folded from a whole journal or grown record by record. [`every_cut`] does the
+//! latter and keeps the view of each cut; [`assert_same`] compares two views by everything that they show.
 
 use backstitch_core::journal::{Record, RecordBody};
 use backstitch_core::view::{Call, DriverPresence, Evaluation, FoldError, JournalView};
@@ -16,7 +16,7 @@ pub fn every_cut(records: &[Record]) -> Result<Vec<JournalView>, FoldError> {
             (None, _) => JournalView::begin(None, record)?,
             (Some(last), RecordBody::Rewound(rewound)) => {
                 let mut view = last.clone();
-                // A cut that does not exist is for the view itself to refuse.
+                // The view itself refuses a cut that does not exist.
                 let cut = usize::try_from(rewound.to.number()).unwrap_or(usize::MAX);
                 let prefix = cut.checked_sub(1).and_then(|index| views.get(index)).unwrap_or(last);
                 view.rewind(record, prefix)?;
@@ -33,7 +33,7 @@ pub fn every_cut(records: &[Record]) -> Result<Vec<JournalView>, FoldError> {
     Ok(views)
 }
 
-/// Asserts that two views show the same. `what` is said where they do not.
+/// Asserts that two views are equal. `what` describes the case in the message of a failure.
 pub fn assert_same(one: &JournalView, other: &JournalView, what: &str) {
     let transcript = |view: &JournalView| view.transcript().expect("the transcript of a view can be read");
     let digest = |view: &JournalView| {

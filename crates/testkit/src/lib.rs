@@ -1,16 +1,16 @@
-//! What tests share: samples and conformance suites. For development only.
+//! Samples and conformance suites for tests. For development only.
 //!
-//! - [`sample`] makes ids, records and whole journals, the same for the same seed;
+//! - [`sample`] generates ids, records and whole journals, the same for the same seed;
 //! - [`store::conformance`] is the suite that every store passes;
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
 //! - [`tool::conformance`] is the suite that every way of calling tools passes;
 //! - `crash`, with the feature of that name, kills a process at a crash point;
 //! - [`fold`] compares views of journals;
-//! - [`source`] finds circles between the modules of a crate;
-//! - [`block_on`] runs a future to its end where there is no runtime.
+//! - [`source`] finds cycles between the modules of a crate;
+//! - [`block_on`] runs a future to its end without an async runtime.
 //!
-//! This crate depends on pure crates alone, and is used from `tests/` directories and from `bench/`, never by what users
-//! run. Being test code, it panics where something does not hold, with the reason.
+//! This crate depends only on pure crates, and is used by `tests/` directories and `bench/`, never by
+//! programs of users. It is test code: a failed check panics with the reason.
 
 #[cfg(feature = "crash")]
 pub mod crash;

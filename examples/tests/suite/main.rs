@@ -6,7 +6,7 @@ mod programs;
 use std::process::Command;
 
 #[test]
-fn records_prints_what_each_way_of_working_costs() {
+fn records_prints_the_cost_of_each_kind_of_agent() {
     let output = Command::new(env!("CARGO_BIN_EXE_records")).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}\n{printed}", String::from_utf8_lossy(&output.stderr));

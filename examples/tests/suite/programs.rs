@@ -1,4 +1,4 @@
-//! The three programs of the front door, run and killed as their users would.
+//! The example programs `coder`, `workflow` and `service`, run and killed as by their users.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
-fn the_coder_changes_files_and_state_and_gives_a_typed_answer() {
+fn the_coder_changes_files_and_state_and_returns_a_typed_answer() {
     let place = TempDir::new().unwrap();
     let project = place.path().join("project");
     std::fs::create_dir(&project).unwrap();
@@ -34,7 +34,8 @@ fn workflow(command: &str, store: &Path) -> Output {
     Command::new(WORKFLOW).arg(command).arg(store).output().unwrap()
 }
 
-/// Starts the workflow, kills it once it has printed a line with these words, and says whether it got there.
+/// Starts the workflow, and kills it once it has printed a line with these words. Returns whether it printed
+/// them.
 fn killed_at(words: &str, command: &str, store: &Path) -> bool {
     let mut child = Command::new(WORKFLOW).arg(command).arg(store).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -70,7 +71,7 @@ fn the_workflow_is_killed_resumed_and_approved_and_publishes_once() {
 }
 
 #[test]
-fn a_call_that_is_denied_is_not_made() {
+fn a_denied_call_does_not_run() {
     let place = TempDir::new().unwrap();
     let store = place.path().join("store/store.db");
     assert_eq!(workflow("start", &store).status.code(), Some(3));

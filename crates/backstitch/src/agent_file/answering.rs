@@ -1,4 +1,4 @@
-//! How an agent answers: with calls, or with programs; and what it is shown of what was said before.
+//! The form of an agent's answers, tool calls or programs, and the compression of its requests.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::definition::AgentDefinition;
 use super::error::Problem;
 
-/// How an agent answers.
+/// Form of an agent's answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerMode {
-    /// With words and calls of tools.
+    /// Text and tool calls.
     #[default]
     Tools,
-    /// With programs of the agent language, which call tools.
+    /// Programs of the agent language, which call tools.
     Lisp,
 }
 
@@ -29,26 +29,23 @@ impl AnswerMode {
     }
 }
 
-/// What `data/name` reads: JSON, in place or in a file.
+/// JSON that programs read as `data/name`, in place or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "`{ file = \"FILE.json\" }` or `{ value = ... }`")]
 pub struct DataDefinition {
     /// The value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The file that holds it, as JSON. It is read into `value` when the definition is resolved.
+    /// JSON file that holds the value. It is read into `value` when the definition is resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<std::path::PathBuf>,
 }
 
 impl AgentDefinition {
-    /// Refuses what does not belong to the way in which the agent answers.
+    /// Refuses keys that do not apply to the mode of the agent.
     pub(super) fn check_mode(&self) -> Result<(), Problem> {
         if self.max_turns == Some(0) {
-            return Err(Problem::new(
-                ["max_turns"],
-                "an agent that may not answer does nothing: say at least 1",
-            ));
+            return Err(Problem::new(["max_turns"], "an agent needs at least 1 turn"));
         }
         let first_of =
             |keys: &[(&'static str, bool)]| keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key);
@@ -58,7 +55,7 @@ impl AgentDefinition {
                 match first_of(&only_lisp) {
                     Some(key) => Err(Problem::new(
                         [key],
-                        "this is for agents that answer with programs: say `mode = \"lisp\"`",
+                        "this is for agents that answer with programs: set `mode = \"lisp\"`",
                     )),
                     None => self.transcript_compression().map(|_| ()),
                 }
@@ -67,18 +64,18 @@ impl AgentDefinition {
                 if !self.sections.is_empty() {
                     return Err(Problem::new(
                         ["section"],
-                        "an agent that answers with programs is told `system`, and has no sections",
+                        "an agent that answers with programs has no sections; use `system`",
                     ));
                 }
                 if self.output.is_some() {
-                    return Err(Problem::new(["output"], "what a program answers is said by `signature`"));
+                    return Err(Problem::new(["output"], "`signature` describes the answer of a program"));
                 }
                 self.lisp().map(|_| ())
             }
         }
     }
 
-    /// What is shown of an evaluation to an agent that answers with calls; none when it is shown all of it.
+    /// Returns the compression for an agent that answers with tool calls; `None` if requests hold everything.
     pub(super) fn transcript_compression(&self) -> Result<Option<Arc<dyn TranscriptCompression>>, Problem> {
         let Some(given) = &self.compression else { return Ok(None) };
         let known = Registry::<dyn TranscriptCompression>::standard();
@@ -86,20 +83,20 @@ impl AgentDefinition {
         let mut chosen = known.normalize(given).map_err(wrong)?;
         let mut configuration = chosen.configuration();
         if chosen.name() == Elide::NAME && configuration["recall"].is_null() {
-            // The tool is offered wherever something is left out, and so it is named where that is.
+            // The recall tool is offered with every compression, so placeholders name it.
             configuration["recall"] = TOOL_NAME.into();
             chosen = known.normalize(&configuration).map_err(wrong)?;
         }
         Ok((chosen.name() != KeepAll::NAME).then_some(chosen))
     }
 
-    /// The agent that answers with programs, without its tools.
+    /// Builds the agent that answers with programs, without its tools.
     pub(super) fn lisp(&self) -> Result<LispAgent, Problem> {
         let mut lisp = LispAgent::new();
         for (name, data) in &self.data {
             check_data_name(name).map_err(|error| Problem::new(["data", name.as_str()], error))?;
             let Some(value) = &data.value else {
-                return Err(Problem::new(["data", name.as_str()], "say `file`, or `value`"));
+                return Err(Problem::new(["data", name.as_str()], "set `file` or `value`"));
             };
             lisp = lisp.with_data(name, value.clone());
         }
@@ -117,7 +114,7 @@ impl AgentDefinition {
         Ok(lisp.with_compression(self.compression_of_turns()?))
     }
 
-    /// What is shown of its turns to an agent that answers with programs.
+    /// Returns the compression of turns for an agent that answers with programs.
     fn compression_of_turns(&self) -> Result<Arc<dyn Compression>, Problem> {
         let given = self.compression.as_ref().unwrap_or(&Value::Bool(true));
         let known = Registry::<dyn Compression>::standard();
@@ -125,7 +122,7 @@ impl AgentDefinition {
         chosen.map_err(|error| Problem::new(["compression"], error))
     }
 
-    /// Whether requests may leave out something of what was said before.
+    /// Whether requests may leave out parts of earlier messages.
     pub(super) fn leaves_out(&self) -> Result<bool, Problem> {
         match self.mode {
             AnswerMode::Tools => Ok(self.transcript_compression()?.is_some()),

@@ -1,4 +1,4 @@
-//! From a definition to an agent.
+//! Building an agent from its definition.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::{Agent, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Too
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// What a definition does not hold.
+/// Values that a definition does not hold.
 pub struct BuildOptions<'a> {
-    /// Gives the key that a variable holds.
+    /// Returns the API key in an environment variable.
     pub key: Box<KeyOfVariable<'a>>,
-    /// Sends requests; without it, HTTP does.
+    /// Transport for requests; `None` uses HTTP.
     pub transport: Option<Arc<dyn Transport>>,
 }
 
@@ -41,19 +41,20 @@ impl Default for BuildOptions<'_> {
     }
 }
 
-/// An agent, and the prompt that it is told.
+/// An agent and its prompt.
 #[derive(Debug, Clone)]
 pub struct BuiltAgent {
-    /// The agent, which follows the prompt. [`BuiltAgent::mission`] prepares what it is asked.
+    /// The agent, with the prompt. [`BuiltAgent::mission`] prepares its missions.
     pub agent: Agent,
-    /// The prompt.
+    /// The prompt, bound to the parameters of the definition.
     pub prompt: BoundPrompt,
-    /// What it is, when it answers with programs.
+    /// The part of an agent that answers with programs; `None` for other agents.
     pub lisp: Option<LispAgent>,
 }
 
 impl BuiltAgent {
-    /// The mission as the model is given it: for an agent that answers with programs, `{{name}}` stands for its data.
+    /// Returns the mission as it is sent to the model. For an agent that answers with programs, `{{name}}` is
+    /// replaced by its data.
     pub fn mission(&self, text: &str) -> Result<String, AgentFileError> {
         match &self.lisp {
             Some(lisp) => Ok(lisp.mission(text).map_err(|error| Problem::new(["mission"], error))?),
@@ -63,12 +64,12 @@ impl BuiltAgent {
 }
 
 impl AgentDefinition {
-    /// The agent, with keys from the environment.
+    /// Builds the agent, with keys from the environment.
     pub fn build(&self) -> Result<BuiltAgent, AgentFileError> {
         self.build_with(BuildOptions::default())
     }
 
-    /// The agent.
+    /// Builds the agent with these options.
     pub fn build_with(&self, options: BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
         self.check()?;
         let (tools, prompt) = self.parts()?;
@@ -86,7 +87,7 @@ impl AgentDefinition {
             }
         };
         let prompt = match &agent.system {
-            // What an agent that answers with programs is told is made of its tools and data.
+            // The system message of an agent that answers with programs is built from its tools and data.
             Some(system) if lisp.is_some() => {
                 self.bound(Prompt::builder(&self.ns, &self.name).preamble(system))?
             }
@@ -101,7 +102,7 @@ impl AgentDefinition {
         Ok(BuiltAgent { agent, prompt, lisp })
     }
 
-    /// An agent that answers with words and calls.
+    /// Builds an agent that answers with text and tool calls.
     fn with_calls(&self, policy: Arc<dyn Policy>, tools: Tools) -> Result<Agent, AgentFileError> {
         let mut agent = Agent::new(format!("{}/{}", &self.ns, &self.name)).policy(policy).tools(tools);
         if let Some(turns) = self.max_turns {
@@ -116,7 +117,7 @@ impl AgentDefinition {
         Ok(agent)
     }
 
-    /// What models cost.
+    /// Converts the prices of the definition.
     fn known_prices(&self) -> Prices {
         let price = |price: &PriceDefinition| Price {
             input: price.input.micros(),
@@ -127,16 +128,15 @@ impl AgentDefinition {
         Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
     }
 
-    /// Refuses a budget of money where nobody knows what is spent.
+    /// Refuses a budget of money if the price of the model is unknown.
     fn check_prices(&self) -> Result<(), Problem> {
         match &self.model {
             Some(model) if self.budget.money.is_some() && model.provider != ModelProvider::Scripted => {
-                match self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model) {
-                    true => Ok(()),
-                    false => {
-                        let message = format!("nobody knows what {model} costs: say so in `prices`");
-                        Err(Problem::new(["budget", "money"], message))
-                    }
+                if self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model) {
+                    Ok(())
+                } else {
+                    let message = format!("the price of {model} is unknown: set it in `prices`");
+                    Err(Problem::new(["budget", "money"], message))
                 }
             }
             _ => Ok(()),
@@ -152,7 +152,7 @@ impl AgentDefinition {
             || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
     }
 
-    /// Refuses what cannot be put together, whatever the model.
+    /// Refuses a definition from which no agent can be built with any model.
     pub(super) fn check(&self) -> Result<(), AgentFileError> {
         PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
         if let Some(url) = &self.base_url {
@@ -185,7 +185,7 @@ impl AgentDefinition {
         for tool in tools.iter() {
             if self.sections.iter().any(|section| section.any_tool(&|name| name == tool.name().as_str())) {
                 let message = format!(
-                    "a section offers `{}` too: leave it out of `tools`, which are offered always",
+                    "a section offers `{}` too: remove it from `tools`, which are always offered",
                     tool.name()
                 );
                 return Err(Problem::new(["tools"], message).into());
@@ -199,7 +199,7 @@ impl AgentDefinition {
         Ok(prompt.bind(&self.parameters).map_err(|error| self.in_prompt(&error))?)
     }
 
-    /// An error of the prompt, with the key that it is about.
+    /// Converts an error of the prompt into a problem with the key that it is about.
     fn in_prompt(&self, error: &PromptError) -> Problem {
         let path = match error {
             PromptError::InvalidName { name, .. } if *name == self.name => {
@@ -219,7 +219,7 @@ impl AgentDefinition {
         let mut key = Vec::new();
         let mut sections = &self.sections;
         for part in path.split('.') {
-            // Of two sections with one key it is the second that is wrong.
+            // Of two sections with the same key, the second one is wrong.
             let Some(index) = sections.iter().rposition(|section| section.key == part) else { break };
             key = below(&key, "section", index);
             sections = &sections[index].sections;
@@ -228,7 +228,7 @@ impl AgentDefinition {
         Problem { key, message: format!("{error}{}", source.unwrap_or_default()) }
     }
 
-    /// A definition that names a model and nothing else.
+    /// Creates a definition that holds only a model.
     pub fn of_model(name: &str) -> Result<Self, AgentFileError> {
         let model: ModelName = name.parse().map_err(|error| Problem::new(["model"], error))?;
         let mut definition = Self::default();
@@ -236,7 +236,7 @@ impl AgentDefinition {
         Ok(definition)
     }
 
-    /// The policy that asks its model, with keys from the environment.
+    /// Builds the policy that asks the model, with keys from the environment.
     pub fn policy(&self) -> Result<Arc<dyn Policy>, AgentFileError> {
         self.policy_with(BuildOptions::default())
     }
@@ -246,7 +246,7 @@ impl AgentDefinition {
         let model = self
             .model
             .as_ref()
-            .ok_or_else(|| Problem::new(["model"], "say which model is to be asked, as PROVIDER:MODEL"))?;
+            .ok_or_else(|| Problem::new(["model"], "a model is missing: set PROVIDER:MODEL"))?;
         match model.provider {
             ModelProvider::Scripted => {
                 let script = self.script.clone().unwrap_or_default();
@@ -263,7 +263,7 @@ impl AgentDefinition {
         options: BuildOptions<'_>,
     ) -> Result<ModelPolicy, AgentFileError> {
         let ModelProvider::Wire(provider) = model.provider else {
-            return Err(Problem::new(["model"], "a script is asked by nobody").into());
+            return Err(Problem::new(["model"], "a script has no provider").into());
         };
         let url = self.base_url.as_deref().map(checked_url).transpose()?;
         let mut target = ModelTarget::new(provider, &model.model);
@@ -282,10 +282,10 @@ impl AgentDefinition {
         Ok(ModelPolicy::new(name, target, key, transport).with_options(self.request_options()))
     }
 
-    /// Refuses what the model's provider cannot honour.
+    /// Refuses request options that the model's provider does not support.
     fn check_request(&self) -> Result<(), Problem> {
         if self.request.silence.is_some_and(|silence| silence.0.is_zero()) {
-            return Err(Problem::new(["request", "silence"], "a server needs some time to answer"));
+            return Err(Problem::new(["request", "silence"], "the time must be longer than 0"));
         }
         let Some(ModelName { provider: ModelProvider::Wire(provider), .. }) = &self.model else {
             return Ok(());
@@ -294,7 +294,7 @@ impl AgentDefinition {
         checked.map_err(|refused| Problem::new(["request", refused.option], refused))
     }
 
-    /// How the model is asked.
+    /// Converts the options of requests.
     fn request_options(&self) -> RequestOptions {
         let request = &self.request;
         RequestOptions {
@@ -312,10 +312,10 @@ impl AgentDefinition {
     }
 }
 
-/// What the answer looks like, if its schema can be used.
+/// Converts the schema of the answer. Fails if it is missing or invalid.
 fn schema_of(output: &OutputDefinition) -> Result<Output, AgentFileError> {
     let Some(schema) = &output.schema else {
-        return Err(Problem::new(["output"], "say what the answer looks like: `schema`, or `file`").into());
+        return Err(Problem::new(["output"], "the JSON Schema is missing: set `schema` or `file`").into());
     };
     let output = Output::schema_only(schema.clone());
     OutputContract::new(output.clone()).map_err(|error| Problem::new(["output", "schema"], error))?;
@@ -331,5 +331,5 @@ fn http(silence: Option<Span>) -> Result<Arc<dyn Transport>, AgentFileError> {
 
 #[cfg(not(feature = "http"))]
 fn http(_: Option<Span>) -> Result<Arc<dyn Transport>, AgentFileError> {
-    Err(AgentFileError::Transport("give a transport, or turn the feature `http` on".to_owned()))
+    Err(AgentFileError::Transport("pass a transport, or enable the feature `http`".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! What an agent is, as data.
+//! The definition of an agent, as data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,78 +15,79 @@ use crate::journal::Effect;
 use crate::slices::Visibility;
 use backstitch_runtime::OnTruncation;
 
-/// What an agent is: who decides, what it is told, what it may call and within which limits. It holds no secrets.
+/// The definition of an agent: its model, prompt, tools and limits. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentDefinition {
-    /// The namespace of its prompt.
+    /// Namespace of the prompt.
     pub ns: String,
-    /// Its name: the key of its prompt, and the name that it speaks under.
+    /// Name of the agent: the key of its prompt, and the name of its messages.
     pub name: String,
-    /// The model that decides.
+    /// Model. It is required to build the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// Where the model is asked, where that is not its provider's own address.
+    /// Base URL of the model's API; `None` for the provider's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The replies of a scripted model. A file is read into this when the definition is resolved.
+    /// Replies of a scripted model. A file is read into this field when the definition is resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<Script>,
-    /// What the model is told before all sections, as it stands.
+    /// Verbatim text before all sections of the system message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// What the model is told, section by section.
+    /// Sections of the system message.
     #[serde(rename = "section", skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<SectionDefinition>,
-    /// What `$field` stands for in the texts of sections.
+    /// Values of `$field` in the texts of sections.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
-    /// How it answers.
+    /// Form of the answers.
     #[serde(skip_serializing_if = "AnswerMode::is_default")]
     pub mode: AnswerMode,
-    /// What `data/name` reads in programs.
+    /// Values that programs read as `data/name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, DataDefinition>,
-    /// What a program's answer looks like.
+    /// Type of a program's answer, as a signature or a JSON Schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// How it is shown what was said before: `true`, `false`, the name of a strategy, or a table with `strategy` and its options.
+    /// Compression of requests: `true`, `false`, the name of a strategy, or a table with `strategy` and its
+    /// options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<Value>,
-    /// The tools that are offered beside those of sections.
+    /// Tools that are offered besides those of sections.
     pub tools: ToolChoice,
-    /// Which calls a person has to approve, by the name of the tool; `default` stands for every tool that changes something and
-    /// is not named.
+    /// Whether calls need the approval of a person, by the name of the tool. `default` stands for every other
+    /// tool that changes something.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approval: BTreeMap<String, Approve>,
-    /// How commands are run.
+    /// Options of the shell tool.
     #[serde(skip_serializing_if = "ShellDefinition::is_default")]
     pub shell: ShellDefinition,
-    /// The files.
+    /// Directory of the agent's files.
     #[serde(skip_serializing_if = "WorkspaceDefinition::is_default")]
     pub workspace: WorkspaceDefinition,
-    /// What an evaluation may spend.
+    /// Maximum spending of an evaluation.
     #[serde(skip_serializing_if = "BudgetDefinition::is_default")]
     pub budget: BudgetDefinition,
-    /// What models cost, by `PROVIDER:MODEL`.
+    /// Prices of models, by `PROVIDER:MODEL`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, PriceDefinition>,
-    /// How much active time an evaluation has.
+    /// Maximum active time of an evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Span>,
-    /// How many answers an evaluation may have.
+    /// Maximum number of turns of an evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
-    /// After how many answers in a row that make the same calls an evaluation ends.
+    /// Number of successive answers with the same calls after which an evaluation ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_repeats: Option<u64>,
-    /// What becomes of an answer that reached its token limit.
+    /// Treatment of an answer that reached its token limit.
     #[serde(skip_serializing_if = "OnTruncation::is_default")]
     pub on_truncation: OnTruncation,
-    /// What the answer looks like.
+    /// Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputDefinition>,
-    /// How the model is asked.
+    /// Options of requests to the model.
     #[serde(skip_serializing_if = "RequestDefinition::is_default")]
     pub request: RequestDefinition,
 }
@@ -126,29 +127,29 @@ impl Default for AgentDefinition {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionDefinition {
-    /// Its key, unique among its neighbours.
+    /// Key, unique among its siblings.
     pub key: String,
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// What it says. `$field` is a parameter, and `$$` the sign itself.
+    /// Text. `$field` is replaced by a parameter, and `$$` by `$`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// How much of it is shown until it is opened.
+    /// Whether the section is shown in full or as a summary until it is opened.
     #[serde(default = "full")]
     pub visibility: Visibility,
-    /// What is shown in its place where it is closed.
+    /// Text that is shown in place of a closed section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The tools that it offers where it is shown in full.
+    /// Tools that are offered while the section is shown in full.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// The sections below it.
+    /// Child sections.
     #[serde(default, rename = "section", skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<SectionDefinition>,
 }
 
 impl SectionDefinition {
-    /// Whether it, or anything below it, offers a tool like this.
+    /// Whether the section or one below it offers a tool whose name satisfies the predicate.
     pub(super) fn any_tool(&self, like: &dyn Fn(&str) -> bool) -> bool {
         self.tools.iter().any(|name| like(name)) || self.sections.iter().any(|below| below.any_tool(like))
     }
@@ -158,59 +159,59 @@ fn full() -> Visibility {
     Visibility::Full
 }
 
-/// Whether a person has to approve calls.
+/// Whether calls need the approval of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
-    /// Someone has to, each time: the session pauses.
+    /// Every call needs approval: the session pauses before it.
     Ask,
-    /// Nobody has to.
+    /// No call needs approval.
     Auto,
 }
 
-/// How commands are run.
+/// Options of the shell tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShellDefinition {
-    /// What commands may do to the world.
+    /// Possible effects of commands.
     pub effect: Effect,
-    /// How long a command may take when the call does not say.
+    /// Time limit of a command if the call sets none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
 }
 
-/// The files of an agent.
+/// Directory of an agent's files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspaceDefinition {
-    /// The directory.
+    /// Path of the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Patterns of what is neither kept nor put back, as in a `.gitignore`.
+    /// Patterns of paths that are neither captured nor restored, as in a `.gitignore`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
 }
 
-/// What an evaluation may spend; what is absent is not limited.
+/// Maximum spending of an evaluation; absent amounts are not limited.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetDefinition {
-    /// Tokens of both directions.
+    /// Input and output tokens together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Tokens sent to the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens that the model answers with.
+    /// Tokens of the model's answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Money, in the unit that prices are given in.
+    /// Money, in the unit of `prices`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
-    /// Answers, those of sub-agents included.
+    /// Turns, including those of sub-agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
-    /// Calls of tools.
+    /// Tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
     /// Active time.
@@ -219,7 +220,7 @@ pub struct BudgetDefinition {
 }
 
 impl BudgetDefinition {
-    /// The limits; none when nothing is limited.
+    /// Converts the budget; `None` if nothing is limited.
     pub fn limits(&self) -> Option<Limits> {
         let limits = Limits {
             input_tokens: self.input_tokens,
@@ -234,52 +235,52 @@ impl BudgetDefinition {
     }
 }
 
-/// What a model costs, for a million tokens.
+/// Prices of a model per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceDefinition {
-    /// Of tokens that are sent to it.
+    /// Price of input tokens.
     pub input: Money,
-    /// Of those that its provider reads from a cache; without it, that of `input`.
+    /// Price of input tokens that the provider reads from a cache; by default that of `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Money>,
-    /// Of those that its provider writes to a cache; without it, that of `input`.
+    /// Price of input tokens that the provider writes to a cache; by default that of `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Money>,
-    /// Of tokens that it answers with.
+    /// Price of output tokens.
     pub output: Money,
 }
 
-/// What the answer looks like: a JSON Schema, in place or in a file.
+/// JSON Schema of the answer, in place or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputDefinition {
     /// The schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// The file that holds it, as JSON. It is read into `schema` when the definition is resolved.
+    /// JSON file that holds the schema. It is read into `schema` when the definition is resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }
 
-/// How the model is asked.
+/// Options of requests to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RequestDefinition {
-    /// The most tokens that an answer may have.
+    /// Maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// How much the model is asked to think.
+    /// Amount of thinking that is requested.
     #[serde(skip_serializing_if = "ThinkingSetting::is_default")]
     pub thinking: ThinkingSetting,
-    /// How hard the model is asked to try, in its provider's word.
+    /// Effort that is requested, as the provider names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Whether the provider is told what to keep for the next request.
+    /// Whether requests mark the parts that the provider should cache.
     pub cache: bool,
-    /// Whether answers come piece by piece.
+    /// Whether answers are streamed.
     pub stream: bool,
-    /// How long a server may say nothing before it counts as gone.
+    /// Time without data from the server after which a request fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence: Option<Span>,
 }

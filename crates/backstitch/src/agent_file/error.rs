@@ -1,4 +1,4 @@
-//! What can be wrong with a definition of an agent.
+//! Errors of definitions of agents.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use super::keys::key_variables;
 use crate::RuntimeError;
 use crate::code::ErrorCode;
 
-/// Where in a file something stands.
+/// A line of an agent file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The file; none for a text that came from elsewhere.
+    /// The file; `None` for a text that is not in a file.
     pub file: Option<PathBuf>,
     /// The line, from 1.
     pub line: usize,
@@ -28,12 +28,12 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// What is wrong with a key.
+/// An error about a key of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The key, from the outermost on; empty for the whole.
+    /// Path of the key, outermost part first; empty for the whole definition.
     pub key: Vec<String>,
-    /// What is wrong with it.
+    /// What is wrong with the key or its value.
     pub message: String,
 }
 
@@ -42,14 +42,16 @@ impl Problem {
         Self { key: key.into_iter().map(str::to_owned).collect(), message: message.to_string() }
     }
 
-    /// The key as people write it, such as `section[2].tools[0]`.
+    /// Formats the path of the key, such as `section[2].tools[0]`.
     fn written_key(&self) -> String {
         let mut written = String::new();
         for part in &self.key {
-            match part.bytes().all(|byte| byte.is_ascii_digit()) {
-                true => written.push_str(&format!("[{part}]")),
-                false if written.is_empty() => written.push_str(part),
-                false => written.push_str(&format!(".{part}")),
+            if part.bytes().all(|byte| byte.is_ascii_digit()) {
+                written.push_str(&format!("[{part}]"));
+            } else if written.is_empty() {
+                written.push_str(part);
+            } else {
+                written.push_str(&format!(".{part}"));
             }
         }
         written
@@ -58,9 +60,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.key.is_empty() {
-            true => formatter.write_str(&self.message),
-            false => write!(formatter, "{}: {}", self.written_key(), self.message),
+        if self.key.is_empty() {
+            formatter.write_str(&self.message)
+        } else {
+            write!(formatter, "{}: {}", self.written_key(), self.message)
         }
     }
 }
@@ -74,34 +77,34 @@ pub enum AgentFileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// Something in a file is wrong.
+    /// A key of a file is wrong.
     #[error("{place}: {problem}")]
     InFile {
-        /// Where.
+        /// The line of the key.
         place: SourceLocation,
-        /// What.
+        /// The key and what is wrong with it.
         problem: Problem,
     },
-    /// Something in a definition that is no file, or not one any more, is wrong.
+    /// A key of a definition that was not read from a file is wrong.
     #[error("{0}")]
     InDefinition(Problem),
     /// A script cannot be used.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// There is no key for an account.
+    /// The API key of a provider is missing.
     #[error("{provider} needs a key: set {}", .provider.names_of_key())]
     MissingKey {
         /// The provider.
         provider: KeyOf,
     },
-    /// There is nothing to send requests with.
+    /// There is no transport for requests.
     #[error("requests cannot be sent: {0}")]
     Transport(String),
-    /// The agent cannot be put together.
+    /// The agent cannot be built.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
@@ -141,7 +144,7 @@ impl fmt::Display for KeyOf {
     }
 }
 
-/// What was probably meant by a name, as the end of a sentence; nothing when no name is near.
+/// Formats a suggestion for an unknown name as the end of a sentence; empty if no known name is similar.
 pub(super) fn near(name: &str, known: &[&str]) -> String {
     did_you_mean(name, known.iter().copied()).map(|hint| format!("; {hint}")).unwrap_or_default()
 }

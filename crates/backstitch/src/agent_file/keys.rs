@@ -1,4 +1,4 @@
-//! Where the keys of accounts come from, and which addresses need none.
+//! The environment variables of API keys, and the addresses that need none.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use url::{Host, Url};
 
 use super::error::Problem;
 
-/// The variables of the environment that hold keys of any provider. Commands that an agent runs do not see them.
+/// Environment variables that hold the keys of all providers. Commands that an agent runs do not see them.
 pub static KEY_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut variables = Vec::new();
     for variable in Provider::ALL.into_iter().flat_map(key_variables) {
@@ -18,27 +18,27 @@ pub static KEY_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     variables
 });
 
-/// The variables that may hold the key for a provider, in the order in which they are looked at.
+/// Returns the environment variables of a provider's key, in order of precedence.
 pub fn key_variables(provider: Provider) -> &'static [&'static str] {
     provider.key_variables()
 }
 
-/// The address of a definition. It is recorded, and so it may hold nothing that is secret.
+/// Parses the address of a definition. It is recorded, so one that may hold a secret is refused.
 pub(super) fn checked_url(text: &str) -> Result<Url, Problem> {
     let wrong = |reason: &str| Problem::new(["base_url"], reason);
-    let url: Url = text.parse().map_err(|error| wrong(&format!("this is no address: {error}")))?;
+    let url: Url = text.parse().map_err(|error| wrong(&format!("this is no URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("an address begins with http:// or https://"));
+        return Err(wrong("the URL must start with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
         return Err(wrong(
-            "the address is recorded, so it holds no names, passwords or parameters; keys come from the environment",
+            "the URL is recorded, so it must not hold names, passwords or parameters; keys come from the environment",
         ));
     }
     Ok(url)
 }
 
-/// Whether an address is one of this machine, where models need no key.
+/// Whether an address is on this machine, where models need no key.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),

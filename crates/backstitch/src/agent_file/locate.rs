@@ -1,17 +1,17 @@
-//! Finding in a text what a key stands for, and which key stands at a place.
+//! Finds the offset of a key in a TOML text, and the key at an offset.
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The line of a place in a text, from 1.
+/// Returns the number of the line at an offset, from 1.
 pub(super) fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Where a key stands, or as much of it as there is. The end of a key says whether its name or its value is meant: a value that
-/// is a table has no place of its own.
+/// Returns the offset of a key, or of its longest existing prefix. The offset is that of the name, or of the
+/// item if the path ends in an array: a value that is a table has no offset of its own.
 pub(super) fn place_of(table: &DeTable<'_>, key: &[String]) -> Option<usize> {
     let (first, rest) = key.split_first()?;
     let (name, value) = table.iter().find(|(name, _)| name.get_ref() == first)?;
@@ -30,7 +30,7 @@ fn inside(value: &Spanned<DeValue<'_>>, key: &[String]) -> Option<usize> {
     }
 }
 
-/// The key whose name or value stands at a place.
+/// Returns the path of the key whose name or value is at an offset.
 pub(super) fn key_at(table: &DeTable<'_>, at: &Range<usize>) -> Option<Vec<String>> {
     for (name, value) in table.iter() {
         let found = if holds(&name.span(), at) { Some(Vec::new()) } else { key_in(value, at) };

@@ -1,11 +1,11 @@
-//! Agents as data: TOML files, and the definitions that sessions are recorded with.
+//! Agents as data: TOML files, and the definitions that are recorded with sessions.
 //!
-//! An agent file says which model is asked, what it is told, what it may call and within which limits; `docs/agent-file.md`
-//! lists all keys. Reading one gives an [`AgentDefinition`] in which everything that lay in other files stands in place. It
-//! holds no secrets, is recorded with each session that it drives, and is enough to drive that session on: keys of accounts
-//! come from the environment, each time anew.
+//! An agent file defines the model, the prompt, the tools and the limits of an agent; `docs/agent-file.md`
+//! lists all keys. Reading a file returns an [`AgentDefinition`] that includes the content of all files it
+//! refers to. A definition holds no secrets, and is recorded with each session that it drives. It is
+//! sufficient to resume that session: API keys are read from the environment each time.
 //!
-//! What is wrong with a file is said with its path, the line and the key, and with the name that was probably meant.
+//! Errors name the path, the line and the key, and suggest a known name that is similar to an unknown one.
 //!
 //! ```
 //! use backstitch::agent_file::AgentDefinition;

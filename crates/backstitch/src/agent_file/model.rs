@@ -1,4 +1,4 @@
-//! The name of a model: its provider, and what that provider calls it.
+//! Names of models: the provider, and the provider's name of the model.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::error::near;
 
 const SCRIPTED: &str = "scripted";
 
-/// Who makes the answers.
+/// Source of a model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProvider {
     /// A model behind a wire format.
@@ -20,12 +20,12 @@ pub enum ModelProvider {
 }
 
 impl ModelProvider {
-    /// All of them.
+    /// Iterates over all providers, `scripted` last.
     pub fn all() -> impl Iterator<Item = Self> {
         Provider::ALL.into_iter().map(Self::Wire).chain([Self::Scripted])
     }
 
-    /// The name that stands in definitions and on the command line.
+    /// Returns the name in definitions and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Wire(provider) => provider.as_str(),
@@ -38,13 +38,13 @@ impl ModelProvider {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelName {
-    /// Who makes the answers.
+    /// Source of the answers.
     pub provider: ModelProvider,
-    /// What the provider calls the model; the file of a script.
+    /// The provider's name of the model, or the file of a script.
     pub model: String,
 }
 
-/// A text names no model.
+/// A text is no name of a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidModelName(String);

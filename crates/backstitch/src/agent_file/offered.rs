@@ -1,4 +1,4 @@
-//! The built-in tools that a definition names, as it wants them.
+//! The built-in tools, configured by a definition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::prompt::Section;
 use crate::tool::{Approval, Tool, WorkspaceUse};
 use crate::tools::{Shell, file_tools, plan_tools, recall};
 
-/// The word for every tool that changes something and is not named.
+/// Key of `approval` for every other tool that changes something.
 const DEFAULT: &str = "default";
 
-/// The longest that a command may take, whatever a definition says of the usual time.
+/// Time limit that a call may always request, even if the default time limit is lower.
 const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 
-/// All built-in tools, as a definition wants them.
+/// All built-in tools, configured by a definition.
 pub(super) struct ToolCatalog {
     all: Vec<Tool>,
 }
@@ -45,11 +45,11 @@ impl ToolCatalog {
         Ok(offered)
     }
 
-    /// The tools of the agent itself.
+    /// Returns the tools that the definition offers outside of sections.
     pub(super) fn chosen(&self, choice: &ToolChoice) -> Result<Vec<Tool>, Problem> {
         match choice {
             ToolChoice::All => {
-                // A plan and a memory of the conversation are for those who ask for them.
+                // The tools for plans and recall are only offered by name.
                 let others: Vec<_> =
                     plan_tools().into_iter().chain([recall()]).map(|tool| tool.name().clone()).collect();
                 Ok(self.all.iter().filter(|tool| !others.contains(tool.name())).cloned().collect())
@@ -61,7 +61,7 @@ impl ToolCatalog {
         }
     }
 
-    /// A section, with its tools and those below it.
+    /// Builds a section with its tools and child sections.
     pub(super) fn section(&self, definition: &SectionDefinition, key: &[String]) -> Result<Section, Problem> {
         let mut section = Section::new(&definition.key, &definition.title)
             .body(&definition.text)
@@ -95,7 +95,7 @@ impl ToolCatalog {
     }
 }
 
-/// The key of an item of a list below a key.
+/// Returns the path of an item of a list below a key.
 pub(super) fn below(key: &[String], list: &str, index: usize) -> Vec<String> {
     key.iter().cloned().chain([list.to_owned(), index.to_string()]).collect()
 }

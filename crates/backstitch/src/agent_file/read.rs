@@ -1,8 +1,9 @@
 //! Reading agent files.
 //!
-//! A file is read in two steps. First its form: TOML, known keys, right types. Then what it refers to: the script, the schema
-//! and the directory are looked up beside the file, and the agent is put together once without a model, so that everything that can be
-//! wrong is said with its line before anything starts.
+//! A file is read in two steps. First its syntax is checked: TOML, known keys, right types. Then its
+//! references are resolved: the script, the schema and the directory are looked up relative to the file. The
+//! agent is also built once without a model, so that every error is reported with its line before anything
+//! starts.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,14 +20,14 @@ use super::locate;
 use super::model::{ModelName, ModelProvider};
 use crate::Script;
 
-/// The most bytes that an agent file may have.
+/// Maximum size of an agent file, in bytes.
 const LARGEST_FILE: u64 = 1024 * 1024;
 
-/// The most bytes that a file of JSON may have that an agent file names.
+/// Maximum size of a JSON file that an agent file refers to, in bytes.
 const LARGEST_DATA: u64 = 64 * 1024 * 1024;
 
 impl AgentDefinition {
-    /// Reads a file, and everything that it refers to.
+    /// Reads a file, and the files that it refers to.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentFileError> {
         let path = path.as_ref();
         let source = Source { file: Some(path), text: &text_of(path)? };
@@ -39,7 +40,7 @@ impl AgentDefinition {
         Ok(definition)
     }
 
-    /// Reads a text. What it refers to is looked for in the current directory.
+    /// Parses a text. Paths are relative to the current directory.
     pub fn from_toml(text: &str) -> Result<Self, AgentFileError> {
         let source = Source { file: None, text };
         let mut definition: Self = source.parse()?;
@@ -50,7 +51,7 @@ impl AgentDefinition {
         Ok(definition)
     }
 
-    /// Says which model decides. A script is read.
+    /// Sets the model. The file of a scripted one is read.
     pub fn set_model(&mut self, model: ModelName) -> Result<(), AgentFileError> {
         self.script = match model.provider {
             ModelProvider::Scripted => Some(Script::load(&model.model)?),
@@ -60,7 +61,7 @@ impl AgentDefinition {
         Ok(())
     }
 
-    /// Reads what lies in other files, whose paths are taken from this directory on.
+    /// Reads the files that the definition refers to. Their paths are relative to this directory.
     fn resolve(&mut self, directory: &Path) -> Result<(), AgentFileError> {
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &self.model
             && self.script.is_none()
@@ -73,7 +74,7 @@ impl AgentDefinition {
         }
         if let Some(OutputDefinition { schema, file: Some(file) }) = &self.output {
             if schema.is_some() {
-                return Err(Problem::new(["output"], "say `schema` or `file`, and not both").into());
+                return Err(Problem::new(["output"], "set either `schema` or `file`, not both").into());
             }
             let schema = json_in(&directory.join(file), ["output", "file"])?;
             self.output = Some(OutputDefinition { schema: Some(schema), file: None });
@@ -87,13 +88,13 @@ impl AgentDefinition {
 }
 
 impl DataDefinition {
-    /// Reads what a name stands for from a file of JSON.
+    /// Reads the value of a name from a JSON file.
     pub fn read(name: &str, path: &Path) -> Result<Self, AgentFileError> {
         Ok(Self { value: Some(json_in(path, ["data", name])?), file: None })
     }
 }
 
-/// What a file of JSON holds. Some programs write a mark of the byte order before it.
+/// Parses a JSON file. Some programs write a byte order mark before the JSON.
 fn json_in(path: &Path, key: [&str; 2]) -> Result<Value, Problem> {
     let wrong =
         |problem: &dyn std::fmt::Display| Problem::new(key, format_args!("{}: {problem}", path.display()));
@@ -107,7 +108,7 @@ fn text_of(path: &Path) -> Result<String, AgentFileError> {
     read_text(path, LARGEST_FILE).map_err(unreadable)
 }
 
-/// A text, and where it comes from.
+/// A TOML text, and the file that it comes from.
 struct Source<'a> {
     file: Option<&'a Path>,
     text: &'a str,
@@ -124,7 +125,7 @@ impl Source<'_> {
         })
     }
 
-    /// An error about a key, with the line at which the key stands.
+    /// Adds the line of the key to an error.
     fn located(&self, error: AgentFileError) -> AgentFileError {
         let AgentFileError::InDefinition(problem) = error else { return error };
         let at = self.table().and_then(|table| locate::place_of(table.get_ref(), &problem.key));
@@ -141,8 +142,8 @@ impl Source<'_> {
     }
 }
 
-/// What is said of an unknown name, with the known one that was probably meant. The names stand in the message between
-/// backquotes, the unknown one first.
+/// Adds a suggestion to a message about an unknown name. The message holds the names between backquotes, the
+/// unknown one first.
 fn with_hint(message: &str) -> String {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match names.split_first() {

@@ -1,6 +1,6 @@
-//! Definitions as sessions are recorded with them.
+//! The form in which definitions are recorded with sessions.
 //!
-//! The recorded form is the definition as JSON, with the version of that form. What older versions have recorded is read as well.
+//! It is the definition as JSON, with the version of the form. The forms of older versions can be read too.
 
 use serde_json::{Map, Value, json};
 
@@ -11,33 +11,31 @@ use super::error::{AgentFileError, Problem};
 const VERSION: u64 = 1;
 
 impl AgentDefinition {
-    /// The form that is recorded with a session.
+    /// Renders the form that is recorded with a session.
     pub fn to_recorded(&self) -> Value {
         let mut recorded = serde_json::to_value(self).unwrap_or_default();
         recorded["v"] = json!(VERSION);
         recorded
     }
 
-    /// The definition that a session was recorded with.
+    /// Parses the definition that is recorded with a session.
     pub fn from_recorded(recorded: &Value) -> Result<Self, AgentFileError> {
         let refused = |message: &str| AgentFileError::from(Problem::new([], message));
         let Value::Object(mut fields) = recorded.clone() else {
-            return Err(refused(
-                "the session was not started from a definition, so it cannot be driven by one",
-            ));
+            return Err(refused("the session has no recorded definition, so no agent can be built from it"));
         };
         match fields.remove("v").map(|version| version.as_u64()) {
             Some(Some(VERSION)) => {}
-            Some(_) => return Err(refused("the session was recorded by a newer version: use that one")),
+            Some(_) => return Err(refused("the session was recorded by a newer version: use that version")),
             None => fields = upcast(fields),
         }
         serde_json::from_value(Value::Object(fields)).map_err(|error| {
-            refused(&format!("the definition that the session was recorded with cannot be read: {error}"))
+            refused(&format!("the recorded definition of the session cannot be read: {error}"))
         })
     }
 }
 
-/// The form without a version: a script, with a directory and what the shell may do.
+/// Converts the form without a version: a script, with a directory and the effect of the shell.
 fn upcast(mut old: Map<String, Value>) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("ns".to_owned(), json!("cli"));

@@ -1,4 +1,4 @@
-//! Values that people write in a form of their own.
+//! Values with a textual form for people: times, amounts, lists of tools.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A length of time: a number of seconds, or a text such as `90s`, `10m` or `1h30m`.
+/// A duration: a number of seconds, or a text such as `90s`, `10m` or `1h30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
@@ -14,7 +14,7 @@ impl std::str::FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("{text:?} is no length of time: write 90s, 10m, 1h30m or a number of seconds");
+        let wrong = || format!("{text:?} is no duration: write 90s, 10m, 1h30m or a number of seconds");
         let mut rest = text.trim();
         if let Ok(seconds) = rest.parse() {
             return Ok(Self(Duration::from_secs(seconds)));
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Span {
             type Value = Span;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a length of time, such as `90s`, `10m` or a number of seconds")
+                formatter.write_str("a duration, such as `90s`, `10m` or a number of seconds")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
@@ -74,20 +74,20 @@ impl<'de> Deserialize<'de> for Span {
 
             fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Span, E> {
                 let seconds = u64::try_from(seconds);
-                seconds.map_err(|_| E::custom("time does not run backwards")).and_then(|s| self.visit_u64(s))
+                seconds.map_err(|_| E::custom("a duration is not negative")).and_then(|s| self.visit_u64(s))
             }
         }
         deserializer.deserialize_any(Times)
     }
 }
 
-/// An amount of money, in the unit that prices are given in.
+/// An amount of money, in the unit of the prices.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Money(f64);
 
 impl Money {
-    /// The amount in millionths.
+    /// Returns the amount in millionths.
     pub fn micros(self) -> u64 {
         (self.0 * 1e6).round() as u64
     }
@@ -97,9 +97,10 @@ impl TryFrom<f64> for Money {
     type Error = &'static str;
 
     fn try_from(amount: f64) -> Result<Self, Self::Error> {
-        match amount.is_finite() && (0.0..=1e12).contains(&amount) {
-            true => Ok(Self(amount)),
-            false => Err("an amount of money is a number from 0 on"),
+        if amount.is_finite() && (0.0..=1e12).contains(&amount) {
+            Ok(Self(amount))
+        } else {
+            Err("an amount of money is a number from 0 to 1e12")
         }
     }
 }
@@ -110,18 +111,18 @@ impl From<Money> for f64 {
     }
 }
 
-/// Which of the built-in tools are offered.
+/// The built-in tools that are offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// Those for files, and the shell.
+    /// The tools for files and the shell.
     #[default]
     All,
-    /// These.
+    /// Tools by name.
     Named(Vec<String>),
 }
 
 impl ToolChoice {
-    /// What stands on a command line: `all`, `none`, or names with commas between them.
+    /// Parses the form of the command line: `all`, `none`, or names separated by commas.
     pub fn of_list(text: &str) -> Self {
         match text.trim() {
             "all" => Self::All,
@@ -147,13 +148,13 @@ impl<'de> Deserialize<'de> for ToolChoice {
             type Value = ToolChoice;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a list of names of tools, or \"all\"")
+                formatter.write_str("a list of tool names, or \"all\"")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ToolChoice, E> {
                 match text {
                     "all" | "none" => Ok(ToolChoice::of_list(text)),
-                    _ => Err(E::custom("write \"all\", or a list of names of tools")),
+                    _ => Err(E::custom("write \"all\", or a list of tool names")),
                 }
             }
 
@@ -169,15 +170,15 @@ impl<'de> Deserialize<'de> for ToolChoice {
     }
 }
 
-/// How much a model is asked to think: `default`, `adaptive`, or a number of tokens.
+/// Amount of thinking that is requested: `default`, `adaptive`, or a number of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ThinkingSetting {
-    /// As its provider has it.
+    /// The provider's default.
     #[default]
     Default,
-    /// As much as the model finds right.
+    /// The model decides.
     Adaptive,
-    /// At most this many tokens.
+    /// A maximum number of tokens.
     Tokens(u32),
 }
 
@@ -218,7 +219,7 @@ impl<'de> Deserialize<'de> for ThinkingSetting {
             fn visit_u64<E: de::Error>(self, tokens: u64) -> Result<ThinkingSetting, E> {
                 u32::try_from(tokens)
                     .map(ThinkingSetting::Tokens)
-                    .map_err(|_| E::custom("that is very many tokens"))
+                    .map_err(|_| E::custom("a number of tokens is at most 4294967295"))
             }
 
             fn visit_i64<E: de::Error>(self, tokens: i64) -> Result<ThinkingSetting, E> {
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_people_write_them() {
+    fn durations_are_parsed_and_rendered() {
         let seconds = |text: &str| text.parse::<Span>().map(|span| span.0.as_secs());
         assert_eq!(seconds("90"), Ok(90));
         assert_eq!(seconds("1h30m"), Ok(5_400));

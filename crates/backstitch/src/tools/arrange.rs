@@ -1,4 +1,4 @@
-//! Deleting, making and moving.
+//! Tools that delete, create and move files.
 
 use super::files::Files;
 use crate::ports::Recursion;
@@ -10,7 +10,7 @@ pub fn delete_file(
     context: &ToolContext,
     /// The path, relative to the workspace.
     path: String,
-    /// Whether to delete a directory with all that it holds; otherwise it has to be empty.
+    /// Whether to delete a directory with everything in it; otherwise it has to be empty.
     #[arg(default)]
     recursive: bool,
 ) -> Result<ToolResult, ToolError> {
@@ -19,7 +19,7 @@ pub fn delete_file(
     if path.is_root() {
         return Err(ToolError::of_kind(
             "invalid_path",
-            "the workspace itself cannot be deleted; name what is in it",
+            "the workspace itself cannot be deleted; name a path inside it",
         ));
     }
     let recursion = if recursive { Recursion::All } else { Recursion::None };
@@ -27,7 +27,7 @@ pub fn delete_file(
     Ok(ToolResult::ok(format!("deleted {path}")))
 }
 
-/// Makes a directory and those above it. One that is there already is left as it is.
+/// Creates a directory and the missing directories above it. An existing directory is left as it is.
 #[crate::tool(crate = crate::__private, effect = "workspace")]
 pub fn make_directory(
     context: &ToolContext,
@@ -40,13 +40,13 @@ pub fn make_directory(
     Ok(ToolResult::ok(format!("made {path}/")))
 }
 
-/// Moves or renames a file or a directory, and makes the directories above the new path.
+/// Moves or renames a file or a directory, and creates the missing directories above the new path.
 #[crate::tool(crate = crate::__private, effect = "workspace")]
 pub fn rename(
     context: &ToolContext,
-    /// The path as it is, relative to the workspace.
+    /// The current path, relative to the workspace.
     from: String,
-    /// The path as it should be. There must be nothing at it.
+    /// The new path, relative to the workspace. Nothing must exist there.
     to: String,
 ) -> Result<ToolResult, ToolError> {
     let files = Files::of(context)?;

@@ -1,4 +1,4 @@
-//! What all tools for files have in common: paths, and errors that say what to do.
+//! Common parts of all tools for files: paths, and errors with advice.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::ports::{FileKind, Filesystem, FilesystemError};
 use crate::secrets::REPLACEMENT;
 use crate::tool::{ToolContext, ToolError};
 
-/// As many names of a directory are shown to who asked for one that is not there.
+/// Maximum number of names that an error about a missing path lists.
 const SHOWN_NAMES: usize = 12;
 
 /// The files of a call, with errors that a model can act on.
@@ -23,21 +23,22 @@ impl Files {
         FilePath::within(text, self.0.limits()).map_err(|error| ToolError::of_kind("invalid_path", error))
     }
 
-    /// Refuses a text in which something stands for a key: written to a file, it would overwrite the key.
+    /// Refuses a text that holds the placeholder of a redacted key: written to a file, it would overwrite the
+    /// key.
     pub(super) fn check_whole(context: &ToolContext, text: &str) -> Result<(), ToolError> {
-        match context.secrets().is_redacted(text) {
-            true => Err(ToolError::of_kind(
+        if context.secrets().is_redacted(text) {
+            return Err(ToolError::of_kind(
                 "redacted",
                 format_args!(
                     "the text holds {REPLACEMENT}, which stands for a key that is not shown; writing it would overwrite the \
                      key. Leave the lines with the key as they are, and change others with edit_file"
                 ),
-            )),
-            false => Ok(()),
+            ));
         }
+        Ok(())
     }
 
-    /// Does something with the files.
+    /// Runs work on the files, and adds advice to its error.
     pub(super) fn with<T>(
         &self,
         work: impl FnOnce(&dyn Filesystem) -> Result<T, FilesystemError>,
@@ -49,13 +50,13 @@ impl Files {
         let (kind, advice) = match error {
             FilesystemError::NotFound { path } => ("not_found", self.nearby(path)),
             FilesystemError::Exists { .. } => {
-                ("exists", Some("choose another path, or delete what is there first".to_owned()))
+                ("exists", Some("choose another path, or delete the existing one first".to_owned()))
             }
             FilesystemError::IsDirectory { .. } => {
-                ("is_directory", Some("give the path of a file, or use list_files".to_owned()))
+                ("is_directory", Some("use the path of a file, or list_files".to_owned()))
             }
             FilesystemError::NotDirectory { .. } => {
-                ("not_directory", Some("give the path of a directory".to_owned()))
+                ("not_directory", Some("use the path of a directory".to_owned()))
             }
             FilesystemError::NotEmpty { .. } => ("not_empty", None),
             FilesystemError::Outside { .. } => {
@@ -63,14 +64,14 @@ impl Files {
             }
             FilesystemError::Reserved { .. } => ("reserved", Some("leave it alone".to_owned())),
             FilesystemError::Special { .. } => {
-                ("special", Some("give the path that a link leads to, or of a plain file".to_owned()))
+                ("special", Some("use the target of a link, or a regular file".to_owned()))
             }
             FilesystemError::ReadOnly { .. } => ("read_only", None),
             FilesystemError::TooLarge { .. } => ("too_large", Some("work on a smaller file".to_owned())),
             FilesystemError::InvalidPath(_) => ("invalid_path", None),
             FilesystemError::NotText { path } => {
                 let text = format!(
-                    "{path}: it is not UTF-8 text, so it can be neither shown nor edited; stat tells its size"
+                    "{path}: it is not UTF-8 text, so it cannot be shown or edited; stat returns its size"
                 );
                 return ToolError::of_kind("not_text", text);
             }
@@ -85,7 +86,7 @@ impl Files {
         }
     }
 
-    /// What there is where a path leads nowhere.
+    /// Lists the nearest existing directory above a missing path.
     fn nearby(&self, path: &str) -> Option<String> {
         let mut directory = self.path(path).ok()?.parent()?;
         let entries = loop {
@@ -108,7 +109,7 @@ impl Files {
     }
 }
 
-/// A name that shows what it is the name of: a directory's ends in `/`.
+/// Returns a name that shows its kind: that of a directory ends in `/`.
 pub(super) fn name_of(name: &str, kind: FileKind) -> String {
     match kind {
         FileKind::Directory => format!("{name}/"),
@@ -116,12 +117,12 @@ pub(super) fn name_of(name: &str, kind: FileKind) -> String {
     }
 }
 
-/// The first bytes of a text, cut between characters.
+/// Returns at most the first `most` bytes of a text, cut between characters.
 pub(super) fn first_bytes(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// Notes as one text; none when there are none.
+/// Joins notes to one text; `None` if there are none.
 pub(super) fn note(notes: Vec<String>) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("; "))
 }

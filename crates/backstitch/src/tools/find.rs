@@ -1,4 +1,4 @@
-//! Finding files.
+//! Tools that find files.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,41 +9,41 @@ use crate::filesystem::{FileOperations, SearchLimits};
 use crate::ports::FileKind;
 use crate::tool::{ToolContext, ToolError};
 
-/// As many names of one directory are given.
+/// Maximum number of names in a listing.
 const MOST_NAMES: usize = 1_000;
 
-/// As many paths are given at most.
+/// Maximum number of paths in a result.
 const MOST_PATHS: usize = 1_000;
 
-/// What a directory holds.
+/// The content of a directory.
 #[derive(Serialize, JsonSchema)]
 struct DirectoryListing {
     /// The directory.
     path: String,
-    /// What is in it, by name.
+    /// Its entries, sorted by name.
     entries: Vec<ListEntry>,
-    /// What is not shown.
+    /// What is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// Something in a directory.
+/// An entry of a directory.
 #[derive(Serialize, JsonSchema)]
 struct ListEntry {
     /// Its name.
     name: String,
-    /// What it is.
+    /// Its kind.
     kind: Kind,
-    /// How many bytes a file has.
+    /// Size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
 }
 
-/// Lists what is in a directory, not below it. Use glob to find files at any depth.
+/// Lists the entries of one directory. Use glob to find files at any depth.
 #[crate::tool(crate = crate::__private, effect = "pure")]
 pub fn list_files(
     context: &ToolContext,
-    /// The directory, relative to the workspace; the workspace itself when left out.
+    /// The directory, relative to the workspace. Default: the workspace itself.
     #[arg(default)]
     path: String,
 ) -> Result<DirectoryListing, ToolError> {
@@ -62,30 +62,30 @@ pub fn list_files(
     Ok(DirectoryListing { path: path.to_string(), entries: entries.collect(), note })
 }
 
-/// Paths that match.
+/// Matching paths.
 #[derive(Serialize, JsonSchema)]
 struct Paths {
-    /// The paths, relative to the workspace. A directory's ends in `/`.
+    /// The paths, relative to the workspace. Those of directories end in `/`.
     paths: Vec<String>,
-    /// What is not shown.
+    /// What is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// Finds files and directories whose path matches a pattern. `*` and `?` stay inside of a name, `**` crosses directories;
-/// `[a-z]` and `{a,b}` are known.
+/// Finds files and directories whose path matches a pattern. `*` and `?` match inside one name, `**` matches
+/// across directories; `[a-z]` and `{a,b}` are supported.
 #[crate::tool(crate = crate::__private, effect = "pure", example(
     description = "All Rust files below src",
     arguments = { "pattern": "**/*.rs", "path": "src" }
 ))]
 pub fn glob(
     context: &ToolContext,
-    /// The pattern, for paths seen from `path`.
+    /// The pattern, matched against paths relative to `path`.
     pattern: String,
-    /// The directory to search, relative to the workspace; the workspace itself when left out.
+    /// The directory to search, relative to the workspace. Default: the workspace itself.
     #[arg(default)]
     path: String,
-    /// How many paths to give at most.
+    /// Maximum number of paths to return.
     #[arg(default = 200)]
     limit: usize,
 ) -> Result<Paths, ToolError> {

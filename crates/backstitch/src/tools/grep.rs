@@ -1,4 +1,4 @@
-//! Searching the text of files.
+//! A tool that searches the text of files.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,22 +8,22 @@ use super::files::{Files, note};
 use crate::filesystem::{FileOperations, GrepMatch, GrepOptions, SearchLimits};
 use crate::tool::{ToolContext, ToolError};
 
-/// As many lines are given at most.
+/// Maximum number of matches in a result.
 const MOST_MATCHES: usize = 1_000;
 
-/// Lines that match.
+/// Matching lines.
 #[derive(Serialize, JsonSchema)]
 struct GrepOutput {
     /// The lines.
     matches: Vec<Line>,
-    /// How many files were searched.
+    /// Number of files that were searched.
     searched: usize,
-    /// What is not shown, or was not searched.
+    /// What is left out or was not searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Serialize, JsonSchema)]
 struct Line {
     /// The file.
@@ -40,7 +40,8 @@ struct Line {
     after: Vec<String>,
 }
 
-/// Finds lines of files that match a regular expression (the syntax of Rust's regex: no look-around, no back-references).
+/// Finds lines of files that match a regular expression (syntax of Rust's regex: no look-around, no
+/// back-references).
 #[crate::tool(crate = crate::__private, effect = "pure", example(
     description = "Where a function is used, in Rust files",
     arguments = { "pattern": "\\bparse_row\\(", "glob": "*.rs", "context_lines": 1 }
@@ -49,18 +50,19 @@ pub fn grep(
     context: &ToolContext,
     /// The regular expression. It is matched against one line at a time.
     pattern: String,
-    /// The directory or the one file to search, relative to the workspace; the whole workspace when left out.
+    /// The directory or file to search, relative to the workspace. Default: the whole workspace.
     #[arg(default)]
     path: String,
-    /// Which files to search: `*.rs` for names, `src/**/*.rs` for paths seen from `path`.
+    /// Pattern of the files to search: `*.rs` for names, `src/**/*.rs` for paths relative to `path`. Default:
+    /// all.
     glob: Option<String>,
-    /// Whether upper and lower case are the same.
+    /// Whether to ignore upper and lower case.
     #[arg(default)]
     ignore_case: bool,
-    /// How many lines to give before and after each match, at most 20.
+    /// Number of lines to return before and after each match, at most 20.
     #[arg(default)]
     context_lines: usize,
-    /// How many matches to give at most.
+    /// Maximum number of matches to return.
     #[arg(default = 100)]
     limit: usize,
 ) -> Result<GrepOutput, ToolError> {
@@ -97,7 +99,7 @@ pub fn grep(
         );
     }
     if found.skipped > 0 {
-        notes.push(format!("{} binary, too large or unreadable files were passed over", found.skipped));
+        notes.push(format!("{} binary, too large or unreadable files were skipped", found.skipped));
     }
     Ok(GrepOutput { matches, searched: found.searched, note: note(notes) })
 }

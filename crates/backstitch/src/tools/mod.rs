@@ -1,4 +1,4 @@
-//! Tools that are there already: the files of the workspace, a shell, and a plan.
+//! Built-in tools: for the files of the workspace, a shell, and a plan.
 //!
 //! ```
 //! use backstitch::{Tools, tools};
@@ -10,17 +10,17 @@
 //!
 //! | tool | effect | what it does |
 //! |---|---|---|
-//! | [`read_file`] | pure | gives lines of a text file |
-//! | [`list_files`], [`glob`], [`grep`], [`stat`] | pure | find files, lines of files, and what is known of them |
+//! | [`read_file`] | pure | returns lines of a text file |
+//! | [`list_files`], [`glob`], [`grep`], [`stat`] | pure | find files, lines of files, and metadata |
 //! | [`write_file`], [`edit_file`] | workspace | write a file, replace text in it |
 //! | [`delete_file`], [`make_directory`], [`rename`] | workspace | arrange files |
 //! | [`setup_plan`], [`add_plan_step`], [`update_plan_step`] | workspace | write the plan of the session |
-//! | [`read_plan`] | pure | gives the plan |
-//! | [`recall`] | pure | shows what a compression left out of the conversation |
-//! | [`shell`](fn@shell) | external, or as [`Shell`] says | runs a command |
+//! | [`read_plan`] | pure | returns the plan |
+//! | [`recall`] | pure | returns parts of the conversation that a compression left out |
+//! | [`shell`](fn@shell) | external, or as [`Shell`] sets it | runs a command |
 //!
-//! Results are small: what is long is cut, and a `note` says so and how to go on. Errors say what is wrong and what to do,
-//! since a model reads them. A call that fails leaves the files as they were.
+//! Results are small: long ones are truncated, and a `note` says how to get the rest. Models read the errors,
+//! so they say what is wrong and what to do. A failed call leaves the files unchanged.
 
 mod arrange;
 mod files;
@@ -43,22 +43,22 @@ pub use write::{edit_file, write_file};
 
 use crate::tool::Tool;
 
-/// The most text of a result, in bytes: so much is worth reading, and is kept in the journal itself.
+/// Maximum size of the text of a result, in bytes. A result of this size is stored in the journal itself.
 const MOST_TEXT: usize = 48 * 1024;
 
-/// The tools for the session's [plan](crate::slices::Plan).
+/// Returns the tools for the session's [plan](crate::slices::Plan).
 pub fn plan_tools() -> Vec<Tool> {
     vec![setup_plan(), add_plan_step(), update_plan_step(), read_plan()]
 }
 
-/// The tools for files and the shell, the shell as it is when nobody says otherwise.
+/// Returns the tools for files, and the shell with its default options.
 pub fn builtin_tools() -> Vec<Tool> {
     let mut tools = file_tools();
     tools.push(shell());
     tools
 }
 
-/// The tools for the files of the workspace.
+/// Returns the tools for the files of the workspace.
 pub fn file_tools() -> Vec<Tool> {
     vec![
         read_file(),

@@ -1,7 +1,7 @@
-//! The plan of a session: an objective and the steps towards it.
+//! Tools for the plan of a session: an objective and the steps towards it.
 //!
-//! A plan is working state: a call that fails leaves it as it was. Every tool gives the whole plan back, since it is small and a
-//! model that sees it makes fewer mistakes.
+//! A plan is State: a failed call leaves it unchanged. Every tool returns the whole plan, because it is small
+//! and a model that sees it makes fewer mistakes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,77 +10,77 @@ use crate::session::Draft;
 use crate::slices::{Plan, PlanError, StepStatus};
 use crate::tool::{ToolContext, ToolError};
 
-/// A plan as a model is shown it.
+/// The plan of a session.
 #[derive(Serialize, JsonSchema)]
 struct PlanView {
-    /// What is to be reached.
+    /// The goal of the plan.
     objective: String,
-    /// Whether there is something left to do: `active` or `completed`.
+    /// `active` while a step is not done, else `completed`.
     status: String,
     /// The steps, in order.
     steps: Vec<ShownStep>,
 }
 
-/// A step as a model is shown it.
+/// A step of the plan.
 #[derive(Serialize, JsonSchema)]
 struct ShownStep {
     /// Its number.
     step: u32,
-    /// What is to be done.
+    /// The task of the step.
     title: String,
-    /// How far it is.
+    /// Its status.
     status: StepProgress,
 }
 
-/// How far a step is.
+/// Status of a step.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum StepProgress {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Begun.
+    /// Started.
     InProgress,
     /// Finished.
     Done,
 }
 
-/// Writes a plan: an objective and the steps towards it. A plan that is there already is replaced.
+/// Writes a plan: an objective and the steps towards it. An existing plan is replaced.
 #[crate::tool(crate = crate::__private, effect = "workspace", workspace = "none", example(
     description = "A plan of two steps",
     arguments = { "objective": "Mend the coat", "steps": ["Find the tear", "Sew it"] }
 ))]
 pub fn setup_plan(
     context: &ToolContext,
-    /// What is to be reached.
+    /// The goal of the plan.
     objective: String,
-    /// What is to be done, in order. More can be added later.
+    /// The tasks of the steps, in order. More can be added later.
     #[arg(default)]
     steps: Vec<String>,
 ) -> Result<PlanView, ToolError> {
-    let objective = said("objective", objective)?;
-    let steps: Result<Vec<_>, _> = steps.into_iter().map(|step| said("step", step)).collect();
+    let objective = not_blank("objective", objective)?;
+    let steps: Result<Vec<_>, _> = steps.into_iter().map(|step| not_blank("step", step)).collect();
     let plan = Plan::new(objective, steps?).map_err(refused)?;
     context.session(|draft| keep(draft, plan))?
 }
 
-/// Adds a step to the end of the plan. A plan that was completed is active again.
+/// Adds a step to the end of the plan. A completed plan becomes active again.
 #[crate::tool(crate = crate::__private, effect = "workspace", workspace = "none")]
 pub fn add_plan_step(
     context: &ToolContext,
-    /// What is to be done.
+    /// The task of the step.
     title: String,
 ) -> Result<PlanView, ToolError> {
-    let title = said("title", title)?;
+    let title = not_blank("title", title)?;
     change(context, |plan| plan.add_step(title).map(|_| ()))
 }
 
-/// Says how far a step of the plan is. When all steps are done, the plan is completed.
+/// Sets the status of a step of the plan. When all steps are done, the plan is completed.
 #[crate::tool(crate = crate::__private, effect = "workspace", workspace = "none")]
 pub fn update_plan_step(
     context: &ToolContext,
     /// The number of the step, as the plan shows it.
     step: u32,
-    /// How far it is: `pending`, `in_progress` or `done`.
+    /// The new status: `pending`, `in_progress` or `done`.
     status: StepProgress,
 ) -> Result<PlanView, ToolError> {
     let status = match status {
@@ -91,7 +91,7 @@ pub fn update_plan_step(
     change(context, |plan| plan.set_step(step, status))
 }
 
-/// Gives the plan.
+/// Returns the plan with the status of each step.
 #[crate::tool(crate = crate::__private, effect = "pure", workspace = "none")]
 pub fn read_plan(context: &ToolContext) -> Result<PlanView, ToolError> {
     context.session(|draft| current(draft).map(|plan| shown(&plan)))?
@@ -113,7 +113,7 @@ fn current(draft: &Draft) -> Result<Plan, ToolError> {
     draft.latest::<Plan>()?.map(|plan| (*plan).clone()).ok_or_else(missing)
 }
 
-/// Makes this the one plan of the session.
+/// Replaces the plan of the session.
 fn keep(draft: &mut Draft, plan: Plan) -> Result<PlanView, ToolError> {
     let shown = shown(&plan);
     draft.seed([plan])?;
@@ -133,12 +133,12 @@ fn shown(plan: &Plan) -> PlanView {
     PlanView { objective: plan.objective.clone(), status: plan.status().to_string(), steps: steps.collect() }
 }
 
-/// A text that says something.
-fn said(what: &str, text: String) -> Result<String, ToolError> {
-    match text.trim().is_empty() {
-        true => Err(ToolError::Validation { message: format!("the {what} says nothing") }),
-        false => Ok(text),
+/// Refuses a blank text.
+fn not_blank(what: &str, text: String) -> Result<String, ToolError> {
+    if text.trim().is_empty() {
+        return Err(ToolError::Validation { message: format!("the {what} is blank") });
     }
+    Ok(text)
 }
 
 fn refused(error: PlanError) -> ToolError {

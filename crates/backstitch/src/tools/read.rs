@@ -1,4 +1,4 @@
-//! Reading files, and what is known of them.
+//! Tools that read files and their metadata.
 
 use std::num::NonZeroUsize;
 
@@ -16,18 +16,18 @@ use crate::tool::{ToolContext, ToolError};
 struct Lines {
     /// The lines, exactly as they are in the file.
     text: String,
-    /// The number of the first of them, from 1.
+    /// Number of the first returned line, from 1.
     first_line: usize,
-    /// The number of the last of them.
+    /// Number of the last returned line.
     last_line: usize,
-    /// How many lines the file has.
+    /// Number of lines of the file.
     total_lines: usize,
-    /// What is not shown, and how to see it.
+    /// What is left out, and how to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// Gives lines of a text file, exactly as they are. Long files come in parts.
+/// Returns lines of a text file, exactly as they are. Long files are returned in parts.
 #[crate::tool(crate = crate::__private, effect = "pure", example(
     description = "Lines 100 to 149 of a long file",
     arguments = { "path": "src/main.rs", "from_line": 100, "lines": 50 }
@@ -36,10 +36,10 @@ pub fn read_file(
     context: &ToolContext,
     /// The file, relative to the workspace.
     path: String,
-    /// The first line to give, counted from 1.
+    /// The first line to return, counted from 1.
     #[arg(default = NonZeroUsize::MIN)]
     from_line: NonZeroUsize,
-    /// How many lines to give at most.
+    /// Maximum number of lines to return.
     #[arg(default = 2000)]
     lines: usize,
 ) -> Result<Lines, ToolError> {
@@ -53,7 +53,7 @@ pub fn read_file(
     }
     let last_line = read.first_line + read.lines - usize::from(read.lines > 0);
     if read.truncated && notes.is_empty() {
-        notes.push(format!("the file goes on: read it from_line {}", read.first_line + read.lines));
+        notes.push(format!("the file has more lines: read on from_line {}", read.first_line + read.lines));
     }
     if read.lines == 0 && read.total_lines > 0 && lines > 0 {
         notes.push(format!("the file ends at line {}", read.total_lines));
@@ -67,7 +67,7 @@ pub fn read_file(
     })
 }
 
-/// Leaves whole lines, or the beginning of the first if it alone is too long.
+/// Truncates the text to whole lines, or to the beginning of the first line if that one alone is too long.
 fn cut(read: &mut crate::filesystem::TextWindow, notes: &mut Vec<String>) {
     let kept = first_bytes(&read.text, MOST_TEXT);
     match kept.rfind('\n') {
@@ -75,8 +75,7 @@ fn cut(read: &mut crate::filesystem::TextWindow, notes: &mut Vec<String>) {
             read.text.truncate(end + 1);
             read.lines = read.text.matches('\n').count();
             let next = read.first_line + read.lines;
-            notes
-                .push(format!("more than {MOST_TEXT} bytes are not given at once: read on from_line {next}"));
+            notes.push(format!("a result has at most {MOST_TEXT} bytes: read on from_line {next}"));
         }
         None => {
             let whole = read.text.find('\n').unwrap_or(read.text.len());
@@ -84,32 +83,32 @@ fn cut(read: &mut crate::filesystem::TextWindow, notes: &mut Vec<String>) {
             read.lines = 1;
             let line = read.first_line;
             notes.push(format!(
-                "line {line} has {whole} bytes and is cut here; look into it with grep, and read on from_line {}",
+                "line {line} has {whole} bytes and is truncated; use grep for it, and read on from_line {}",
                 line + 1
             ));
         }
     }
 }
 
-/// What is known of a path.
+/// Metadata of a path.
 #[derive(Serialize, JsonSchema)]
 struct PathInfo {
     /// The path.
     path: String,
-    /// What it is: `file`, `directory`, `link` or `other`.
+    /// Its kind: `file`, `directory`, `link` or `other`.
     kind: Kind,
-    /// How many bytes a file has.
+    /// Size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// Whether a file may be executed.
+    /// Whether a file is executable.
     #[serde(skip_serializing_if = "Option::is_none")]
     executable: Option<bool>,
-    /// When it was last changed.
+    /// Time of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
 }
 
-/// What is at a path.
+/// Kind of a path.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -130,7 +129,8 @@ impl From<FileKind> for Kind {
     }
 }
 
-/// Tells what is at a path: its kind, and a file's size. Links are not followed.
+/// Returns the kind of a path and its time of change, and for a file its size and whether it is executable.
+/// Links are not followed.
 #[crate::tool(crate = crate::__private, effect = "pure")]
 pub fn stat(
     context: &ToolContext,

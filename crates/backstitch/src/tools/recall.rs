@@ -1,4 +1,4 @@
-//! Seeing again what a request left out.
+//! A tool that returns what a compression left out of requests.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::machine::conversation;
 use crate::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use crate::view::Transcript;
 
-const DESCRIPTION: &str = "Shows what was left out of this conversation: a turn by its number, with all that was said, called \
-     and printed in it, or a call by its id, with its arguments and its whole result. With neither it lists the turns. Long texts \
-     come in parts; `next` says where the next one begins.";
+const DESCRIPTION: &str = "Returns what was left out of this conversation: a turn by its number, with its messages, calls and \
+     prints, or a call by its id, with its arguments and its whole result. Without arguments it lists the turns. Long texts \
+     are returned in parts; `next` is the start of the next part.";
 
-/// How much a program gets at once unless it asks for more: what it prints of it is shown in full.
+/// Default number of characters for programs. A program that prints so much has it shown in full.
 const FOR_PROGRAMS: usize = 1_800;
 
-/// A tool that shows what a compression left out: of the [turns](backstitch_repl::compression) of an agent that answers with
-/// programs, or of the [transcript](backstitch_repl::transcript) of any agent.
+/// Returns the tool that returns what a compression left out: of the [turns](backstitch_repl::compression) of
+/// an agent that answers with programs, or of the [transcript](backstitch_repl::transcript) of any agent.
 pub fn recall() -> Tool {
     Tool::builder(backstitch_repl::recall::TOOL_NAME, DESCRIPTION)
         .expect("invariant: the name is one")
@@ -43,7 +43,7 @@ async fn recalled(
     let by_programs = !turns.is_empty();
     let window = wanted.window(if by_programs { FOR_PROGRAMS } else { Window::default().limit });
     let recalled = match reference {
-        // Turns have what was printed, and the transcript has the whole of each result.
+        // Turns hold the prints, and the transcript holds the whole result of each call.
         Reference::Overview | Reference::Turn(_) if by_programs => {
             let mut history = History::new();
             for turn in turns {
@@ -62,23 +62,23 @@ async fn whole_transcript(context: &ToolContext) -> Result<Vec<Arc<InnerMessage>
     let followed = context.followed().await?;
     let transcript = context.session(|draft| Transcript::of(draft))??;
     let mut messages = conversation(&transcript, &followed, context.evaluation_id());
-    // What is most worth leaving out is what is too large for its record.
+    // Content that is too large for its record is left out most often.
     for message in &mut messages {
         *message = context.whole_message(message).await?;
     }
     Ok(messages)
 }
 
-/// What is to be seen again.
+/// Selects what to recall.
 #[derive(Deserialize, JsonSchema)]
 struct RecallArgs {
     /// The number of a turn.
     turn: Option<u64>,
     /// The id of a call, as the placeholder of its result names it.
     call_id: Option<String>,
-    /// The first character to show, as `next` of the part before says.
+    /// The first character to return: `next` of the part before. Default: 0.
     from: Option<usize>,
-    /// How many characters to show at most.
+    /// Maximum number of characters to return.
     limit: Option<usize>,
 }
 
@@ -89,10 +89,10 @@ impl RecallArgs {
             (None, None) => Ok(Reference::Overview),
             (Some(turn), None) => Ok(Reference::Turn(turn)),
             (None, Some(call)) => {
-                let call: CallId = call.parse().map_err(|_| wrong("call_id: this is no id of a call"))?;
+                let call: CallId = call.parse().map_err(|_| wrong("call_id: this is no call id"))?;
                 Ok(Reference::CallId(call))
             }
-            (Some(_), Some(_)) => Err(wrong("say which: `turn` or `call_id`, and not both")),
+            (Some(_), Some(_)) => Err(wrong("set either `turn` or `call_id`, not both")),
         }
     }
 

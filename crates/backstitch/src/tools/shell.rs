@@ -1,8 +1,8 @@
-//! Running commands.
+//! A tool that runs commands.
 //!
-//! A command that ends with a code other than 0 has told something, as `grep` and tests do: that is a result, and what it
-//! wrote stands, unless the call asks for it to be rolled back. Failures are what the command did not decide itself: it
-//! could not start, took too long, or was killed. Those roll back.
+//! An exit code other than 0 is a result, because commands such as `grep` and test runners report with it.
+//! The changes of the command are kept, unless the call asks to roll them back. A command that could not
+//! start, timed out or was killed is a failure, and is rolled back.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::journal::Effect;
 use crate::ports::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessSpec};
 use crate::tool::{ContextError, Tool, ToolContext, ToolError, ToolExample, ToolOutcome, ToolResult};
 
-const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and gives its exit code and what it wrote. \
-     An exit code other than 0 is a result like any other; the files that it changed stay changed, unless \
-     rollback_on_error is true. A command that takes too long is killed with all that it started, and its changes are rolled back. \
-     A rollback covers the files of the workspace. It does not cover anything outside, the workspace's own .git, or excluded \
+const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and returns its exit code and its output. \
+     An exit code other than 0 is a result like any other; the changed files are kept, unless rollback_on_error is true. \
+     A command that takes too long is killed with all processes that it started, and its changes are rolled back. \
+     A rollback covers the files of the workspace. It does not cover files outside, the workspace's own .git, or excluded \
      paths; other paths that it does not cover are named in the result. \
-     When the command has ended, everything that it started is killed, in the background too. Only a process that erases its \
-     environment (env -i) after its parent has ended may survive: do not start daemons.";
+     When the command has ended, all processes that it started are killed, also in the background. Only a process that erases \
+     its environment (env -i) after its parent has ended may survive: do not start daemons.";
 
-/// How commands are run.
+/// Options of the shell tool.
 #[derive(Debug, Clone)]
 pub struct Shell {
     effect: Effect,
@@ -33,8 +33,8 @@ pub struct Shell {
 }
 
 impl Default for Shell {
-    /// Anything may happen outside; two minutes, at most an hour where a call asks for it; 16 KiB of the beginning and as
-    /// much of the end of each stream.
+    /// External effects, a time limit of two minutes (a call may ask for up to an hour), and the first and
+    /// last 16 KiB of each stream.
     fn default() -> Self {
         Self {
             effect: Effect::External,
@@ -47,15 +47,15 @@ impl Default for Shell {
 }
 
 impl Shell {
-    /// Says what commands may do to the world. [`Effect::Workspace`] promises that they change files of the workspace only,
-    /// so that an interrupted one is run again.
+    /// Sets the possible effects of commands. [`Effect::Workspace`] promises that they change only files of
+    /// the workspace, so that an interrupted command is run again.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
 
-    /// Says how long a command may take when the call does not, and how long a call may allow.
+    /// Sets the default time limit of a command, and the longest one that a call may ask for.
     #[must_use]
     pub fn timeout(mut self, usual: Duration, longest: Duration) -> Self {
         self.timeout = usual.min(longest);
@@ -63,21 +63,21 @@ impl Shell {
         self
     }
 
-    /// Says how much of each stream is given.
+    /// Sets how much of each stream is returned.
     #[must_use]
     pub fn output(mut self, caps: OutputCaps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// Keeps a variable of the environment from commands, such as a key.
+    /// Removes an environment variable from commands, such as an API key.
     #[must_use]
     pub fn without_env(mut self, name: impl Into<String>) -> Self {
         self.hidden.push(name.into());
         self
     }
 
-    /// The tool.
+    /// Builds the tool.
     pub fn tool(self) -> Tool {
         let arguments = serde_json::Map::from_iter([
             ("command".to_owned(), "cargo test --quiet".into()),
@@ -111,7 +111,7 @@ impl Shell {
             }
             ProcessExit::TimedOut => {
                 let text = format!(
-                    "the command took longer than {} s and was killed; give a longer timeout_seconds (at most {}), or less to do",
+                    "the command took longer than {} s and was killed; set a longer timeout_seconds (at most {}), or split it",
                     self.allowed(&command).as_secs(),
                     self.longest_timeout.as_secs()
                 );
@@ -132,7 +132,7 @@ impl Shell {
             return Err(ToolError::Validation { message: "command: it is empty".to_owned() });
         }
         if command.timeout_seconds == Some(0) {
-            return Err(ToolError::Validation { message: "timeout_seconds: give at least 1".to_owned() });
+            return Err(ToolError::Validation { message: "timeout_seconds: set at least 1".to_owned() });
         }
         let directory = Files::of(context)?.path(&command.directory)?;
         let spec = ProcessSpec::shell(command.command.clone())
@@ -150,7 +150,7 @@ impl Shell {
     }
 }
 
-/// A tool that runs commands which may do anything.
+/// Returns the shell tool with default options: its commands may have external effects.
 pub fn shell() -> Tool {
     Shell::default().tool()
 }
@@ -158,30 +158,31 @@ pub fn shell() -> Tool {
 /// A command.
 #[derive(Deserialize, JsonSchema)]
 struct Command {
-    /// The command, as one would type it.
+    /// The command, in the syntax of the shell.
     command: String,
-    /// The directory to run it in, relative to the workspace; the workspace itself when left out.
+    /// The directory to run it in, relative to the workspace. Default: the workspace itself.
     #[serde(default)]
     directory: String,
-    /// How long it may take, in seconds.
+    /// Time limit in seconds.
     timeout_seconds: Option<u32>,
-    /// What it reads from its standard input.
+    /// Text for its standard input.
     #[serde(default)]
     input: String,
-    /// Whether an exit code other than 0 is a failure, after which the files of the workspace are rolled back.
+    /// Whether an exit code other than 0 is a failure, after which the files of the workspace are rolled
+    /// back.
     #[serde(default)]
     rollback_on_error: bool,
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Serialize, JsonSchema)]
 struct CommandOutcome {
     /// Its exit code.
     exit_code: i32,
-    /// What it wrote; the middle is left out where it is long.
+    /// Its standard output; the middle of a long one is left out.
     #[serde(skip_serializing_if = "String::is_empty")]
     stdout: String,
-    /// What it wrote beside that.
+    /// Its standard error; the middle of a long one is left out.
     #[serde(skip_serializing_if = "String::is_empty")]
     stderr: String,
 }
@@ -190,7 +191,7 @@ fn could_not_start(error: &ProcessError) -> ToolError {
     ToolError::of_kind("could_not_start", format_args!("the command could not be run: {error}"))
 }
 
-/// A failure, with what the command had said until then.
+/// Adds the output of the command to the text of a failure.
 fn with_output(mut text: String, outcome: &ProcessOutcome) -> String {
     for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let output = output.text();

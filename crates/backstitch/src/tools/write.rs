@@ -1,4 +1,4 @@
-//! Writing files.
+//! Tools that write files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,20 @@ use crate::filesystem::{EditTarget, FileOperations};
 use crate::ports::WriteMode;
 use crate::tool::{ToolContext, ToolError, ToolResult};
 
-/// What becomes of a file that is there.
+/// Treatment of an existing file.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    /// There must be none.
+    /// Fails if the file exists.
     Create,
-    /// It is replaced.
+    /// Replaces the file.
     Overwrite,
-    /// The text is added to its end.
+    /// Adds the text to the end of the file.
     Append,
 }
 
-/// Writes a text file, and makes the directories above it. To change a part of a file, use edit_file.
+/// Writes a text file, and creates the missing directories above it. To change a part of a file, use
+/// edit_file.
 #[crate::tool(crate = crate::__private, effect = "workspace")]
 pub fn write_file(
     context: &ToolContext,
@@ -28,7 +29,7 @@ pub fn write_file(
     path: String,
     /// The text.
     text: String,
-    /// What becomes of a file that is there: `create` refuses, `overwrite` replaces it, `append` adds to its end.
+    /// Treatment of an existing file: `create` fails, `overwrite` replaces it, `append` adds to its end.
     #[arg(default = Mode::Overwrite)]
     mode: Mode,
 ) -> Result<ToolResult, ToolError> {
@@ -51,8 +52,8 @@ pub fn write_file(
     Ok(ToolResult::ok(format!("{done} {path}: {} bytes, {lines} lines", text.len())))
 }
 
-/// Replaces text in a file. The text to replace is given exactly, with its spaces and line ends, and has to be there once,
-/// unless `all` or `count` say otherwise.
+/// Replaces text in a file. The text to replace has to match exactly, with its spaces and line ends, and has
+/// to occur once, unless `all` or `count` is set.
 #[crate::tool(crate = crate::__private, effect = "workspace", example(
     description = "Rename a function where it is defined",
     arguments = { "path": "src/seam.rs", "old": "fn parse_row(", "new": "fn read_row(" }
@@ -61,14 +62,14 @@ pub fn edit_file(
     context: &ToolContext,
     /// The file, relative to the workspace.
     path: String,
-    /// The text to replace, with enough of what is around it to be the only such text in the file.
+    /// The text to replace, with enough context to be unique in the file.
     old: String,
-    /// The text that takes its place.
+    /// The replacement.
     new: String,
-    /// Whether to replace it everywhere in the file.
+    /// Whether to replace every occurrence in the file.
     #[arg(default)]
     all: bool,
-    /// In how many places the text has to be; it is replaced in all of them, or nothing is changed.
+    /// Expected number of occurrences. All of them are replaced, or none if the number differs.
     count: Option<usize>,
 ) -> Result<ToolResult, ToolError> {
     let files = Files::of(context)?;
@@ -79,12 +80,12 @@ pub fn edit_file(
     {
         let text = files.with(|files| files.read_text(&path))?;
         let found = text.matches(&*old).count();
-        // What is not there at all is explained better below.
+        // The error for a text that does not occur at all is better below.
         if found > 0 && found != wanted {
             return Err(ToolError::of_kind(
                 "edit_does_not_fit",
                 format_args!(
-                    "{path}: the text to replace is there {found} times, not {wanted}; nothing was changed"
+                    "{path}: the text to replace occurs {found} times, not {wanted}; nothing was changed"
                 ),
             ));
         }

@@ -1,4 +1,4 @@
-//! Agent files: what they are read as, what is wrong with them, and what comes of them.
+//! Agent files: parsing, errors, and the agents that are built from them.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn key(_: &str) -> Option<String> {
 }
 
 #[test]
-fn a_file_says_all_of_an_agent() {
+fn a_file_defines_a_whole_agent() {
     let definition = AgentDefinition::from_toml(WHOLE).unwrap();
     let model = definition.model.clone().unwrap();
     assert_eq!(
@@ -118,7 +118,7 @@ fn a_file_says_all_of_an_agent() {
     let unpriced =
         AgentDefinition::from_toml(&WHOLE.replace("anthropic:needle-1\"]", "anthropic:other\"]")).unwrap();
     let refused = unpriced.build_with(BuildOptions { key: Box::new(key), transport: None }).unwrap_err();
-    assert!(refused.to_string().contains("budget.money: nobody knows"), "{refused}");
+    assert!(refused.to_string().contains("budget.money: the price of"), "{refused}");
     assert_eq!(agent.deadline.unwrap().as_secs(), 600);
     let shell = agent.tools.get("shell").unwrap();
     assert_eq!((shell.spec.effect, shell.spec.approval), (Effect::Workspace, Approval::Needed));
@@ -128,20 +128,20 @@ fn a_file_says_all_of_an_agent() {
 }
 
 #[test]
-fn what_is_recorded_is_enough_and_holds_no_secret() {
+fn a_recorded_definition_is_complete_and_holds_no_secret() {
     let definition = AgentDefinition::from_toml(WHOLE).unwrap();
     let built = definition.build_with(BuildOptions { key: Box::new(key), transport: None }).unwrap();
     let recorded = built.agent.definition.clone();
     assert!(!recorded.to_string().contains("hunter2"));
     assert_eq!(AgentDefinition::from_recorded(&recorded).unwrap(), definition);
-    // What is usual is not recorded.
+    // Defaults are not recorded.
     let smallest = AgentDefinition::from_toml("model = 'openai:m'").unwrap().to_recorded();
     let expected = json!({"v": 1, "ns": "agent", "name": "agent", "model": "openai:m", "tools": "all"});
     assert_eq!(smallest, expected);
 }
 
 #[test]
-fn what_older_versions_recorded_is_read() {
+fn definitions_of_older_versions_are_read() {
     let old = json!({
         "script": {"replies": [{"text": "Done."}]}, "system": "Mend.", "workspace": "/files",
         "shell_effect": "workspace", "max_turns": 7,
@@ -156,7 +156,7 @@ fn what_older_versions_recorded_is_read() {
 }
 
 #[test]
-fn errors_name_line_and_key_and_what_was_meant() {
+fn errors_name_line_and_key_and_suggest_names() {
     let cases: &[(&str, &[&str])] = &[
         ("model = ", &["line 1: "]),
         ("\nmodle = 'openai:m'", &["line 2: modle: ", "did you mean", "`model`?"]),
@@ -219,7 +219,7 @@ fn errors_name_line_and_key_and_what_was_meant() {
 }
 
 #[test]
-fn a_file_names_itself_and_what_lies_beside_it() {
+fn paths_are_relative_to_the_file_and_errors_name_it() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write("script.toml", "[[reply]]\ntext = '{\"done\": true}'\n");
@@ -242,7 +242,7 @@ fn a_file_names_itself_and_what_lies_beside_it() {
 }
 
 #[test]
-fn a_key_is_needed_but_on_this_machine() {
+fn a_key_is_needed_except_for_models_on_this_machine() {
     let build = |text: &str| {
         let options = BuildOptions { key: Box::new(|_| None), transport: None };
         AgentDefinition::from_toml(text).unwrap().build_with(options)

@@ -1,4 +1,4 @@
-//! The front door, as a newcomer uses it: the prelude and nothing else.
+//! The public interface as a new user sees it: only the prelude.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ output = { stitches = 1 }
 "#;
 
 fn tailor(place: &TempDir) -> Agent {
-    // The replies of a script are those of a session: twice, for a mission and a follow-up.
+    // A script holds the replies of a whole session: here twice, for a mission and a follow-up.
     Agent::new("tailor")
         .model(script(place.path(), "sewing.toml", &SEWING.repeat(2)))
         .instructions("You mend seams.")
@@ -67,7 +67,7 @@ fn tailor(place: &TempDir) -> Agent {
 }
 
 #[tokio::test]
-async fn an_agent_is_started_followed_asked_again_rewound_and_forked() {
+async fn an_agent_is_started_followed_asked_rewound_and_forked() {
     let place = TempDir::new().unwrap();
     let runtime = Runtime::at(place.path().join("store/store.db")).unwrap();
     let agent = tailor(&place);
@@ -121,9 +121,10 @@ async fn a_call_that_waits_is_approved_or_denied() {
         assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
         let session = run.session();
         let call = runtime.waiting_calls(session).await.unwrap()[0];
-        match approve {
-            true => runtime.approve(session, call).await.unwrap(),
-            false => runtime.deny(session, call, "not today").await.unwrap(),
+        if approve {
+            runtime.approve(session, call).await.unwrap();
+        } else {
+            runtime.deny(session, call, "not today").await.unwrap();
         }
         let run = runtime.resume(session, &agent).await.unwrap();
         assert_eq!(run.answer::<String>().await.unwrap(), "Done.");
@@ -135,7 +136,7 @@ async fn a_call_that_waits_is_approved_or_denied() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_agent_is_said_before_anything_is_stored() {
+async fn errors_of_an_agent_are_reported_before_anything_is_stored() {
     let place = TempDir::new().unwrap();
     let runtime = Runtime::in_memory();
     let wrong = [
@@ -157,7 +158,7 @@ async fn what_is_wrong_with_an_agent_is_said_before_anything_is_stored() {
 }
 
 #[tokio::test]
-async fn runs_go_on_without_readers_and_stop_when_they_are_told_to() {
+async fn runs_continue_without_readers_and_stop_on_request() {
     let place = TempDir::new().unwrap();
     let slow = "[[reply]]\ntext = \"Slowly.\"\ndelay_ms = 30000\n";
     let slow = Agent::new("slow").model(script(place.path(), "slow.toml", slow));

@@ -58,7 +58,7 @@ async fn files_are_read_in_windows() {
                 .await,
             json!({
                 "text": "fn knot() {\n    row();\n", "first_line": 2, "last_line": 3, "total_lines": 4,
-                "note": "the file goes on: read it from_line 4"
+                "note": "the file has more lines: read on from_line 4"
             })
         );
         let beyond = harness.succeeds("read_file", json!({"path": "src/seam.rs", "from_line": 9})).await;
@@ -69,7 +69,7 @@ async fn files_are_read_in_windows() {
 }
 
 #[tokio::test]
-async fn what_is_long_comes_in_parts_that_can_be_put_together() {
+async fn long_files_are_read_in_parts_that_join_to_the_whole() {
     let long: String = (0..9_000).map(|number| format!("{number} äöü and some more text\n")).collect();
     let wide = format!("short\n{}\nlast\n", "ä".repeat(40_000));
     for place in Place::both(&[("long.txt", &long), ("wide.txt", &wide)]) {
@@ -144,7 +144,7 @@ async fn files_and_lines_are_found() {
 }
 
 #[tokio::test]
-async fn much_that_is_found_is_cut_and_said() {
+async fn many_matches_are_truncated_with_a_note() {
     let line = "needle ".repeat(100);
     let many: String = (0..400).map(|_| format!("{line}\n")).collect();
     for place in Place::both(&[("many.txt", &many)]) {
@@ -153,7 +153,7 @@ async fn much_that_is_found_is_cut_and_said() {
         let found = harness.succeeds("grep", json!({"pattern": "needle", "limit": 1_000})).await;
         assert!(found.to_string().len() < 64 * 1024);
         let note = found["note"].as_str().unwrap();
-        assert!(note.contains("more matches are not shown") && note.contains("passed over"), "{note}");
+        assert!(note.contains("more matches are not shown") && note.contains("skipped"), "{note}");
     }
 }
 
@@ -161,22 +161,22 @@ async fn much_that_is_found_is_cut_and_said() {
 async fn files_are_written_and_edited() {
     for place in Place::both(&files()) {
         let harness = place.harness(file_tools()).await;
-        let told = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one\ntwo\n"})).await;
-        assert_eq!(told, "created new/a.txt: 8 bytes, 2 lines");
+        let text = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one\ntwo\n"})).await;
+        assert_eq!(text, "created new/a.txt: 8 bytes, 2 lines");
         let more = json!({"path": "new/a.txt", "text": "three\n", "mode": "append"});
         assert_eq!(harness.succeeds("write_file", more).await, "appended to new/a.txt: 6 bytes, 1 lines");
         assert_eq!(place.read("new/a.txt").unwrap(), "one\ntwo\nthree\n");
-        let told = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one one one"})).await;
-        assert_eq!(told, "overwrote new/a.txt: 11 bytes, 1 lines");
+        let text = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one one one"})).await;
+        assert_eq!(text, "overwrote new/a.txt: 11 bytes, 1 lines");
 
-        let told = harness
+        let text = harness
             .succeeds("edit_file", json!({"path": "src/seam.rs", "old": "fn row()", "new": "fn line()"}))
             .await;
-        assert_eq!(told, "src/seam.rs: replaced 1 place, the first at line 1");
-        let told = harness
+        assert_eq!(text, "src/seam.rs: replaced 1 place, the first at line 1");
+        let text = harness
             .succeeds("edit_file", json!({"path": "new/a.txt", "old": "one", "new": "1", "count": 3}))
             .await;
-        assert_eq!(told, "new/a.txt: replaced 3 places, the first at line 1");
+        assert_eq!(text, "new/a.txt: replaced 3 places, the first at line 1");
         harness.succeeds("edit_file", json!({"path": "new/a.txt", "old": "1", "new": "", "all": true})).await;
         assert_eq!(place.read("new/a.txt").unwrap(), "  ");
     }
@@ -200,9 +200,9 @@ async fn files_are_arranged() {
     }
 }
 
-/// Each call fails, says what to do, and leaves no trace.
+/// Each call fails with advice, and leaves the files unchanged.
 #[tokio::test]
-async fn what_fails_says_what_to_do_and_leaves_no_trace() {
+async fn failed_calls_give_advice_and_change_nothing() {
     let rows: &[(&str, Value, &str, &[&str])] = &[
         (
             "read_file",
@@ -226,7 +226,7 @@ async fn what_fails_says_what_to_do_and_leaves_no_trace() {
             "invalid_arguments",
             &["/from_line", "got 0"],
         ),
-        ("list_files", json!({"path": "notes.md"}), "not_directory", &["give the path of a directory"]),
+        ("list_files", json!({"path": "notes.md"}), "not_directory", &["use the path of a directory"]),
         ("glob", json!({"pattern": "["}), "invalid_pattern", &["["]),
         ("grep", json!({"pattern": "("}), "invalid_pattern", &["("]),
         ("stat", json!({"path": "nothing"}), "not_found", &["holds"]),
@@ -279,7 +279,7 @@ async fn what_fails_says_what_to_do_and_leaves_no_trace() {
         ("delete_file", json!({"path": "."}), "invalid_path", &["itself"]),
         ("delete_file", json!({"path": "nothing"}), "not_found", &["holds"]),
         ("make_directory", json!({"path": "notes.md"}), "exists", &[]),
-        ("rename", json!({"from": "notes.md", "to": "empty"}), "exists", &["delete what is there"]),
+        ("rename", json!({"from": "notes.md", "to": "empty"}), "exists", &["delete the existing one"]),
         ("rename", json!({"from": "nothing", "to": "made/on/the/way"}), "not_found", &["holds"]),
         ("rename", json!({"from": "src", "to": "src/deep/src"}), "", &[]),
     ];
@@ -307,9 +307,9 @@ async fn without_a_workspace_there_are_no_files() {
     ));
 }
 
-/// A model that is shown a file with a key sees something else in its place, and must not write that back.
+/// A model sees a placeholder instead of a key in a file, and must not write the placeholder to the file.
 #[tokio::test]
-async fn what_stands_for_a_key_is_not_written() {
+async fn the_placeholder_of_a_key_is_not_written() {
     use backstitch::ToolRunner;
     use backstitch::secrets::Secrets;
     const KEY: &str = "sk-test-0123456789";
@@ -335,7 +335,7 @@ async fn what_stands_for_a_key_is_not_written() {
         assert_eq!(place.read("settings").unwrap(), format!("name = b\nkey = {KEY}\n"));
         assert_eq!(place.read("copy"), None);
     }
-    // Without keys it is a text like any other.
+    // Without keys the placeholder is ordinary text.
     let place = Place::in_memory();
     let harness = place.harness(file_tools()).await;
     harness.succeeds("write_file", json!({"path": "a", "text": "[secret]"})).await;

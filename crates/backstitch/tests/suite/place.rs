@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::harness::Harness;
 
-/// A workspace.
+/// A workspace in memory or in a temporary directory.
 pub(crate) struct Place {
     store: Arc<MemoryStore>,
     workspace: Arc<dyn Workspace>,
@@ -39,7 +39,7 @@ impl Place {
         Self { store, workspace, directory: Some(directory) }
     }
 
-    /// One of each kind, with the same files.
+    /// Creates one of each kind, with the same files.
     pub(crate) fn both(files: &[(&str, &str)]) -> [Self; 2] {
         let places = [Self::in_memory(), Self::on_disk()];
         for place in &places {
@@ -54,7 +54,7 @@ impl Place {
         Harness::over(self.store.clone(), tools, Some(self.workspace.clone())).await
     }
 
-    /// The state of all files, by content.
+    /// Captures the root of all files.
     pub(crate) fn root(&self) -> WorkspaceRoot {
         self.workspace.capture().unwrap().root
     }
@@ -71,12 +71,12 @@ impl Place {
         self.files().write_bytes(&FilePath::new(path).unwrap(), bytes, WriteMode::Overwrite).unwrap();
     }
 
-    /// The text of a file; none if there is none.
+    /// Reads a text file; `None` if it does not exist.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         self.files().read_text(&FilePath::new(path).unwrap()).ok()
     }
 
-    /// A path on the disk.
+    /// Returns the host path of a file.
     #[cfg(unix)]
     pub(crate) fn host_path(&self, path: &str) -> PathBuf {
         self.directory.as_ref().unwrap().path().join("files").join(path)

@@ -10,8 +10,8 @@ use crate::harness::Harness;
 #[tokio::test]
 async fn a_plan_is_written_changed_and_completed() {
     let harness = Harness::new(plan_tools()).await;
-    let (kind, told) = harness.fails("read_plan", json!({})).await;
-    assert!(kind == "no_plan" && told.contains("setup_plan"), "{kind}: {told}");
+    let (kind, text) = harness.fails("read_plan", json!({})).await;
+    assert!(kind == "no_plan" && text.contains("setup_plan"), "{kind}: {text}");
     harness.fails("add_plan_step", json!({"title": "sew"})).await;
 
     let plan = harness.succeeds("setup_plan", json!({"objective": "mend", "steps": ["find", "sew"]})).await;
@@ -34,7 +34,7 @@ async fn a_plan_is_written_changed_and_completed() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_leaves_the_plan_as_it_was() {
+async fn invalid_calls_leave_the_plan_unchanged() {
     let harness = Harness::new(plan_tools()).await;
     let plan = harness.succeeds("setup_plan", json!({"objective": "mend"})).await;
     for (tool, arguments) in [

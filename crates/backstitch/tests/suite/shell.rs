@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::place::Place;
 
 #[tokio::test]
-async fn a_command_gives_its_code_and_what_it_wrote() {
+async fn a_command_returns_its_exit_code_and_output() {
     let place = Place::on_disk();
     place.write("sub/in.txt", "one\n");
     let harness = place.harness(vec![shell()]).await;
@@ -26,16 +26,16 @@ async fn a_command_gives_its_code_and_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn another_code_is_a_result_and_keeps_the_files() {
+async fn a_nonzero_exit_code_is_a_result_and_keeps_the_files() {
     let place = Place::on_disk();
     let harness = place.harness(vec![shell()]).await;
-    let told = harness.succeeds("shell", json!({"command": "echo kept > a.txt; exit 3"})).await;
-    assert_eq!(told, json!({"exit_code": 3}));
+    let result = harness.succeeds("shell", json!({"command": "echo kept > a.txt; exit 3"})).await;
+    assert_eq!(result, json!({"exit_code": 3}));
     assert_eq!(place.read("a.txt").unwrap(), "kept\n");
 }
 
 #[tokio::test]
-async fn another_code_rolls_back_where_the_call_says_so() {
+async fn a_nonzero_exit_code_rolls_back_if_the_call_asks_for_it() {
     let place = Place::on_disk();
     place.write("a.txt", "before");
     let harness = place.harness(vec![shell()]).await;
@@ -51,7 +51,7 @@ async fn another_code_rolls_back_where_the_call_says_so() {
 }
 
 #[tokio::test]
-async fn what_the_command_did_not_decide_is_a_failure_that_leaves_no_trace() {
+async fn a_command_that_did_not_end_by_itself_fails_and_is_rolled_back() {
     let place = Place::on_disk();
     place.write("a.txt", "before");
     place.write("file", "");
@@ -84,7 +84,7 @@ async fn what_the_command_did_not_decide_is_a_failure_that_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_running_ends_with_it() {
+async fn background_processes_end_with_the_command() {
     let place = Place::on_disk();
     let harness = place.harness(vec![shell()]).await;
     let command = "(while true; do echo x >> late.txt; sleep 0.01; done) & sleep 0.1; echo started";
@@ -96,24 +96,24 @@ async fn what_a_command_leaves_running_ends_with_it() {
 }
 
 #[tokio::test]
-async fn much_output_is_cut_in_the_middle() {
+async fn the_middle_of_long_output_is_left_out() {
     let place = Place::on_disk();
     let caps = OutputCaps { head: 10, tail: 10 };
     let harness = place.harness(vec![Shell::default().output(caps).tool()]).await;
-    let told = harness.succeeds("shell", json!({"command": "seq 1 100000"})).await;
-    let text = told["stdout"].as_str().unwrap();
+    let result = harness.succeeds("shell", json!({"command": "seq 1 100000"})).await;
+    let text = result["stdout"].as_str().unwrap();
     assert!(text.starts_with("1\n2\n3\n4\n5\n\n[") && text.ends_with("\n100000\n"), "{text}");
     assert!(text.contains("588875 bytes left out"), "{text}");
 }
 
 #[tokio::test]
-async fn a_shell_can_be_made_otherwise() {
+async fn a_shell_can_be_configured() {
     let tool = Shell::default().effect(Effect::Workspace).without_env("PATH").tool();
     assert_eq!(tool.spec.effect, Effect::Workspace);
     let place = Place::on_disk();
     let harness = place.harness(vec![tool]).await;
-    let told = harness.succeeds("shell", json!({"command": "/usr/bin/env | /usr/bin/grep -c ^HOME="})).await;
-    assert_eq!(told["stdout"], "1\n");
+    let ran = harness.succeeds("shell", json!({"command": "/usr/bin/env | /usr/bin/grep -c ^HOME="})).await;
+    assert_eq!(ran["stdout"], "1\n");
     let limited = Shell::default().timeout(Duration::from_secs(60), Duration::from_millis(200)).tool();
     let place = Place::on_disk();
     let harness = place.harness(vec![limited]).await;
@@ -122,7 +122,7 @@ async fn a_shell_can_be_made_otherwise() {
 }
 
 #[tokio::test]
-async fn without_a_disk_there_is_nothing_to_run_in() {
+async fn a_workspace_in_memory_cannot_run_commands() {
     let harness = Place::in_memory().harness(vec![shell()]).await;
     let (kind, text) = harness.fails("shell", json!({"command": "true"})).await;
     assert_eq!(kind, "could_not_start");
@@ -130,7 +130,7 @@ async fn without_a_disk_there_is_nothing_to_run_in() {
 }
 
 #[tokio::test]
-async fn what_is_not_rolled_back_is_named() {
+async fn paths_that_are_not_rolled_back_are_named() {
     let place = Place::on_disk();
     place.write("a.txt", "before");
     let harness = place.harness(vec![shell()]).await;
@@ -142,14 +142,14 @@ async fn what_is_not_rolled_back_is_named() {
     let (_, text) = fails("chmod 600 fifo; echo after > a.txt; exit 3").await;
     assert!(text.ends_with("\nnot rolled back: fifo (a socket, a pipe or a device)"), "{text}");
     assert_eq!(place.read("a.txt").unwrap(), "before");
-    // Also if nothing else was changed.
+    // They are named even if nothing else was changed.
     let (_, text) = fails("chmod 644 fifo; exit 3").await;
     assert!(text.contains("not rolled back: fifo"), "{text}");
     harness.succeeds("shell", json!({"command": "rm fifo"})).await;
     let (_, text) = fails("echo after > a.txt; exit 3").await;
     assert!(!text.contains("not rolled back"), "{text}");
 
-    // A file that somebody else is writing is left alone, and named.
+    // A file that another process is writing is not rolled back, and named.
     let log = place.host_path("run.log");
     let mut tee = std::process::Command::new("tee");
     let tee = tee.arg(&log).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());

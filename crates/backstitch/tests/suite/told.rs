@@ -1,4 +1,4 @@
-//! What a model is told of its calls.
+//! Results of calls, as the model receives them.
 
 use backstitch::CallOutcome;
 use backstitch::journal::InnerMessage;
@@ -8,19 +8,19 @@ use serde_json::Value;
 use crate::harness::Harness;
 
 impl Harness {
-    /// Makes a call that succeeds, and gives what the model is told.
+    /// Makes a call that has to succeed, and returns its result.
     pub(crate) async fn succeeds(&self, name: &str, arguments: Value) -> Value {
         match self.run(name, arguments).await {
-            CallOutcome::Succeeded(message) => told(&message).result.inline().cloned().unwrap(),
+            CallOutcome::Succeeded(message) => result(&message).result.inline().cloned().unwrap(),
             other => panic!("{name} did not succeed: {other:?}"),
         }
     }
 
-    /// Makes a call that fails, and gives the error's kind and text as the model is told.
+    /// Makes a call that has to fail, and returns the kind and the text of its error.
     pub(crate) async fn fails(&self, name: &str, arguments: Value) -> (String, String) {
         match self.run(name, arguments).await {
             CallOutcome::Failed(message) => {
-                let result = told(&message);
+                let result = result(&message);
                 (result.error_type.clone().unwrap(), result.error_message.clone().unwrap())
             }
             other => panic!("{name} did not fail: {other:?}"),
@@ -28,7 +28,7 @@ impl Harness {
     }
 }
 
-fn told(message: &InnerMessage) -> &OptionResult {
+fn result(message: &InnerMessage) -> &OptionResult {
     match &message.message.content {
         Content::OptionResult(result) => result,
         other => panic!("no result: {other:?}"),

@@ -1,4 +1,4 @@
-//! Tools that `#[tool]` makes, called through the real runner.
+//! Tools that `#[tool]` generates, called through the real runner.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn count_rows(
 #[tool(approval, workspace = "none")]
 fn nothing() {}
 
-/// Says a sentence of its own.
+/// Returns a result of its own.
 #[tool(effect = "idempotent")]
 fn say() -> ToolResult {
     ToolResult::failed("no")
@@ -99,10 +99,7 @@ async fn send_letter(to: String) -> ToolOutcome {
 }
 
 async fn was_sent(_key: IdempotencyKey, arguments: Map<String, Value>) -> Result<ReconcileOutcome, BoxError> {
-    match arguments.contains_key("to") {
-        true => Ok(ReconcileOutcome::DidNotHappen),
-        false => Err("to whom?".into()),
-    }
+    if arguments.contains_key("to") { Ok(ReconcileOutcome::DidNotHappen) } else { Err("to whom?".into()) }
 }
 
 async fn call_back(_key: IdempotencyKey, _arguments: Map<String, Value>) -> Result<(), std::fmt::Error> {
@@ -110,7 +107,7 @@ async fn call_back(_key: IdempotencyKey, _arguments: Map<String, Value>) -> Resu
 }
 
 #[tokio::test]
-async fn arguments_come_by_name_and_values_go_as_data() {
+async fn arguments_are_passed_by_name_and_results_are_data() {
     let harness = Harness::new([find_rows(), add(), count_rows()]).await;
     let rows = harness.succeeds("find_rows", json!({"word": "knot", "limit": 2, "order": "down"})).await;
     assert_eq!(rows, json!([{"number": 2, "note": "knot"}, {"number": 1, "note": "knot"}]));
@@ -121,7 +118,7 @@ async fn arguments_come_by_name_and_values_go_as_data() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_with_path_expectation_and_what_was_got() {
+async fn invalid_arguments_are_refused_with_path_expectation_and_value() {
     let harness = Harness::new([find_rows(), add(), count_rows(), nothing()]).await;
     let (kind, text) =
         harness.fails("find_rows", json!({"word": 7, "limit": -1, "order": "sideways", "wrod": "x"})).await;
@@ -138,7 +135,7 @@ async fn what_does_not_fit_is_refused_with_path_expectation_and_what_was_got() {
 }
 
 #[tokio::test]
-async fn errors_of_functions_are_those_of_tools() {
+async fn errors_of_functions_become_errors_of_tools() {
     let harness = Harness::new([find_rows(), count_rows(), say()]).await;
     let (kind, text) = harness.fails("find_rows", json!({"word": "x", "limit": 0})).await;
     assert_eq!((kind.as_str(), text.as_str()), ("validation", "limit: give at least 1"));
@@ -164,7 +161,7 @@ async fn a_function_that_is_not_async_may_block() {
 }
 
 #[test]
-fn the_specification_says_what_the_function_says() {
+fn the_specification_follows_from_the_function() {
     let spec = find_rows().spec;
     assert_eq!(spec.description, "Finds rows.\n\nRows are counted from 1.");
     assert_eq!((spec.effect, spec.workspace), (Effect::Pure, WorkspaceUse::None));

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::{now_millis, program};
 
-/// One line of input.
+/// One line of input: a program and its environment.
 #[derive(Deserialize)]
 struct Case {
     #[serde(default)]
@@ -54,7 +54,7 @@ fn evaluate(engine: &Engine, case: Case) -> Json {
     let given = inputs.as_ref().ok().map(|inputs| inputs.memory.clone());
     let outcome = inputs.and_then(|inputs| program::evaluate(engine, &case.program, inputs));
     let (finished, mut value) = program::written(outcome);
-    // A program that never ran leaves what it was given.
+    // A program that did not run leaves its memory unchanged.
     let memory = finished.as_ref().map(|finished| &finished.memory).or(given.as_ref()).map(memory_text);
     if let Some(Err(error)) = &memory {
         value = Err(error.clone());

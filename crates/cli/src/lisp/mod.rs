@@ -1,6 +1,6 @@
 //! `backstitch lisp`: the agent language from the command line.
 //!
-//! Programs run here without tools: they see data, definitions and the time, and nothing else.
+//! Programs run without tools here: they read data, definitions and the time, and nothing else.
 
 mod evaluate;
 mod program;
@@ -16,46 +16,49 @@ use clap::{Args, Subcommand};
 
 use crate::usage::Usage;
 
-/// The largest file that is read as data, in bytes.
+/// Maximum size of a data file, in bytes.
 const LARGEST_DATA: u64 = 256 << 20;
 
-/// What can be done with the language.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Runs a program from a file, or from standard input as `-`.
+    /// Run a program from a file or from standard input.
+    #[command(after_help = "Example:\n  backstitch lisp run report.clj --data orders=orders.json")]
     Run {
-        /// The file.
+        /// File that holds the program; `-` reads standard input.
         file: PathBuf,
         #[command(flatten)]
         given: ProgramInput,
-        /// Prints one JSON object instead of text.
+        /// Print one JSON object instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Reads, evaluates and prints, form by form. Definitions stay.
+    /// Read, evaluate and print one form at a time. Definitions are kept until the end.
+    #[command(after_help = "Example:\n  backstitch lisp repl --data orders=orders.json")]
     Repl {
         #[command(flatten)]
         given: ProgramInput,
     },
-    /// Evaluates many programs: each line of standard input is one, each line of standard output its answer.
+    /// Evaluate many programs: one per line of standard input, with one answer per line of standard output.
     ///
-    /// A line is `{"id", "program", "data"?, "memory"?, "turn_history"?, "limits"?}`, where `data` is JSON, `memory` the EDN text of
-    /// a map and `turn_history` the EDN text of a vector, oldest first. Its answer is `{"id", "value" or "error": {"kind", "message",
-    /// "line", "column"}, "prints", "signal"?, "memory"}` with EDN text in `value` and `memory`.
+    /// An input line is `{"id", "program", "data"?, "memory"?, "turn_history"?, "limits"?}`: `data` is JSON,
+    /// `memory` the EDN text of a map, and `turn_history` the EDN text of a vector, oldest first. An answer
+    /// is `{"id", "value" or "error": {"kind", "message", "line", "column"}, "prints", "signal"?, "memory"}`,
+    /// with EDN text in `value` and `memory`.
+    #[command(after_help = "Example:\n  echo '{\"program\": \"(+ 1 2)\"}' | backstitch lisp eval --jsonl")]
     Eval {
-        /// Reads and writes JSON lines. There is no other format yet.
+        /// Read and write JSON lines. Required, because it is the only format so far.
         #[arg(long, required = true)]
         jsonl: bool,
     },
 }
 
-/// What a program is given.
+/// Input and limits of a program.
 #[derive(Args)]
 pub(crate) struct ProgramInput {
-    /// Reads JSON from a file, so that the program finds it as `data/NAME`. May be given several times.
+    /// JSON file that the program reads as `data/NAME`. Can be repeated. Default: no data.
     #[arg(long = "data", value_name = "NAME=FILE.json")]
     data: Vec<String>,
-    /// The most steps that the program may take.
+    /// Maximum number of steps of the program. Default: 10000000.
     #[arg(long)]
     fuel: Option<u64>,
 }
@@ -87,7 +90,6 @@ impl ProgramInput {
     }
 }
 
-/// Does it.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run { file, given, json } => program::run(&file, &given, json),
@@ -96,7 +98,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The time, as programs are given it: it stands still while one runs.
+/// Returns the current time in milliseconds since 1970. It is constant while a program runs.
 fn now_millis() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0)

@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::{ProgramInput, now_millis};
 use crate::terminal;
 
-/// The largest file that is read as a program, in bytes. The language itself takes less of most: see its limits.
+/// Maximum size of a program file, in bytes. The limits of the language are usually lower.
 const LARGEST_PROGRAM: u64 = 16 << 20;
 
 pub(super) fn run(file: &Path, given: &ProgramInput, as_json: bool) -> anyhow::Result<ExitCode> {
@@ -40,7 +40,7 @@ pub(super) fn run(file: &Path, given: &ProgramInput, as_json: bool) -> anyhow::R
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Compiles and runs a program that has no tools, and so never waits.
+/// Compiles and runs a program without tools. Its requests are answered at once, so it runs to its end.
 pub(super) fn evaluate(engine: &Engine, source: &str, inputs: Inputs) -> Result<ProgramResult, Error> {
     let program = engine.compile(source, &inputs)?;
     let mut machine = engine.start(&program, inputs);
@@ -50,7 +50,7 @@ pub(super) fn evaluate(engine: &Engine, source: &str, inputs: Inputs) -> Result<
             MachineOutcome::Suspended(requests) => {
                 for request in requests {
                     let answer = match &request {
-                        // A task needs no record here, because nothing is ever run again.
+                        // Tasks are not recorded here, because no program is ever run again.
                         Request::Record(_) => Ok(Value::Nil),
                         Request::Tool(_) => Err("there are no tools here".to_owned()),
                     };
@@ -61,15 +61,15 @@ pub(super) fn evaluate(engine: &Engine, source: &str, inputs: Inputs) -> Result<
     }
 }
 
-/// The most bytes that a value is written out with. Parts that are shared in memory are not shared in text.
+/// Maximum length of a value as text, in bytes. Parts that are shared in memory are repeated in text.
 const LONGEST_TEXT: usize = 64 << 20;
 
-/// A value as EDN text, if that is not too long.
+/// Renders a value as EDN. Fails if the text is longer than [`LONGEST_TEXT`].
 pub(super) fn edn(value: &Value) -> Result<String, Error> {
     to_edn_within(value, LONGEST_TEXT)
 }
 
-/// What a program left, if it ran, and its value as EDN text or why there is none.
+/// Returns the result of a program, if it ran, and its value as EDN or the error.
 pub(super) fn written(
     outcome: Result<ProgramResult, Error>,
 ) -> (Option<ProgramResult>, Result<String, Error>) {
@@ -82,7 +82,7 @@ pub(super) fn written(
     }
 }
 
-/// What a program gave, as JSON.
+/// Renders the result of a program as JSON.
 pub(super) fn answer(finished: Option<&ProgramResult>, value: &Result<String, Error>) -> Json {
     let mut answer = json!({"v": 1});
     match value {

@@ -1,8 +1,8 @@
 //! `backstitch lisp repl`.
 //!
-//! A form may span lines: the prompt waits until it is complete. Definitions stay from one entry to the next, a failed entry
-//! leaves none, and `*1`, `*2`, `*3` are the last values. Lines that begin with `:` and are one of the commands below are not
-//! evaluated.
+//! A form may span lines: it is evaluated once it is complete. Definitions persist between entries, except
+//! those of a failed entry. `*1`, `*2` and `*3` are the last values. A line that is one of the commands below
+//! is not evaluated.
 
 use std::borrow::Cow;
 use std::process::ExitCode;
@@ -15,14 +15,14 @@ use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
 
 use super::{ProgramInput, now_millis, program};
 
-/// How many values `*1` and its like reach back.
+/// Number of earlier values that are kept as `*1`, `*2` and so on.
 const REMEMBERED: usize = 3;
 
 const HELP: &str = "\
-:doc NAME   what a name stands for; (doc NAME) does the same
-:names      every name of the library
-:defs       what was defined here
-:quit       leave, as Ctrl-D does";
+:doc NAME   describe a name; (doc NAME) does the same
+:names      list every name of the library
+:defs       list the definitions of this session
+:quit       quit, as Ctrl-D does";
 
 #[derive(Helper, Completer, Hinter, Highlighter)]
 struct WholeForms;
@@ -36,7 +36,7 @@ impl Validator for WholeForms {
     }
 }
 
-/// What stays from one entry to the next.
+/// State that persists between entries.
 struct Repl {
     engine: Engine,
     given: Inputs,
@@ -49,12 +49,12 @@ pub(super) fn run(given: &ProgramInput) -> anyhow::Result<ExitCode> {
     editor.set_helper(Some(WholeForms));
     let inputs = Inputs { data: given.data()?, limits: given.limits(), ..Inputs::default() };
     let mut repl = Repl { engine: Engine::new(), given: inputs, memory: Memory::new(), history: Vec::new() };
-    println!("Backstitch's agent language. :help lists commands, Ctrl-D leaves.");
+    println!("Backstitch's agent language. :help lists commands, Ctrl-D quits.");
     loop {
         match editor.readline("user=> ") {
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) => {
-                // A history that cannot be kept is no reason to stop.
+                // The history of the editor is a convenience: its errors are ignored.
                 let _ = editor.add_history_entry(line.as_str());
                 match command(&repl, line.trim()) {
                     Some(Cow::Borrowed(":quit")) => break,
@@ -62,7 +62,7 @@ pub(super) fn run(given: &ProgramInput) -> anyhow::Result<ExitCode> {
                     None => repl.evaluate(&line),
                 }
             }
-            Err(ReadlineError::Interrupted) => println!("(interrupted; Ctrl-D leaves)"),
+            Err(ReadlineError::Interrupted) => println!("(interrupted; Ctrl-D quits)"),
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(error).context("cannot read from this terminal"),
         }
@@ -70,9 +70,9 @@ pub(super) fn run(given: &ProgramInput) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a command says; `None` when the line is a program.
+/// Runs a command and returns its output; `None` if the line is a program.
 fn command(repl: &Repl, line: &str) -> Option<Cow<'static, str>> {
-    // As in Clojure's own REPL, though a program cannot call it.
+    // `(doc NAME)` works as in Clojure's REPL, although programs cannot call it.
     let line = line
         .strip_prefix("(doc ")
         .and_then(|rest| rest.strip_suffix(')'))

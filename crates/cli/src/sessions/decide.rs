@@ -1,4 +1,4 @@
-//! `resolve`: deciding what a paused session waits for.
+//! `resolve`: records a decision that a paused session waits for.
 
 use std::process::ExitCode;
 
@@ -15,43 +15,42 @@ use super::travel::opened_to_decide;
 use crate::error::CommandError;
 use crate::usage::Usage;
 
-/// What stands in the place of a call for a decision about the session as a whole.
+/// Argument in place of a call id for a decision about the whole session.
 const WHOLE_SESSION: &str = "-";
 
-/// What is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// The call did happen; `--result` says what came of it, without it a recorded result is used.
+    /// The call has happened. Its result is that of `--result`, or a recorded one.
     Happened,
-    /// The call is to run again.
+    /// Run the call again.
     Retry,
-    /// The call counts as failed.
+    /// Record the call as failed, and restore its files.
     Fail,
-    /// The call may run.
+    /// Run the call.
     Approve,
-    /// The call may run with other arguments: `--arguments`.
+    /// Run the call with the arguments of `--arguments`.
     Edit,
-    /// The call must not run.
+    /// Do not run the call.
     Deny,
-    /// The session goes on: a person has looked after it.
+    /// Continue the session after its files were repaired.
     Continue,
 }
 
 #[derive(Args)]
 pub(crate) struct Resolve {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// The call, by the beginning or the end of its id; `-` for the session as a whole.
+    /// Call id, or at least 4 characters of its beginning or end; `-` for the whole session.
     call: String,
-    /// What is decided.
+    /// Decision.
     what: What,
-    /// What came of the call: JSON, or a text.
+    /// Result of the call for `happened`, as JSON or text. Default: the result that is recorded.
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
-    /// Other arguments, as a JSON object.
+    /// Arguments for `edit`, as a JSON object.
     #[arg(long, value_name = "JSON")]
     arguments: Option<String>,
-    /// Why, for the model.
+    /// Reason of `fail` or `deny`, which the model receives. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -67,21 +66,18 @@ impl Resolve {
         live.release().await?;
         done?;
         let restored = restores.new_ones().await?;
-        match common.json {
-            true => {
-                let restored: Vec<_> = restored.iter().map(|restored| restored.event(common)).collect();
-                println!(
-                    "{}",
-                    json!({
-                        "v": 1, "session": live.id(), "call": self.call, "decided": true, "restored": restored,
-                    })
-                );
-            }
-            false => {
-                let lines = restored.iter().flat_map(|restored| restored.lines(common));
-                lines.for_each(|line| println!("{line}"));
-                println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(live.id()))))
-            }
+        if common.json {
+            let restored: Vec<_> = restored.iter().map(|restored| restored.event(common)).collect();
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": live.id(), "call": self.call, "decided": true, "restored": restored,
+                })
+            );
+        } else {
+            let lines = restored.iter().flat_map(|restored| restored.lines(common));
+            lines.for_each(|line| println!("{line}"));
+            println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(live.id()))));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -90,7 +86,7 @@ impl Resolve {
         let by = std::env::var("USER").ok();
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
-                return Err(Usage("say which call this is about".to_owned()).into());
+                return Err(Usage("name a call: `-` stands only with `continue`".to_owned()).into());
             }
             return Ok(live.resolve(None, Decision::Continue, by).await?);
         }
@@ -104,11 +100,11 @@ impl Resolve {
             What::Fail => Decision::Fail { reason },
             What::Deny => Decision::Deny { reason },
             What::Edit => {
-                let missing = || Usage("say the arguments: `--arguments JSON`".to_owned());
+                let missing = || Usage("`edit` needs `--arguments JSON`".to_owned());
                 let text = self.arguments.as_deref().ok_or_else(missing)?;
                 let arguments = serde_json::from_str(text);
                 let arguments =
-                    arguments.map_err(|error| Usage(format!("the arguments are no JSON object: {error}")))?;
+                    arguments.map_err(|error| Usage(format!("`--arguments` is no JSON object: {error}")))?;
                 Decision::Edit { arguments }
             }
             What::Happened => {
@@ -124,7 +120,7 @@ impl Resolve {
                         let offered = offered.and_then(|message| message.message.option_result().cloned());
                         offered.ok_or_else(|| {
                             CommandError::new(ErrorCode::DecisionRefused, "no result of the call is recorded")
-                                .with_hint("`--result TEXT` gives it")
+                                .with_hint("add the result as `--result TEXT`")
                         })?
                     }
                 };

@@ -1,7 +1,8 @@
-//! What a session is driven by: what the command line and the agent file say, and what is recorded of it.
+//! The definition of the agent that drives a session: read from the command line and an agent file, and
+//! recorded.
 //!
-//! The definition is recorded with the session, so that `resume` needs nothing else. When a session goes on with another model, the
-//! new definition is recorded as a note at that place, and counts from there on.
+//! The definition is recorded with the session, so that `resume` needs nothing else. When a session continues
+//! with another model, the new definition is recorded as a note at that position, and applies from there.
 
 use std::path::PathBuf;
 
@@ -23,91 +24,95 @@ use crate::error::CommandError;
 use crate::keys;
 use crate::usage::Usage;
 
-/// The topic of a note that holds a definition.
+/// Topic of a note that holds a definition.
 const TOPIC: &str = "agent";
 
-/// What the shell may do to the world.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ShellEffect {
-    /// Anything: after a crash a person has to say what became of a command.
+    /// Any effect. After a crash, a person decides what happened to an interrupted command.
     External,
-    /// Only the files of the workspace: after a crash they are put back, and the command runs again.
+    /// Only files of the workspace. After a crash, they are restored and the command runs again.
     Workspace,
 }
 
-/// How an agent answers.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Mode {
-    /// With words and calls of tools.
+    /// Text and tool calls.
     Tools,
-    /// With programs of the agent language, which call tools.
+    /// Programs of the agent language, which call tools.
     Lisp,
 }
 
-/// Who decides, and within which limits.
+/// The model and its limits.
 #[derive(Args)]
 pub(super) struct ModelFlags {
-    /// The model: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME, or scripted:FILE for a file of replies.
+    /// Model: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME, or scripted:FILE for a file of
+    /// replies. Default: that of the agent file or of the session.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<ModelName>,
-    /// Where the model is asked, where that is not its provider's own address.
+    /// Base URL of the model's API. Default: the provider's own.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// What may be spent, such as tokens=100000,turns=20,calls=50,money=2.5,time=10m.
+    /// Maximum spending of an evaluation, such as tokens=100000,turns=20,calls=50,money=2.5,time=10m.
+    /// Default: that of the agent, else no limit.
     #[arg(long, value_name = "LIMITS", value_parser = budget)]
     pub(super) budget: Option<BudgetDefinition>,
-    /// How much active time there is, such as 90s or 10m.
+    /// Maximum active time of an evaluation, such as 90s or 10m. Default: that of the agent, else no limit.
     #[arg(long, value_name = "TIME")]
     pub(super) deadline: Option<Span>,
 }
 
-/// What an agent is.
+/// The agent.
 #[derive(Args)]
 pub(super) struct AgentFlags {
     #[command(flatten)]
     model: ModelFlags,
-    /// The agent, as a TOML file. What is said on the command line counts more.
+    /// TOML file that defines the agent. The other options override it. Default: an agent without
+    /// instructions.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// What the model is told first.
+    /// Text at the start of the system message. Default: none.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// How the agent answers: with calls of tools, or with programs.
+    /// Form of the agent's answers. Default: tools.
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// Gives programs data/NAME, from a file of JSON. May be given more than once.
+    /// JSON file that programs read as data/NAME, with --mode lisp. Can be repeated. Default: no data.
     #[arg(long, value_name = "NAME=FILE.json")]
     data: Vec<String>,
-    /// What a program's answer looks like, such as {count :int, items [{id :int}]}.
+    /// Type of the answer, such as {count :int, items [{id :int}]}, with --mode lisp. Default: any value.
     #[arg(long, value_name = "TEXT")]
     signature: Option<String>,
-    /// How the model is shown what was said before: on, off, or the name of a strategy.
+    /// Strategy that shortens earlier turns in requests: on, off, or a name. Default: on for programs, off
+    /// for tool calls.
     #[arg(long, value_name = "NAME|off")]
     compression: Option<String>,
-    /// The tools: all, none, or names with commas between them.
+    /// Tools that the agent may call: all (files and the shell), none, or names separated by commas. Default:
+    /// all.
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
-    /// Which calls a person has to approve: auto (none), ask (all that change something), or tools with commas between them.
+    /// Calls that need the approval of a person: auto (none), ask (every call that can change something), or
+    /// names of tools separated by commas. Default: auto.
     #[arg(long, value_name = "WHICH")]
     approve: Option<String>,
-    /// What the shell may do to the world.
+    /// Possible effects of shell commands. Default: external.
     #[arg(long, value_enum)]
     shell_effect: Option<ShellEffect>,
-    /// How many answers there may be.
+    /// Maximum number of turns of an evaluation. Default: 5 for programs, no limit for tool calls.
     #[arg(long, value_name = "N")]
     max_turns: Option<u64>,
-    /// The directory that the agent works in; without it, the one that the agent file names, or this one.
+    /// Directory that the agent works in. Default: that of the agent file, else the current directory.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
 
 impl ModelFlags {
-    /// Puts these in the place of what a definition says. Whether any did so.
+    /// Overrides the model and the address of a definition. Returns whether a flag was given.
     pub(super) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
         if let Some(model) = &self.model {
             let is_other = definition.model.as_ref().is_none_or(|before| before.provider != model.provider);
             if is_other {
-                // The address of one provider is none of another.
+                // The address belongs to the provider before.
                 definition.base_url = None;
             }
             definition.set_model(model.clone())?;
@@ -120,7 +125,7 @@ impl ModelFlags {
 }
 
 impl AgentFlags {
-    /// The definition that a new session is recorded with.
+    /// Builds the definition that a new session is recorded with.
     pub(super) fn definition(&self) -> anyhow::Result<AgentDefinition> {
         let mut definition = match &self.agent {
             Some(path) => AgentDefinition::read(path)?,
@@ -129,7 +134,7 @@ impl AgentFlags {
         self.model.apply(&mut definition)?;
         if definition.model.is_none() {
             return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
-                .with_hint("`--model PROVIDER:MODEL` names one, or `model` in an agent file")
+                .with_hint("use `--model PROVIDER:MODEL`, or `model` in an agent file")
                 .into());
         }
         if let Some(budget) = &self.model.budget {
@@ -165,7 +170,7 @@ impl AgentFlags {
         }
         if let Some(directory) = &mut definition.workspace.path {
             std::fs::create_dir_all(&*directory)
-                .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
+                .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
             *directory = directory.canonicalize()?;
         }
         Ok(definition)
@@ -173,7 +178,7 @@ impl AgentFlags {
 }
 
 impl AgentFlags {
-    /// How the agent answers, and what it is shown.
+    /// Applies the flags about answers, data and compression.
     fn answering(&self, definition: &mut AgentDefinition) -> anyhow::Result<()> {
         if let Some(mode) = self.mode {
             definition.mode = match mode {
@@ -183,7 +188,7 @@ impl AgentFlags {
         }
         for given in &self.data {
             let Some((name, path)) = given.split_once('=') else {
-                return Err(Usage(format!("{given:?} names no data: write --data NAME=FILE.json")).into());
+                return Err(Usage(format!("--data {given}: write it as NAME=FILE.json")).into());
             };
             let data = DataDefinition::read(name, path.as_ref())?;
             definition.data.insert(name.to_owned(), data);
@@ -201,12 +206,12 @@ impl AgentFlags {
     }
 }
 
-/// The agent of a definition, with the keys that the command was started with.
+/// Builds the agent of a definition, with the keys that the command was started with.
 pub(super) fn built(definition: &AgentDefinition) -> Result<BuiltAgent, AgentFileError> {
     definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })
 }
 
-/// What a session is driven by: before a position, or now.
+/// Returns the definition of a session's agent: the current one, or the one in effect before a position.
 pub(super) async fn definition_of(
     place: &OpenStore,
     view: &JournalView,
@@ -236,27 +241,28 @@ pub(super) async fn definition_of(
             .map_err(|error| CommandError::new(error.code(), error.to_string()))
     };
     let mut definition = read(&recorded)?;
-    // Going back does not move the directory back to where it was then.
+    // A rewind does not move the directory.
     if let (Some(latest), None) = (latest, before) {
         definition.workspace.path = read(&latest)?.workspace.path;
     }
     Ok(definition)
 }
 
-/// Where the files of a session are now, when they were moved.
+/// The new directory of a session whose files were moved.
 #[derive(Args)]
 pub(super) struct MovedTo {
-    /// The directory of the session's files, where it is not the recorded one any more. From now on it is this one.
+    /// New directory of the session's files, if they were moved. It is recorded. Default: the recorded
+    /// directory.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
 
 impl MovedTo {
-    /// Puts the directory in the place of the recorded one. Whether it is another.
+    /// Replaces the recorded directory. Returns whether it differs.
     pub(super) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
         let Some(directory) = &self.workspace else { return Ok(false) };
         if definition.workspace.path.is_none() {
-            return Err(Usage("the session has no files: `--workspace` means nothing here".to_owned()).into());
+            return Err(Usage("the session has no files, so `--workspace` does not apply".to_owned()).into());
         }
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
@@ -267,7 +273,7 @@ impl MovedTo {
     }
 }
 
-/// The record that a session goes on with another definition.
+/// Builds the record that a session continues with another definition.
 pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
     let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
     let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
@@ -277,7 +283,7 @@ pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
     Note::new(TOPIC, text).with_data(definition.to_recorded()).into()
 }
 
-/// Limits as they are written on a command line.
+/// Parses limits of the form `tokens=100000,turns=20`.
 fn budget(text: &str) -> Result<BudgetDefinition, String> {
     let mut limits = Map::new();
     for limit in text.split(',') {

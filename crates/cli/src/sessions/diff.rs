@@ -1,4 +1,4 @@
-//! `diff`: what differs between two points of a session: files, state, conversation.
+//! `diff`: compares files, state and conversation at two points of a session.
 
 use std::process::ExitCode;
 
@@ -15,19 +15,19 @@ use super::place::OpenStore;
 use super::show::slices;
 use crate::terminal;
 
-/// More than this of a file is not compared line by line.
+/// Maximum size of a file that is compared line by line, in bytes.
 const MOST_COMPARED: usize = 1024 * 1024;
 
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// The one point: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION.
+    /// First point: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION.
     from: PointSpec,
-    /// The other point.
+    /// Second point, in the same forms.
     #[arg(default_value = "head")]
     to: PointSpec,
-    /// Lists the files that differ, and not how.
+    /// List the names of the files that differ, without their content.
     #[arg(long)]
     names: bool,
 }
@@ -93,7 +93,7 @@ async fn at(place: &OpenStore, head: &JournalView, point: &PointSpec) -> anyhow:
     Ok(At { view, root: found.files.map(|files| files.root) })
 }
 
-/// How many items each slice has at both, where that differs.
+/// Counts the items of each slice at both points, and returns the counts that differ.
 fn state(from: &At, to: &At) -> anyhow::Result<std::collections::BTreeMap<String, (usize, usize)>> {
     let mut counts = std::collections::BTreeMap::new();
     for (name, items) in slices(&from.view)? {
@@ -115,7 +115,7 @@ fn letter(change: ChangeKind) -> char {
     }
 }
 
-/// How a file differs, line by line; `None` for what is no text or too large.
+/// Returns the unified diff of a file; `None` if it is not text or too large.
 fn text_of(place: &OpenStore, from: &At, to: &At, change: &PathChange) -> anyhow::Result<Option<String>> {
     let read = |at: &At| -> anyhow::Result<Option<String>> {
         let Some(root) = at.root else { return Ok(Some(String::new())) };

@@ -1,4 +1,4 @@
-//! `run` and `resume`: driving a session.
+//! `run`, `resume` and `ask`: drive a session.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::usage::Usage;
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// What is to be done.
+    /// Task for the agent.
     mission: String,
     #[command(flatten)]
     agent: AgentFlags,
@@ -38,7 +38,7 @@ pub(crate) struct Run {
 impl Run {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let definition = self.agent.definition()?;
-        // What cannot be put together is said before anything is made.
+        // An agent that cannot be built is refused before anything is created.
         let built = built(&definition)?;
         let mission = built.mission(&self.mission)?;
         let live = Screen::new(common.json);
@@ -46,13 +46,14 @@ impl Run {
         let place =
             OpenStore::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
         let stopper = Stopper::start(&place.runtime, &live)?;
-        // The session is named first, so that errors about a directory that is in use name the session that holds it.
+        // The id is generated first, so that an error about a directory in use names the session that holds
+        // it.
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
         let common = &common.naming(place.store.path());
         let workspace = place.workspace(&definition, id)?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
-        // Its mission is durable once this returns: what is announced can be resumed.
+        // The mission is durable once this returns, so an announced session can be resumed.
         let run = place.runtime.start_with(&built.agent, mission, options).await?;
         let model = model_of(&definition);
         let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
@@ -60,7 +61,7 @@ impl Run {
         if let Some((workspace, paths)) =
             workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
         {
-            live.status(&format!("not covered, and so neither kept nor put back: {paths}"));
+            live.status(&format!("not covered, so neither captured nor restored: {paths}"));
             let paths = uncovered_paths(workspace);
             live.event(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
         }
@@ -75,33 +76,32 @@ fn model_of(definition: &AgentDefinition) -> String {
 
 #[derive(Args)]
 pub(crate) struct Resume {
-    /// The session, by the beginning or the end of its id; without it, the latest.
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     session: Option<String>,
     #[command(flatten)]
     model: ModelFlags,
-    /// Refuses when anything of the agent has changed since the session was started.
+    /// Refuse to resume if anything of the agent has changed since the session was started.
     #[arg(long)]
     strict: bool,
-    /// Takes the session from the process that drives it. On this machine that process is killed.
+    /// Take over the session from the process that drives it. A process on this machine is killed.
     #[arg(long)]
     take_over: bool,
-    /// What to do about files that changed while nobody drove the session. Without it they are kept as they are, unless the
-    /// machine was restarted since: then the session asks.
+    /// Treatment of files that changed while no process drove the session. Default: keep, or pause for a
+    /// decision if the machine was restarted since.
     #[arg(long, value_enum)]
     files: Option<DriftChoice>,
-    /// Takes an answer that reached its token limit as it is. Without this the model is asked to continue it.
+    /// Accept an answer that reached its token limit as it is. Default: ask the model to continue it.
     #[arg(long)]
     accept: bool,
     #[command(flatten)]
     moved: MovedTo,
 }
 
-/// What to do about files that changed meanwhile.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DriftChoice {
-    /// Go on with them.
+    /// Continue with the files as they are.
     Keep,
-    /// Put them back to what they were.
+    /// Restore the files as they are recorded.
     Restore,
 }
 
@@ -132,7 +132,7 @@ impl Resume {
         {
             let ask = common.hint(format_args!("ask {} TEXT", short(id)));
             let error = CommandError::new(ErrorCode::NoMessages, format!("session {id} has no messages"));
-            return announced.close(Err(error.with_hint(format!("`{ask}` asks it")).into()));
+            return announced.close(Err(error.with_hint(format!("`{ask}` asks a question")).into()));
         }
         announced.close(opened.finish(common, driven).await)
     }
@@ -140,13 +140,13 @@ impl Resume {
 
 #[derive(Args)]
 pub(crate) struct Ask {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// What is asked.
+    /// Question or task.
     text: String,
     #[command(flatten)]
     model: ModelFlags,
-    /// Takes the session from the process that holds it.
+    /// Take over the session from the process that drives it. A process on this machine is killed.
     #[arg(long)]
     take_over: bool,
     #[command(flatten)]
@@ -156,7 +156,7 @@ pub(crate) struct Ask {
 impl Ask {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         if self.text.trim().is_empty() {
-            return Err(Usage("say what is asked".to_owned()).into());
+            return Err(Usage("TEXT is empty: write a question or a task".to_owned()).into());
         }
         let session = Some(self.session.as_str());
         let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
@@ -183,7 +183,7 @@ impl Ask {
     }
 }
 
-/// A session that is about to be driven again, with its agent as the flags change it.
+/// A session to drive again, and its agent after the flags were applied.
 struct SessionToDrive {
     place: OpenStore,
     definition: AgentDefinition,
@@ -206,7 +206,8 @@ impl SessionToDrive {
         let session = place.session(session).await?;
         let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
         let is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
-        // Limits given as flags hold for an evaluation that starts now; one that is resumed is given them by its resume options.
+        // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume
+        // options.
         let mut limited = definition.clone();
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
@@ -240,15 +241,16 @@ impl SessionToDrive {
     }
 }
 
-/// Stops a run cleanly when a person presses Ctrl-C, the terminal is closed or the process is asked to end: running calls are rolled
-/// back, and the session pauses. A second signal ends it at once, and so does one that comes before the session was announced.
+/// Stops a run cleanly on a signal, such as Ctrl-C, a closed terminal or `kill`: running calls are rolled
+/// back, and the session pauses. A second signal ends the process at once, and so does one before the session
+/// was announced.
 struct Stopper {
     listener: JoinHandle<()>,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Stopper {
-    /// Listens from now on.
+    /// Starts to listen for signals.
     fn start(runtime: &Runtime, live: &Screen) -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         let (runtime, live, flag) = (runtime.clone(), live.clone(), interrupted.clone());
@@ -256,18 +258,18 @@ impl Stopper {
         let listener = tokio::spawn(async move {
             loop {
                 signals.next().await;
-                // The next resume recovers what is half done, as after any crash.
+                // The next resume recovers from this as from any crash.
                 if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
                     live.quit();
                 }
-                live.status("stopping: what runs is rolled back");
+                live.status("stopping: running calls are rolled back");
                 runtime.stop(StopReason::Signal);
             }
         });
         Ok(Self { listener, interrupted })
     }
 
-    /// Shows the events of a run until it has ended.
+    /// Prints the events of a run until it has ended.
     async fn driven(&self, common: &Common, live: &Screen, mut run: backstitch::Run) -> DriveReport {
         let tick = live.tick();
         while let Some(event) = run.next().await {

@@ -1,7 +1,7 @@
-//! How driving a session ends: what is printed, and the exit code.
+//! The end of driving a session: what is printed, and the exit code.
 //!
-//! With `--json` the last line is always `ended`, with `outcome`, `kind` and `message`, however the run ends after it was
-//! announced: an answer, a pause, an error, a signal, a panic. Only SIGKILL leaves no time for it.
+//! With `--json`, the last line of an announced run is always the event `ended`, with `outcome`, `kind` and
+//! `message`: after an answer, a pause, an error, a signal or a panic. Only after SIGKILL it is missing.
 
 use std::process::ExitCode;
 
@@ -19,17 +19,17 @@ use super::place::{OpenStore, short};
 use super::waiting::{self, PendingDecision, explain, waiting};
 use crate::error::{code_of, says_more};
 
-/// The exit code of a command that a person interrupted.
+/// Exit code of a command that a signal interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// What came of driving.
+/// How driving a session ended.
 pub(super) struct DriveReport {
     pub(super) ended: Result<DriveOutcome, RuntimeError>,
-    /// Whether a signal stopped it.
+    /// Whether a signal stopped the run.
     pub(super) interrupted: bool,
 }
 
-/// Reports how a session ended that was driven.
+/// Prints how driving a session ended, and returns the exit code.
 pub(super) async fn finish(
     common: &Common,
     live: &Screen,
@@ -65,7 +65,7 @@ pub(super) async fn finish(
         return Ok(ExitCode::from(INTERRUPTED));
     }
     match &ended {
-        // An answer that has to be data is printed as data, whatever was said around it.
+        // A structured answer is printed as data, without the text around it.
         DriveOutcome::Completed(answered) => match &answered.output {
             Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
                 live.answer(&format!("{output:#}"), false);
@@ -114,7 +114,7 @@ fn as_json(session: SessionId, ended: &DriveOutcome, waits: &[PendingDecision]) 
     }
 }
 
-/// The last line for programs.
+/// Builds the event `ended`.
 pub(super) fn ended(
     session: &Value,
     outcome: &str,
@@ -131,7 +131,7 @@ fn line(session: SessionId, outcome: &str, kind: impl Into<Value>, message: impl
     ended(&json!(session), outcome, kind, message)
 }
 
-/// The last line of a run that an error ended.
+/// Builds the event `ended` of a run that an error stopped.
 pub(super) fn stopped(session: &Value, error: &anyhow::Error) -> Value {
     let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
     let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);

@@ -1,4 +1,5 @@
-//! Why a session has no answer: the error that stopped it, the failure of its evaluation, or the last failed attempt.
+//! Why a session has no answer: the error that stopped it, the failure of its evaluation, or the last failed
+//! attempt.
 
 use backstitch::journal::SessionStopped;
 use backstitch::view::{JournalEntry, JournalView, Request};
@@ -7,12 +8,12 @@ use serde_json::{Value, json};
 
 use backstitch::one_line;
 
-/// What keeps the latest evaluation of a session from its answer, as its journal tells.
+/// Why the latest evaluation of a session has no answer, from its journal.
 #[derive(Serialize)]
 pub(super) struct Failure {
     kind: String,
     message: String,
-    /// The number of attempts, where a request failed.
+    /// Number of attempts, if a request failed.
     attempts: Option<u32>,
 }
 
@@ -30,12 +31,12 @@ impl Failure {
             }
             None => stopped.or_else(|| failed.map(|failed| (failed.kind.clone(), failed.message.clone())))?,
         };
-        // An error of the store, say, has nothing to do with attempts.
+        // Other errors, such as one of the store, do not count the attempts of a request.
         let attempts = failed.filter(|failed| failed.kind == kind).and(request);
         Some(Self { kind, message, attempts: attempts.map(|request| request.attempts()) })
     }
 
-    /// In a line.
+    /// Formats the failure as one line.
     pub(super) fn text(&self) -> String {
         let attempts = match self.attempts {
             None => String::new(),
@@ -46,7 +47,7 @@ impl Failure {
     }
 }
 
-/// The failed attempts of all requests, a line each.
+/// Formats the failed attempts of all requests, one line each.
 pub(super) fn attempts(view: &JournalView) -> Vec<String> {
     let requests = view.evaluations().flat_map(|evaluation| &evaluation.requests);
     let failures = requests.flat_map(|request| &request.failures);
@@ -65,7 +66,7 @@ pub(super) fn attempts(view: &JournalView) -> Vec<String> {
     failures.collect()
 }
 
-/// The requests of all evaluations, each with the data of its records.
+/// Renders the requests of all evaluations as JSON, with the data of their records.
 pub(super) fn evaluations(view: &JournalView) -> Value {
     let all = view.evaluations().map(|evaluation| {
         let requests: Vec<Value> = evaluation.requests.iter().map(|request| as_json(request)).collect();
@@ -86,7 +87,7 @@ fn as_json(request: &Request) -> Value {
     })
 }
 
-/// The last stop, and whether it is why nobody drives the session now.
+/// Renders the last stop as JSON. `current` says whether it is the reason why no process drives the session.
 pub(super) fn last_stop(view: &JournalView) -> Value {
     let current: Option<&SessionStopped> = view.stopped();
     match view.last_stop() {

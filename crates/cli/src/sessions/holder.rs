@@ -1,4 +1,4 @@
-//! Who drives a session, and how it is taken from them.
+//! The process that drives a session, and taking the session over from it.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::Common;
 use super::place::{OpenStore, short};
 use crate::error::CommandError;
 
-/// How long a process that was killed may take to let go of what it holds.
+/// Time within which a killed process has to release its session.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What to do about a process that drives the session.
+/// What to do if another process drives the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhenDriven {
-    /// Say who it is.
+    /// Return an error that names the process.
     Refuse,
-    /// End it.
+    /// Kill the process.
     TakeOver,
 }
 
-/// Makes sure that nobody drives a session, before its files are opened.
+/// Ensures that no process drives a session, before its files are opened.
 pub(super) async fn set_free(
     common: &Common,
     place: &OpenStore,
@@ -41,7 +41,7 @@ pub(super) async fn set_free(
         let message = format!("session {id} is driven by {owner}");
         return Err(CommandError::new(ErrorCode::SessionHeld, message).with_hint(hint).into());
     }
-    // A process on another machine only loses its claim: nothing of what it does is recorded any more.
+    // A process on another machine only loses its claim: it can record nothing more.
     let Some(process) = process.filter(|process| process.host == host()) else { return Ok(()) };
     end(&process).map_err(|error| {
         let message = format!("{owner} drives session {session} and cannot be ended: {error:#}");
@@ -58,12 +58,12 @@ pub(super) async fn set_free(
     Ok(())
 }
 
-/// Who drives a session, and by which process.
+/// Returns the owner and the process that drive a session.
 async fn driver(place: &OpenStore, session: SessionId) -> anyhow::Result<Option<(Owner, Option<Process>)>> {
     let Some(owner) = place.store.holder(session).await? else { return Ok(None) };
     match place.store.claim(session, owner.clone(), ClaimMode::IfFree).await {
         Err(StoreError::Held { owner, process, .. }) => Ok(Some((owner, process))),
-        // It was given back meanwhile.
+        // The claim was released since.
         Ok(lease) => {
             place.store.release(lease).await?;
             Ok(None)
@@ -76,15 +76,15 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Kills the process that made a claim. Its number alone would not do: numbers are given out again, so the process must
-/// have been there when the claim was made.
+/// Kills the process that made a claim. Because process ids are reused, the process must have started before
+/// the claim was made.
 #[cfg(target_os = "linux")]
 fn end(process: &Process) -> anyhow::Result<()> {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     let number = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
     let number = number.with_context(|| format!("{} is no process", process.pid))?;
-    // What is opened here stays the same process, whatever ends meanwhile.
+    // The descriptor refers to this process even if its id is reused.
     let opened = match pidfd_open(number, PidfdFlags::empty()) {
         Ok(opened) => opened,
         Err(rustix::io::Errno::SRCH) => return Ok(()),
@@ -106,15 +106,15 @@ fn end(_: &Process) -> anyhow::Result<()> {
     bail!("end it yourself, then resume the session")
 }
 
-/// What the start of the system is rounded by, in seconds.
+/// Rounding of the boot time, in seconds.
 #[cfg(target_os = "linux")]
 const CLOCK_SLACK: i64 = 2;
 
-/// When a process started, in seconds since 1970; none when there is no such process any more.
+/// Returns the start time of a process in seconds since 1970; `None` if it does not exist.
 #[cfg(target_os = "linux")]
 fn started(process: u32) -> Option<i64> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program may hold anything, but ends with the last parenthesis.
+    // The name of the program may hold any characters, but ends with the last parenthesis.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = str::from_utf8(stat.get(end + 1..)?).ok()?;
     let ticks: u64 = fields.split_ascii_whitespace().nth(19)?.parse().ok()?;

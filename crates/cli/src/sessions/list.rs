@@ -1,4 +1,4 @@
-//! `ls`: the sessions of a store.
+//! `ls`: lists the sessions of a store.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use super::place::{OpenStore, elsewhere, short};
 
 #[derive(Args)]
 pub(crate) struct List {
-    /// Lists the sessions of all projects.
+    /// List the sessions of all projects. Default: those of this project.
     #[arg(long)]
     all: bool,
 }
@@ -39,7 +39,7 @@ impl List {
                 Ok(place) => Self::one(common, &place, Some(&known)).await,
                 Err(error) => Err(error),
             };
-            // A store that cannot be read does not hide the others.
+            // An unreadable store does not hide the others.
             match (listed, common.json) {
                 (Ok(_), _) => {}
                 (Err(error), true) => {
@@ -62,15 +62,14 @@ impl List {
         for session in sessions {
             let holder = place.store.holder(session).await?;
             let driver = if holder.is_some() { DriverPresence::Present } else { DriverPresence::Absent };
-            // A session that cannot be read is listed all the same, so that it can be found.
+            // An unreadable session is listed too, so that it can be found.
             let view = match place.view(session).await {
                 Ok(view) => view,
                 Err(error) => {
-                    match common.json {
-                        true => {
-                            println!("{}", json!({"v": 1, "session": session, "error": format!("{error:#}")}))
-                        }
-                        false => println!("{}  unreadable: {error:#}", short(session)),
+                    if common.json {
+                        println!("{}", json!({"v": 1, "session": session, "error": format!("{error:#}")}));
+                    } else {
+                        println!("{}  unreadable: {error:#}", short(session));
                     }
                     continue;
                 }
@@ -110,7 +109,7 @@ impl List {
     }
 }
 
-/// What a session is doing, in a word. One that stopped for a recorded reason was not interrupted.
+/// Returns the word for the status of a session. One that stopped for a recorded reason is not `interrupted`.
 pub(super) fn word(view: &JournalView, driver: DriverPresence) -> &'static str {
     match view.status(driver) {
         SessionStatus::Interrupted if view.stopped().is_some() => "stopped",
@@ -122,7 +121,7 @@ pub(super) fn word(view: &JournalView, driver: DriverPresence) -> &'static str {
     }
 }
 
-/// The first thing that a session was asked to do, in a line.
+/// Returns the first message of the user, as one line.
 fn mission(view: &JournalView) -> String {
     let transcript = view.transcript().unwrap_or_default();
     let first = transcript.all().iter().find(|message| message.role() == Role::User);

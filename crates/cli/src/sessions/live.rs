@@ -1,8 +1,8 @@
-//! What is seen of a session while it is driven.
+//! Output while a session is driven.
 //!
-//! For people: what the model says streams to the terminal, calls and their ends stand beside it on standard error, and so does a
-//! sign of life when something takes long. Where standard output is no terminal it gets the answer and nothing else. For
-//! programs (`--json`): a line for each of these, and at the end one with how it ended.
+//! For people, the text of the model streams to the terminal. Calls, their results, and a heartbeat during
+//! long waits are printed to standard error. If standard output is no terminal, only the answer is written to
+//! it. For programs (`--json`), each of these is one line, and the last line says how the run ended.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -23,24 +23,24 @@ use super::Common;
 use super::ending::{INTERRUPTED, ended, stopped};
 use super::place::short;
 use super::restores::Restore;
-use crate::error::Reported;
+use crate::error::ReportedError;
 use crate::terminal;
 
-/// How long nothing is said before a sign of life is.
+/// Time without output after which a heartbeat is printed.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// How results are shown.
+/// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// A line of JSON for each.
+    /// One JSON object per line.
     Json,
-    /// To a person at a terminal.
+    /// Text for a person, streamed.
     Terminal,
-    /// The answer alone.
+    /// Only the answer on standard output.
     Answer,
 }
 
-/// What is seen of a session. Clones show together.
+/// Prints the events of a session. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Screen {
     mode: Mode,
@@ -48,29 +48,30 @@ pub(super) struct Screen {
 }
 
 struct ScreenState {
-    /// When something was last shown.
+    /// Time of the last output.
     shown: Instant,
-    /// The calls that were made and have not ended.
+    /// Names and start times of the calls that have not ended.
     open: BTreeMap<CallId, (String, Instant)>,
-    /// Whether the cursor stands inside of a line that streams, and the turn of what streamed last.
+    /// Whether the last line that streamed has not ended.
     inside_line: bool,
+    /// Turn of the text that streamed last.
     streamed: Option<u64>,
-    /// The session that was announced, as long as its end was not.
+    /// Session that was announced, until its end is.
     announced: Option<Value>,
-    /// What the session has spent in all, once that is known.
+    /// Total spending of the session, once it is known.
     spent: Option<Amounts>,
 }
 
-/// A run that was announced, and whose end has to be too. One that panics ends when this is dropped.
+/// A run whose start was announced, so its end has to be announced too. After a panic, that happens on drop.
 pub(super) struct AnnouncedRun(Screen);
 
 impl AnnouncedRun {
-    /// Reports the error that ended the run, unless its end was reported already.
+    /// Announces the end of a run that an error ended, unless that was done already.
     pub(super) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         done.map_err(|error| {
             let session = self.0.state().announced.clone();
             self.0.end(stopped(&session.unwrap_or_default(), &error));
-            Reported(error).into()
+            ReportedError(error).into()
         })
     }
 }
@@ -102,7 +103,7 @@ impl Screen {
         Self { mode, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Shows an event of a session.
+    /// Prints an event of a session.
     pub(super) fn show(&self, common: &Common, session: SessionId, event: &SessionEvent) {
         match event {
             SessionEvent::Record(record) => {
@@ -127,13 +128,14 @@ impl Screen {
         }
     }
 
-    /// Shows the tools that were invoked.
+    /// Prints the results of calls that a record holds.
     fn invocations(&self, body: &RecordBody) {
         let RecordBody::SliceChanged(change) = body else { return };
         change.appended::<ToolInvoked>().iter().for_each(|invoked| self.invoked(invoked));
     }
 
-    /// Shows a sign of life whenever nothing was shown for long. Aborting the task ends it.
+    /// Starts a task that prints a heartbeat whenever nothing was printed for [`SILENCE`]. Abort the task to
+    /// end it.
     pub(super) fn tick(&self) -> tokio::task::JoinHandle<()> {
         let live = self.clone();
         tokio::spawn(async move {
@@ -144,7 +146,7 @@ impl Screen {
         })
     }
 
-    /// Shows that the model is asked again after a wait.
+    /// Prints that a request is retried after a backoff.
     fn retry(&self, retry: &Retry) {
         let wait = retry.wait.as_secs_f64();
         self.event(json!({
@@ -152,10 +154,10 @@ impl Screen {
             "kind": retry.kind, "message": retry.message,
         }));
         let Retry { kind, message, .. } = retry;
-        self.status(&format!("the model did not answer ({kind}): {message}; asking again in {wait:.1} s"));
+        self.status(&format!("the model did not answer ({kind}): {message}; retrying in {wait:.1} s"));
     }
 
-    /// The text of an answer, unless it was seen already.
+    /// Prints the text of an answer, unless it was streamed already.
     pub(super) fn answer(&self, text: &str, streamed: bool) {
         if self.mode == Mode::Json {
             return;
@@ -168,7 +170,7 @@ impl Screen {
         }
     }
 
-    /// Something about the session, for a person.
+    /// Prints a line for people to standard error.
     pub(super) fn status(&self, text: &str) {
         if self.mode != Mode::Json {
             let mut state = self.state();
@@ -178,7 +180,7 @@ impl Screen {
         }
     }
 
-    /// A line for programs, between the one that announces the session and the one that tells its end.
+    /// Prints an event for programs, if the session was announced and its end was not.
     pub(super) fn event(&self, event: Value) {
         if self.mode == Mode::Json {
             let mut state = self.state();
@@ -189,7 +191,7 @@ impl Screen {
         }
     }
 
-    /// Announces a session. From here on its end is announced too.
+    /// Announces a session. Its end has to be announced through the returned value.
     pub(super) fn begin(&self, event: Value) -> AnnouncedRun {
         self.state().announced = Some(event["session"].clone());
         if self.mode == Mode::Json {
@@ -198,23 +200,23 @@ impl Screen {
         AnnouncedRun(self.clone())
     }
 
-    /// Reports files that were restored.
+    /// Prints the files that were restored.
     fn restored(&self, common: &Common, restore: &Restore) {
         self.event(restore.event(common));
         restore.lines(common).iter().for_each(|line| self.status(line));
     }
 
-    /// Whether a session was announced whose end was not.
+    /// Whether a session was announced, and its end was not.
     pub(super) fn is_announced(&self) -> bool {
         self.state().announced.is_some()
     }
 
-    /// What the session has spent in all, for its last line.
+    /// Sets the total spending of the session, for its last event.
     pub(super) fn set_spent(&self, spent: Amounts) {
         self.state().spent = Some(spent);
     }
 
-    /// The last line for programs. There is only one.
+    /// Prints the last event. Later calls print nothing.
     pub(super) fn end(&self, mut event: Value) {
         let mut state = self.state();
         event["spent"] = json!(state.spent.map(amounts));
@@ -232,7 +234,7 @@ impl Screen {
             let message = "a signal ended the command before the session was paused";
             println!("{}", ended(&session, "interrupted", ErrorCode::Signal.as_str(), message));
         }
-        // Nothing else is printed any more: the state stays locked.
+        // The state stays locked, so no other task prints anything more.
         std::process::exit(INTERRUPTED.into());
     }
 
@@ -292,7 +294,7 @@ impl Screen {
         self.status(&format!("… {message}{share}"));
     }
 
-    /// Shows output of a running call as it comes.
+    /// Prints output of a running call as it arrives.
     fn output(&self, call: CallId, text: &str) {
         self.event(json!({"v": 1, "event": "output", "call": call, "text": text}));
         if self.mode == Mode::Terminal {
@@ -332,7 +334,7 @@ impl Screen {
     }
 }
 
-/// Amounts with every field, also those that are zero.
+/// Renders all amounts as JSON, including those that are zero.
 fn amounts(spent: Amounts) -> Value {
     json!({
         "input_tokens": spent.input_tokens, "cache_read_tokens": spent.cache_read_tokens,

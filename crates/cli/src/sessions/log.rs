@@ -1,4 +1,4 @@
-//! `log`: what happened in a session, record by record, with what was gone back from.
+//! `log`: prints the records of a session, including those before a rewind.
 
 use std::process::ExitCode;
 
@@ -14,12 +14,12 @@ use super::waiting::{PendingCall, pending_call};
 
 #[derive(Args)]
 pub(crate) struct Log {
-    /// The session, by the beginning or the end of its id; without it, the latest.
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     session: Option<String>,
-    /// Shows every record, also those that only machines need.
+    /// Print every record. Default: only those that describe themselves to people.
     #[arg(long)]
     all: bool,
-    /// Goes on as records come, until the session has ended, has stopped or is paused.
+    /// Print new records as they are appended, until the session ends, stops or is paused.
     #[arg(long, short)]
     follow: bool,
 }
@@ -58,15 +58,15 @@ impl Log {
     ) -> anyhow::Result<()> {
         let visible = is_visible(view, record.position);
         let branch = view.lineage().branch_of(record.position).0;
-        let told = describe(record);
-        if told.is_none() && !self.all {
+        let text = describe(record);
+        if text.is_none() && !self.all {
             return Ok(());
         }
-        let told = told.unwrap_or_else(|| record.body.kind().to_owned());
+        let text = text.unwrap_or_else(|| record.body.kind().to_owned());
         let call = asked_about(place, view, record).await?;
         if common.json {
             let mut line = as_json(record)?;
-            (line["branch"], line["visible"], line["text"]) = (json!(branch), json!(visible), json!(told));
+            (line["branch"], line["visible"], line["text"]) = (json!(branch), json!(visible), json!(text));
             if let Some(call) = call {
                 (line["name"], line["arguments"]) = (json!(call.name), call.arguments);
             }
@@ -74,7 +74,7 @@ impl Log {
         } else {
             let mark = if visible { "*" } else { "·" };
             let rail = "| ".repeat(usize::try_from(branch).unwrap_or(0).min(8));
-            println!("{:>5} {rail}{mark} {told}", record.position.number());
+            println!("{:>5} {rail}{mark} {text}", record.position.number());
             if let Some(call) = call {
                 println!("{}", call.text(&format!("      {rail}    ")));
             }
@@ -83,8 +83,8 @@ impl Log {
     }
 }
 
-/// A record as it was appended: kind, version of the kind, place, time, data, and fields that this program does not know. This is a
-/// stable form, see docs/cli.md.
+/// Renders a record as it was appended: position, time, kind, version of the kind, data, and fields that this
+/// version does not know. The form is stable, see docs/cli.md.
 fn as_json(record: &Record) -> anyhow::Result<Value> {
     let mut stored = serde_json::to_value(record)?;
     let mut line = json!({
@@ -100,8 +100,8 @@ fn as_json(record: &Record) -> anyhow::Result<Value> {
     Ok(line)
 }
 
-/// The call that a person had to decide about there, with all of its arguments. One that was gone back from is looked for where the
-/// session was then.
+/// Returns the call that a pause was about, with all of its arguments. A call before a rewind is looked up in
+/// the session as it was then.
 async fn asked_about(
     place: &OpenStore,
     view: &JournalView,

@@ -1,4 +1,4 @@
-//! `verify`, `salvage` and `gc`: looking after a store.
+//! `verify`, `salvage` and `gc`: maintain a store.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,10 +35,12 @@ impl Verify {
             for object in &report.lost {
                 println!("object {object}: lost in a salvage");
             }
-            match report.is_sound() {
-                true if report.lost.is_empty() => println!("everything is sound"),
-                true => println!("everything else is sound; another salvage cannot bring back what was lost"),
-                false => println!("`backstitch salvage NEW_STORE` writes what is sound to a new store"),
+            if !report.is_sound() {
+                println!("`backstitch salvage NEW_STORE` writes what is sound to a new store");
+            } else if report.lost.is_empty() {
+                println!("everything is sound");
+            } else {
+                println!("everything else is sound; another salvage cannot recover what was lost");
             }
         }
         Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -47,7 +49,7 @@ impl Verify {
 
 #[derive(Args)]
 pub(crate) struct Salvage {
-    /// The new store. It must not exist; the old one is only read.
+    /// Path of the new store, which must not exist. The damaged store is only read.
     to: PathBuf,
 }
 
@@ -98,13 +100,14 @@ impl Salvage {
 
 #[derive(Args)]
 pub(crate) struct Gc {
-    /// Frees nothing, and says what would be freed.
+    /// Delete nothing, and print what would be freed.
     #[arg(long)]
     dry_run: bool,
-    /// Files of boundaries older than this are given up; going back there is refused from then on.
+    /// Delete the files at boundaries of calls older than this many days. A rewind to them is refused from
+    /// then on. Default: keep all.
     #[arg(long, value_name = "DAYS")]
     keep_days: Option<u32>,
-    /// Files of all but the latest so many boundaries of each session are given up.
+    /// Delete the files at all but the latest N boundaries of calls of each session. Default: keep all.
     #[arg(long, value_name = "N")]
     keep_boundaries: Option<u64>,
 }

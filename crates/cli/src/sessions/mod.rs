@@ -31,42 +31,63 @@ use crate::common::{Common, quoted};
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a demonstration: an agent works, is killed, and resumes.
+    #[command(after_help = "Example:\n  backstitch quickstart --directory demo")]
     Quickstart(quickstart::Quickstart),
     /// Start a session and run it until it answers.
+    #[command(
+        after_help = "Example:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20"
+    )]
     Run(Box<drive::Run>),
     /// Resume a session where it was interrupted or paused.
+    #[command(after_help = "Examples:\n  backstitch resume\n  backstitch resume 4f2a --budget tokens=200000")]
     Resume(drive::Resume),
     /// Ask a follow-up question in a session.
+    #[command(after_help = "Example:\n  backstitch ask 4f2a \"And the other file?\"")]
     Ask(drive::Ask),
     /// List the sessions.
+    #[command(after_help = "Example:\n  backstitch ls --all")]
     Ls(list::List),
     /// Show the events of a session.
+    #[command(after_help = "Example:\n  backstitch log 4f2a --follow")]
     Log(log::Log),
     /// Show a session: conversation, calls and state.
+    #[command(after_help = "Example:\n  backstitch show 4f2a turn:2 --files")]
     Show(show::Show),
     /// Show a request to the model, rendered again from the journal.
+    #[command(after_help = "Example:\n  backstitch request 4f2a 2 --raw")]
     Request(request::Request),
     /// Compare two points of a session.
+    #[command(after_help = "Example:\n  backstitch diff 4f2a start head --names")]
     Diff(diff::Diff),
     /// Return to a point: state, files and conversation together.
+    #[command(after_help = "Example:\n  backstitch rewind 4f2a before:9c41")]
     Rewind(travel::Rewind),
     /// Undo the latest rewind.
+    #[command(after_help = "Example:\n  backstitch undo 4f2a")]
     Undo(travel::Undo),
     /// Start a new session from a point of an existing one.
+    #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
     Fork(travel::Fork),
     /// Decide about a call that waits.
+    #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]
     Resolve(decide::Resolve),
     /// Send a message to a session, also while another process runs it.
+    #[command(after_help = "Example:\n  backstitch send 4f2a \"Skip the slow tests\"")]
     Send(say::Send),
     /// End the current evaluation, also while another process runs it.
+    #[command(after_help = "Example:\n  backstitch cancel 4f2a")]
     Cancel(say::Cancel),
     /// Pause a session, also while another process runs it.
+    #[command(after_help = "Example:\n  backstitch pause 4f2a")]
     Pause(say::Pause),
     /// Check a store for damage.
+    #[command(after_help = "Example:\n  backstitch verify --store store.db")]
     Verify(maintain::Verify),
     /// Copy the sound part of a damaged store to a new one.
+    #[command(after_help = "Example:\n  backstitch salvage recovered/store.db --store damaged/store.db")]
     Salvage(maintain::Salvage),
     /// Delete unreferenced data.
+    #[command(after_help = "Example:\n  backstitch gc --dry-run --keep-days 30")]
     Gc(maintain::Gc),
 }
 

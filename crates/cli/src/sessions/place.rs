@@ -1,4 +1,4 @@
-//! Where things are: the store, the session that is meant, its files.
+//! Opening the store, a session and its workspace, as the arguments name them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use super::Common;
 use crate::error::CommandError;
 use crate::usage::Usage;
 
-/// An open store.
+/// An open store, and a runtime over it.
 pub(super) struct OpenStore {
     pub(super) store: Arc<SqliteStore>,
     pub(super) runtime: Runtime,
 }
 
 impl OpenStore {
-    /// The store that is there; an error that says how to get one if there is none.
+    /// Opens the existing store. Fails with a hint if there is none.
     pub(super) fn existing(common: &Common) -> anyhow::Result<Self> {
         Self::open(&Self::path(common)?)
     }
 
-    /// Where the store is that is meant.
+    /// Returns the path of the existing store.
     pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
         let path = match &common.store {
             Some(path) => path.clone(),
@@ -48,12 +48,12 @@ impl OpenStore {
         Ok(path)
     }
 
-    /// The store that is there, to be read only.
+    /// Opens the existing store read-only.
     pub(super) fn for_reading(common: &Common) -> anyhow::Result<Self> {
         Self::reading(&Self::path(common)?)
     }
 
-    /// A store, to be read only.
+    /// Opens the store at a path read-only.
     pub(super) fn reading(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
         let store = SqliteStore::open_read_only(&path)
@@ -61,7 +61,7 @@ impl OpenStore {
         Ok(Self::over(store))
     }
 
-    /// The store that is there, or a new one for the project of a directory.
+    /// Opens the existing store, or creates one for the project of a directory.
     pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
         let path = match &common.store {
             Some(path) => path.clone(),
@@ -84,12 +84,12 @@ impl OpenStore {
         Self { store, runtime }
     }
 
-    /// The directory that the store lies in, which no tool may touch.
+    /// Returns the directory of the store, which no tool may touch.
     pub(super) fn directory(&self) -> PathBuf {
         self.store.path().parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
     }
 
-    /// The session that is meant: by the beginning or the end of its id, or the latest one.
+    /// Finds a session by the beginning or end of its id, or the latest one.
     pub(super) async fn session(&self, name: Option<&str>) -> anyhow::Result<SessionId> {
         let sessions = self.store.sessions().await?;
         let Some(name) = name else { return self.latest(&sessions).await };
@@ -114,7 +114,7 @@ impl OpenStore {
         }
     }
 
-    /// The latest session that works for no call of another.
+    /// Returns the latest session that is not a child session of a call.
     async fn latest(&self, sessions: &[SessionId]) -> anyhow::Result<SessionId> {
         for session in sessions.iter().rev() {
             let first = self.store.read(*session, Position::START, 1).await?;
@@ -134,7 +134,8 @@ impl OpenStore {
         Ok(self.runtime.view(session).await?)
     }
 
-    /// The files of a session, if it has any. A directory that is gone is not made anew: it may have been moved.
+    /// Opens the workspace of a session, if it has one. A missing directory is not created again: it may have
+    /// been moved.
     pub(super) fn workspace(
         &self,
         definition: &AgentDefinition,
@@ -161,7 +162,7 @@ impl OpenStore {
         holder: &str,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
-            .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
+            .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
         if let (Ok(files), Ok(own)) = (directory.canonicalize(), self.directory().canonicalize())
             && files.starts_with(&own)
         {
@@ -183,43 +184,46 @@ impl OpenStore {
     }
 }
 
-/// An error about where stores are kept, with the option that helps.
+/// Adds the option that helps to an error about the location of stores.
 pub(super) fn elsewhere(error: StoresError) -> anyhow::Error {
     anyhow::Error::from(error).context("the store cannot be kept here; `--store PATH` keeps it elsewhere")
 }
 
-/// The shortest beginning or end of an id that names something. An empty one, as of a variable that is not set, would name anything.
+/// Minimum length of a part of an id. An empty one, such as an unset variable of a script, would match every
+/// id.
 const SHORTEST_ID: usize = 4;
 
-/// A part of an id as it was typed, in the form in which ids are compared.
+/// Checks a part of an id, and normalizes it for comparison.
 pub(super) fn part_of_id(name: &str) -> Result<String, Usage> {
     let is_of_id = name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    match name.len() >= SHORTEST_ID && is_of_id {
-        true => Ok(name.to_ascii_lowercase()),
-        false => Err(Usage(format!(
-            "{name:?} is no id: give at least {SHORTEST_ID} characters of its beginning or its end"
-        ))),
+    if name.len() >= SHORTEST_ID && is_of_id {
+        Ok(name.to_ascii_lowercase())
+    } else {
+        Err(Usage(format!(
+            "{name:?} is no id: type at least {SHORTEST_ID} characters of its beginning or its end"
+        )))
     }
 }
 
-/// As much of an id as people need: its end, since ids begin with the time.
+/// Returns the end of an id, as it is shown to people. Ids start with the time, so their beginnings are
+/// alike.
 pub(super) fn short(id: impl ToString) -> String {
     let id = id.to_string();
     id.rsplit('-').next().map_or(id.clone(), str::to_owned)
 }
 
-/// Who this process is, for whoever finds a session held.
+/// Describes this process, for the error that another process gets when the session is held.
 fn whoami() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "someone".to_owned());
     format!("{user} (process {})", std::process::id())
 }
 
-/// The paths that are neither kept nor put back.
+/// Returns the paths that are neither captured nor restored.
 pub(super) fn uncovered_paths(workspace: &HostWorkspace) -> Vec<String> {
     workspace.coverage().uncovered().map(|one| one.path).collect()
 }
 
-/// What the files do not cover, in a line; nothing when all is covered that can be.
+/// Formats the uncovered paths as one line; `None` if there are none.
 pub(super) fn uncovered(workspace: &HostWorkspace) -> Option<String> {
     let paths = uncovered_paths(workspace);
     let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");

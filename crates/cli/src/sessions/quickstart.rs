@@ -1,6 +1,8 @@
-//! `quickstart`: in a fresh directory a scripted agent does a small real job, is really killed in the middle of it, and goes on.
+//! `quickstart`: a scripted agent does a small job in a new directory, is killed in the middle of it, and
+//! resumes.
 //!
-//! Nothing here is staged but the script: each step runs the command itself, as a person would, and shows what it prints.
+//! Only the answers of the model are scripted: each step runs the command itself, as a person would, and
+//! prints its output.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -16,14 +18,14 @@ use super::place::short;
 use super::{Common, quoted};
 use crate::error::CommandError;
 
-/// How long to wait for the agent to reach the call in which it is killed.
+/// Time within which the agent has to reach the call in which it is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const SCRIPT: &str = include_str!("quickstart.toml");
 
 #[derive(Args)]
 pub(crate) struct Quickstart {
-    /// The directory to work in, which must be empty or not exist; without it, a fresh one below this directory.
+    /// Directory to work in, which must be empty or not exist. Default: a new one in the current directory.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -57,7 +59,7 @@ impl Quickstart {
         let session = stage.session().await?;
         let id = short(&session);
 
-        stage.say("\n3. A new process resumes. It asks nothing twice, and goes on at that very call.");
+        stage.say("\n3. A new process resumes. It repeats no request, and continues at that very call.");
         stage.show(&["resume", &id]);
         let answer = stage.output(&["resume", &session]).await?;
         stage.quote(&answer);
@@ -66,19 +68,19 @@ impl Quickstart {
         stage
             .check(report == "beads: 12\nbuttons: 40\nneedles: 7\ntotal: 59\n", "the report is not whole")?;
 
-        stage.say("\n4. The log shows all of it: the call that failed and left no trace, the cut, the second attempt.");
+        stage.say("\n4. The log shows it: the failed call and its rollback, the crash, the second attempt.");
         stage.show(&["log", &id]);
         let log = stage.output(&["log", &session]).await?;
         stage.quote(&log);
         stage.check(!stage.files.join("draft.txt").exists(), "the failed call left a file behind")?;
         stage.check(
             log.contains("failed, rolled back") && log.contains("runs again"),
-            "the log does not tell",
+            "the log does not show the rollback or the second attempt",
         )?;
 
         let calls = stage.calls(&session).await?;
         let edited = calls.get(1).context("the session has too few calls")?.clone();
-        stage.say("\n5. Any point can be looked at, compared and gone back to: files, state and conversation together.");
+        stage.say("\n5. Any point can be shown, compared and restored: files, state and conversation.");
         let before = format!("before:{}", short(&edited));
         stage.show(&["diff", &id, &before, "head"]);
         stage.quote(&stage.output(&["diff", &session, &format!("before:{edited}"), "head"]).await?);
@@ -89,12 +91,10 @@ impl Quickstart {
         stage.quote(&stage.output(&["undo", &session]).await?);
         stage.check(
             stage.files.join("report.txt").exists(),
-            "undoing the rewind did not bring the report back",
+            "undoing the rewind did not restore the report",
         )?;
 
-        stage.say(
-            "\n6. A fork goes its own way from there, in a directory of its own; the session is not touched.",
-        );
+        stage.say("\n6. A fork continues from there in its own directory. The session is not changed.");
         let fork = text(&directory.join("fork"))?;
         stage.show(&["fork", &id, &before, "--workspace", &fork]);
         stage.quote(
@@ -136,7 +136,7 @@ impl Stage {
         }
     }
 
-    /// Shows a command as it can be typed in any directory.
+    /// Prints a command in a form that works in any directory.
     fn show(&self, arguments: &[&str]) {
         let words: Vec<_> = arguments.iter().map(|word| quoted(word)).collect();
         let store = quoted(&self.store.to_string_lossy());
@@ -148,10 +148,7 @@ impl Stage {
     }
 
     fn check(&self, holds: bool, otherwise: &str) -> anyhow::Result<()> {
-        match holds {
-            true => Ok(()),
-            false => bail!("this should not happen: {otherwise}"),
-        }
+        if holds { Ok(()) } else { bail!("this should not happen: {otherwise}") }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -161,7 +158,7 @@ impl Stage {
         command
     }
 
-    /// What the command prints, when it works.
+    /// Runs the command and returns its output. Fails if the command does.
     async fn output(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.command(arguments).output().await?;
         if !output.status.success() {
@@ -196,7 +193,7 @@ impl Stage {
         Ok(first["session"].as_str().context("the session has no id")?.to_owned())
     }
 
-    /// The calls of a session that started, in order.
+    /// Returns the ids of a session's calls, in order.
     async fn calls(&self, session: &str) -> anyhow::Result<Vec<String>> {
         let shown: Value = serde_json::from_str(&self.output(&["show", session, "--json"]).await?)?;
         let calls = shown["calls"].as_array().cloned().unwrap_or_default();
@@ -204,7 +201,7 @@ impl Stage {
     }
 }
 
-/// A directory for this run alone.
+/// Creates a directory for this run only.
 fn fresh(wanted: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     if let Some(directory) = wanted {
         std::fs::create_dir_all(&directory)?;
@@ -219,16 +216,15 @@ fn fresh(wanted: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let free = (1..1_000).map(name).find(|directory| !directory.exists());
     let directory = free.ok_or_else(|| {
         CommandError::new(ErrorCode::AlreadyExists, "there are too many quickstarts here already")
-            .with_hint("`--directory DIR` names another directory")
+            .with_hint("use `--directory DIR`")
     })?;
-    std::fs::create_dir(&directory).with_context(|| {
-        format!("{} cannot be created; `--directory DIR` names another one", directory.display())
-    })?;
+    std::fs::create_dir(&directory)
+        .with_context(|| format!("{} cannot be created; use `--directory DIR`", directory.display()))?;
     Ok(directory.canonicalize()?)
 }
 
 fn text(path: &Path) -> anyhow::Result<String> {
-    path.to_str().map(str::to_owned).with_context(|| format!("{} is no text", path.display()))
+    path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
 /// Whether a shell would find the command under its name.

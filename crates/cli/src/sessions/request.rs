@@ -1,7 +1,8 @@
-//! `request`: what was sent to a model, rendered again from the journal.
+//! `request`: prints a request to a model, rendered again from the journal.
 //!
-//! The journal keeps of a request its digest, its length and what rendered it. The request itself follows from the journal, and so
-//! it can be made again; that its digest is the recorded one shows that it is the same, byte for byte.
+//! The journal holds the digest, the length and the renderer of a request. The request itself follows from
+//! the rest of the journal, so it can be rendered again. If the digests are equal, it is the same, byte for
+//! byte.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,11 +25,11 @@ use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Request {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// The turn of the latest evaluation that was asked for; without it, the latest.
+    /// Number of a turn of the latest evaluation. Default: the latest turn.
     turn: Option<u64>,
-    /// Prints the bytes as they were sent, and nothing else.
+    /// Print only the bytes of the body, as they were sent.
     #[arg(long)]
     raw: bool,
 }
@@ -48,11 +49,12 @@ impl Request {
         Ok(if verdict.agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Where the request is recorded that is meant. A request that was made again after a crash is recorded again: the last counts.
+    /// Finds the position of the request. A request that was repeated after a crash is recorded again: the
+    /// last one is used.
     async fn find(&self, place: &OpenStore, view: &JournalView) -> anyhow::Result<Position> {
-        let evaluation = view.latest_evaluation().ok_or_else(|| {
-            CommandError::new(ErrorCode::NoMessages, "the session has not been asked anything yet")
-        })?;
+        let evaluation = view
+            .latest_evaluation()
+            .ok_or_else(|| CommandError::new(ErrorCode::NoMessages, "the session has no messages yet"))?;
         let evaluation = evaluation.evaluation_id;
         let visible = view.lineage().visible(view.head());
         let mut found = None;
@@ -113,17 +115,17 @@ impl Request {
     }
 }
 
-/// An agent that is looked at and asks nobody.
+/// Builds an agent that renders requests and sends none.
 pub(super) fn built_to_look(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
     let options = BuildOptions {
-        // Keys stand in no request, and nothing is sent.
+        // Keys are not part of the rendered request, and nothing is sent.
         key: Box::new(|_| Some("unused".to_owned())),
         transport: Some(Arc::new(NoTransport)),
     };
     Ok(definition.build_with(options)?)
 }
 
-/// Whether a request is what was recorded.
+/// Whether a rendered request equals the recorded one.
 struct Verdict {
     agrees: bool,
     words: String,
@@ -137,7 +139,7 @@ fn verdict(requested: &RequestReplay) -> Verdict {
             (true, format!("it is the request that was sent: {} bytes, digest {digest}", recorded.length))
         }
         _ if recorded.digest.is_none() && rendered.digest.is_none() => {
-            (true, "nothing was sent: who decides here is no model, and has no requests".to_owned())
+            (true, "nothing was sent: this policy is no model, and has no requests".to_owned())
         }
         _ if recorded.renderer != rendered.renderer => {
             let (then, now) = (renderer(&recorded.renderer), renderer(&rendered.renderer));
@@ -154,15 +156,12 @@ fn verdict(requested: &RequestReplay) -> Verdict {
             );
             (false, words)
         }
-        _ => (
-            false,
-            "what was sent then, or what would be now, is not known: there is nothing to compare".to_owned(),
-        ),
+        _ => (false, "one of the two digests is unknown, so the requests cannot be compared".to_owned()),
     };
     Verdict { agrees, words }
 }
 
-/// Sends nothing.
+/// A transport that refuses every request.
 struct NoTransport;
 
 impl Transport for NoTransport {

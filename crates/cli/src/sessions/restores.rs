@@ -1,8 +1,9 @@
-//! What was put back, for the person whose edits may have been among it.
+//! Reports about restored files.
 //!
-//! Files are put back when a call fails, is stopped or was cut off by a crash, and what a person changed meanwhile cannot be told from
-//! what the call did. As found the files are kept, in the journal, under `rescue:POSITION`. Each restore is reported at once, with
-//! the files and the one command that gets them back.
+//! Files are restored when a call fails, is stopped or was interrupted by a crash. Edits that a person made
+//! since the start of the call cannot be distinguished from those of the call, so they are undone too. The
+//! files as they were found are kept under `rescue:POSITION`. Each restore is reported at once, with the
+//! files and the command that undoes it.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::place::short;
 
-/// So many files are named to a person; programs get all that are recorded.
+/// Maximum number of files that are listed for people. Programs get all that are recorded.
 const MOST_NAMED: usize = 50;
 
 /// A restore of a session's files.
@@ -29,18 +30,18 @@ impl Restore {
         Self { session, restored }
     }
 
-    /// The command that gets the files back, where they are kept as they were found.
+    /// Returns the command that restores the files as they were found, if those are kept.
     fn command(&self, common: &Common) -> Option<String> {
         let point = self.restored.point()?;
         Some(common.hint(format_args!("rewind {} {point}", short(self.session))))
     }
 
-    /// For a person.
+    /// Formats the restore for people.
     pub(super) fn lines(&self, common: &Common) -> Vec<String> {
         let FilesRestored { changed, kept, more, .. } = &self.restored;
         let mut lines = Vec::new();
         if !changed.is_empty() {
-            lines.push("files were put back, also where somebody else had changed them:".to_owned());
+            lines.push("files were restored, and changes by others were undone too:".to_owned());
             let named = changed.iter().take(MOST_NAMED);
             lines.extend(named.map(|file| format!("  {:<9} {}", word(file.change), file.path)));
             let unnamed = changed.len().saturating_sub(MOST_NAMED) + more;
@@ -54,13 +55,13 @@ impl Restore {
                 .map(|file| format!("left as it is: {} ({})", file.path, file.reason)),
         );
         if let (Some(point), Some(command)) = (self.restored.point(), self.command(common)) {
-            lines.push(format!("as they were found they are kept as {point}; this gets them back:"));
+            lines.push(format!("the files as they were found are kept as {point}; to restore those:"));
             lines.push(format!("  {command}"));
         }
         lines
     }
 
-    /// For a program.
+    /// Builds the event `restored`.
     pub(super) fn event(&self, common: &Common) -> Value {
         let changed = self.restored.changed.iter();
         let files: Vec<_> =
@@ -74,7 +75,7 @@ impl Restore {
     }
 }
 
-/// What was done to a file.
+/// Returns the word for what the restore did to a file.
 fn word(change: ChangeKind) -> &'static str {
     match change {
         ChangeKind::Added => "recovered",
@@ -84,7 +85,7 @@ fn word(change: ChangeKind) -> &'static str {
     }
 }
 
-/// Reads the journal of a session for restores.
+/// Reads restores from the journal of a session.
 pub(super) struct Restores {
     store: Arc<dyn Store>,
     session: SessionId,
@@ -92,15 +93,15 @@ pub(super) struct Restores {
 }
 
 impl Restores {
-    /// Those from a position on.
+    /// Starts at a position of the journal.
     pub(super) fn from(store: Arc<dyn Store>, session: SessionId, seen: Position) -> Self {
         Self { store, session, seen }
     }
 
-    /// Those that were recorded since this was last asked.
+    /// Returns the restores that were recorded since the last call.
     pub(super) async fn new_ones(&mut self) -> Result<Vec<Restore>, RuntimeError> {
         let records = match read_records(&*self.store, self.session, self.seen, None).await {
-            // It was never stored.
+            // The session was never stored.
             Err(RuntimeError::ConversationNotFound { .. }) => Vec::new(),
             records => records?,
         };

@@ -1,4 +1,4 @@
-//! `send`, `cancel` and `pause`: what is said to a session from outside, through its inbox.
+//! `send`, `cancel` and `pause`: write to the inbox of a session.
 
 use std::process::ExitCode;
 
@@ -12,21 +12,21 @@ use super::place::{OpenStore, short};
 
 #[derive(Args)]
 pub(crate) struct Send {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// What is said.
+    /// Message for the agent.
     text: String,
 }
 
 #[derive(Args)]
 pub(crate) struct Cancel {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
 }
 
 #[derive(Args)]
 pub(crate) struct Pause {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
 }
 
@@ -38,11 +38,8 @@ impl Send {
         let view = place.view(session).await?;
         let is_open = view.latest_evaluation().is_some_and(|latest| latest.finished.is_none());
         let id = short(session);
-        let then = match is_open {
-            true => format!("whoever drives {id} takes it in"),
-            false => format!("`backstitch resume {id}` answers it"),
-        };
-        told(common, &session.to_string(), item, &then)
+        let then = if is_open { handled_by(session) } else { format!("`backstitch resume {id}` answers it") };
+        report(common, &session.to_string(), item, &then)
     }
 }
 
@@ -51,7 +48,7 @@ impl Cancel {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.cancel(session).await?;
-        told(common, &session.to_string(), item, &taken_in(session))
+        report(common, &session.to_string(), item, &handled_by(session))
     }
 }
 
@@ -60,18 +57,19 @@ impl Pause {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.pause(session).await?;
-        told(common, &session.to_string(), item, &taken_in(session))
+        report(common, &session.to_string(), item, &handled_by(session))
     }
 }
 
-fn taken_in(session: SessionId) -> String {
-    format!("whoever drives {} takes it in", short(session))
+fn handled_by(session: SessionId) -> String {
+    format!("the process that drives {} handles it, or else the next `resume`", short(session))
 }
 
-fn told(common: &Common, session: &str, item: InboxId, then: &str) -> anyhow::Result<ExitCode> {
-    match common.json {
-        true => println!("{}", json!({"v": 1, "session": session, "item": item})),
-        false => println!("sent; {then}"),
+fn report(common: &Common, session: &str, item: InboxId, then: &str) -> anyhow::Result<ExitCode> {
+    if common.json {
+        println!("{}", json!({"v": 1, "session": session, "item": item}));
+    } else {
+        println!("sent; {then}");
     }
     Ok(ExitCode::SUCCESS)
 }

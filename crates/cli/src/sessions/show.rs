@@ -1,4 +1,4 @@
-//! `show`: a session as it is, or as it was at a point.
+//! `show`: prints a session as it is, or as it was at a point.
 
 use std::process::ExitCode;
 
@@ -21,17 +21,17 @@ use super::waiting::{self, PendingDecision, waiting};
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The session, by the beginning or the end of its id; without it, the latest.
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     session: Option<String>,
-    /// The point: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
+    /// Point to show: a position, before:CALL, after:CALL, CALL, turn:N, start or head. Default: head.
     point: Option<PointSpec>,
-    /// Shows what the slices of the session hold.
+    /// Show the items of all slices.
     #[arg(long)]
     state: bool,
-    /// Lists the files.
+    /// List the files of the workspace.
     #[arg(long)]
     files: bool,
-    /// Shows the turns of an agent that answers with programs: programs, calls, what they printed, results.
+    /// Show the turns of an agent that answers with programs: program, calls, printed text and result.
     #[arg(long)]
     turns: bool,
 }
@@ -166,7 +166,7 @@ impl Show {
     }
 }
 
-/// The slices of a session but for the transcript, with what they hold.
+/// Returns the names and items of a session's slices, without the transcript.
 pub(super) fn slices(view: &JournalView) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
     let session = view.session(std::sync::Arc::new(SystemClock::new()));
     let stored = session.snapshot_with(CaptureOptions::include_all()).stored_slices()?;
@@ -174,7 +174,7 @@ pub(super) fn slices(view: &JournalView) -> anyhow::Result<Vec<(String, Vec<Valu
     Ok(others.map(|slice| (slice.name, slice.items)).collect())
 }
 
-/// The paths of the files, as far as they are recorded.
+/// Returns the paths of the files in the recorded root.
 fn files(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<String>> {
     let Some(files) = view.files() else { return Ok(Vec::new()) };
     let nothing = backstitch::journal::WorkspaceRoot {

@@ -4,11 +4,11 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that ask a process to end, and whose default is to end it at once.
+/// Listens for the signals whose default action is to end the process.
 pub(super) struct Signals(Vec<Signal>);
 
 impl Signals {
-    /// From now on these signals no longer end the process: a person who presses Ctrl-C, a closed terminal, `kill`.
+    /// Starts to listen. From then on these signals no longer end the process.
     pub(super) fn listen() -> io::Result<Self> {
         let kinds = [
             SignalKind::interrupt(),
@@ -22,11 +22,11 @@ impl Signals {
         kinds.into_iter().map(signal).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Completes when one of them comes.
+    /// Completes when one of the signals arrives.
     pub(super) async fn next(&mut self) {
         std::future::poll_fn(|context| {
-            let come = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if come { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            let arrived = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if arrived { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
         })
         .await;
     }

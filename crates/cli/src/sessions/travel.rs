@@ -22,11 +22,11 @@ use crate::error::CommandError;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// The point: a position, before:CALL, after:CALL, CALL, turn:N, start or rescue:POSITION.
+    /// Point to return to: a position, before:CALL, after:CALL, CALL, turn:N, start or rescue:POSITION.
     point: PointSpec,
-    /// Why, for whoever reads the log.
+    /// Reason, which the log shows. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
@@ -45,13 +45,13 @@ impl Rewind {
             live.record(moved).await?;
         }
         live.release().await?;
-        told(common, &mut restores, &live, &done?).await
+        report(common, &mut restores, &live, &done?).await
     }
 }
 
 #[derive(Args)]
 pub(crate) struct Undo {
-    /// The session, by the beginning or the end of its id; without it, the latest.
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     session: Option<String>,
     #[command(flatten)]
     moved: MovedTo,
@@ -66,18 +66,18 @@ impl Undo {
             live.record(moved).await?;
         }
         live.release().await?;
-        told(common, &mut restores, &live, &done?).await
+        report(common, &mut restores, &live, &done?).await
     }
 }
 
 #[derive(Args)]
 pub(crate) struct Fork {
-    /// The session, by the beginning or the end of its id.
+    /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// The point: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
+    /// Point to fork from: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
     #[arg(default_value = "head")]
     point: PointSpec,
-    /// The directory for the fork's files. It must lie outside of the session's own.
+    /// Directory for the files of the fork, outside of the session's own. Default: a new one beside it.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
@@ -112,7 +112,7 @@ impl Fork {
             }
             None => None,
         };
-        // The fork is driven by what its parent is driven by, in a directory of its own.
+        // The fork has the definition of its parent, with a directory of its own.
         let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
         definition.workspace.path = directory.clone();
         let definition = Some(definition.to_recorded());
@@ -133,7 +133,7 @@ impl Fork {
     }
 }
 
-/// Where a path leads, also one of which only the beginning exists.
+/// Resolves a path of which possibly only the beginning exists.
 fn resolved(path: &std::path::Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     match (path.canonicalize(), path.parent(), path.file_name()) {
@@ -143,7 +143,7 @@ fn resolved(path: &std::path::Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// A directory beside that of a session, which does not exist yet.
+/// Returns the path of a directory beside that of a session, which does not exist yet.
 fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
     let name = parent.file_name().and_then(|name| name.to_str()).unwrap_or("workspace");
     let around =
@@ -155,10 +155,10 @@ fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
 }
 
 fn no_room(message: &str) -> CommandError {
-    CommandError::new(ErrorCode::WorkspaceRefused, message).with_hint("`--workspace DIR` names another one")
+    CommandError::new(ErrorCode::WorkspaceRefused, message).with_hint("use `--workspace DIR`")
 }
 
-/// A session that is held to decide about it, and what reports the files that this puts back.
+/// Opens a session to decide about it. The second value reports the files that the decision restores.
 pub(super) async fn opened_to_decide(
     common: &Common,
     session: Option<&str>,
@@ -167,13 +167,12 @@ pub(super) async fn opened_to_decide(
     Ok((live, restores))
 }
 
-/// A session that is held, and that nobody drives.
+/// A session that this process holds and does not drive.
 struct SessionToRewind {
     live: Arc<LiveSession>,
     workspace: Option<Arc<HostWorkspace>>,
-    /// What has to be recorded of it, when its files are elsewhere now.
+    /// Records to append if the files were moved.
     moved: Vec<RecordBody>,
-    /// Reports what is put back.
     restores: Restores,
 }
 
@@ -197,7 +196,7 @@ async fn opened_with_files(
     Ok(SessionToRewind { live, workspace, moved, restores })
 }
 
-/// Says what going back will not put back: what is not covered, and the workspace's own repository.
+/// Warns about what a rewind does not restore: uncovered paths, and the workspace's own repository.
 async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) -> anyhow::Result<()> {
     if let Some(paths) = uncovered(workspace) {
         eprintln!("not covered, and so left as they are: {paths}");
@@ -213,7 +212,7 @@ async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) 
     Ok(())
 }
 
-async fn told(
+async fn report(
     common: &Common,
     restores: &mut Restores,
     live: &LiveSession,

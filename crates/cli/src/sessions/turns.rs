@@ -1,4 +1,4 @@
-//! The turns of agents that answer with programs, in full.
+//! `show --turns`: prints the turns of agents that answer with programs, in full.
 
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
@@ -13,11 +13,11 @@ use super::place::{OpenStore, short};
 use super::request::built_to_look;
 use crate::error::CommandError;
 
-/// What an evaluation did with programs.
+/// The turns of one evaluation.
 pub(super) struct Turns {
     /// The turns that have ended.
     pub(super) turns: Vec<Turn>,
-    /// The program of the one that has not.
+    /// The program of a turn that has not ended.
     unfinished: Option<OpenProgram>,
 }
 
@@ -25,11 +25,11 @@ pub(super) struct Turns {
 struct OpenProgram {
     turn: u64,
     source: String,
-    /// Whether it never will.
+    /// Whether the evaluation has ended, so the program never will.
     is_over: bool,
 }
 
-/// The turns of a session, of all of its evaluations.
+/// Loads the turns of all evaluations of a session.
 pub(super) async fn of(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<Turns>> {
     let mut all = Vec::new();
     for evaluation in view.evaluations() {
@@ -59,11 +59,11 @@ async fn unfinished(place: &OpenStore, evaluation: &Evaluation) -> anyhow::Resul
     Ok(Some(OpenProgram { turn: program.turn, source, is_over: evaluation.finished.is_some() }))
 }
 
-/// Prints turns for a person.
+/// Prints turns for people.
 pub(super) async fn print(place: &OpenStore, view: &JournalView) -> anyhow::Result<()> {
     let all = of(place, view).await?;
     if all.iter().all(|of_one| of_one.turns.is_empty() && of_one.unfinished.is_none()) {
-        println!("there are no turns: no program was answered with so far");
+        println!("there are no turns yet: the agent has answered with no program");
         return Ok(());
     }
     let machinery = machinery(place, view).await;
@@ -80,7 +80,8 @@ pub(super) async fn print(place: &OpenStore, view: &JournalView) -> anyhow::Resu
     Ok(())
 }
 
-/// What restores results of which turns keep a sample; none for an agent that is not known here.
+/// Builds the machinery that computes the full results of turns which hold a sample; `None` if the agent
+/// cannot be built here.
 async fn machinery(place: &OpenStore, view: &JournalView) -> Option<LispMachinery> {
     let built = built_to_look(&definition_of(place, view, None).await.ok()?).ok()?;
     let tools = built.agent.tools.iter().map(|tool| tool.spec.clone());
@@ -127,7 +128,7 @@ fn text_of(excerpt: &Excerpt) -> String {
     }
 }
 
-/// Prints lines that programs and tools have written.
+/// Prints text line by line, indented.
 fn indented(text: &str, before: &str) {
     text.lines().for_each(|line| println!("{before}{line}"));
 }

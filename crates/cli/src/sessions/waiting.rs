@@ -1,7 +1,7 @@
 //! What a paused session waits for, and the commands that end the pause.
 //!
-//! A person who decides about a call is shown all of its arguments, unchanged: what is printed is JSON, and parsing it gives the
-//! arguments exactly. The printed commands can be executed as they stand.
+//! A person who decides about a call sees all of its arguments, unchanged: they are printed as JSON, and
+//! parsing the JSON returns the same arguments. The printed commands can be executed unchanged.
 
 use std::collections::HashMap;
 
@@ -19,34 +19,34 @@ use super::Common;
 use super::place::short;
 use crate::terminal::exact_json;
 
-/// Something that a session waits for.
+/// A decision that a session waits for.
 pub(super) struct PendingDecision {
-    /// The session in which it is decided: this one, or one that works for a call of it.
+    /// The session that records the decision: this one, or a child session of one of its calls.
     pub(super) session: SessionId,
     pub(super) reason: PauseReason,
     pub(super) detail: String,
     pub(super) call: Option<PendingCall>,
 }
 
-/// A call that is waited with.
+/// A call that waits for a decision.
 pub(super) struct PendingCall {
     pub(super) id: CallId,
     pub(super) name: String,
-    /// What it would run with, or did.
+    /// The arguments that it ran with, or would run with.
     pub(super) arguments: Value,
-    /// Whether a result of it is recorded that can be used again.
+    /// Whether a result is recorded that can be used again.
     is_offered: bool,
 }
 
 impl PendingCall {
-    /// The call with all of its arguments, indented.
+    /// Formats the call with all of its arguments, indented.
     pub(super) fn text(&self, indent: &str) -> String {
         let shown = format!("{} {}  [{}]", self.name, exact_json(&self.arguments), short(self.id));
         shown.lines().map(|line| format!("{indent}{line}")).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Everything that a session waits for, also in sessions that work for its calls.
+/// Lists the decisions that a session waits for, including those of child sessions.
 pub(super) fn waiting<'a>(
     store: &'a dyn Store,
     view: &'a JournalView,
@@ -69,13 +69,13 @@ pub(super) fn waiting<'a>(
                 call: pending_call(store, view, pause).await?,
             });
         }
-        // Nothing else can be decided before a poisoned session was looked after.
+        // A poisoned session has to be repaired before anything else can be decided.
         all.sort_by_key(|one| one.reason != PauseReason::Poisoned);
         Ok(all)
     })
 }
 
-/// The call that a pause is about, with its arguments.
+/// Returns the call that a pause is about, with its arguments.
 pub(super) async fn pending_call(
     store: &dyn Store,
     view: &JournalView,
@@ -87,7 +87,8 @@ pub(super) async fn pending_call(
     Ok(Some(PendingCall { id, name: call.name.clone(), arguments, is_offered: pause.offer.is_some() }))
 }
 
-/// The arguments that a call ran with or would run with: those of its intent where a person changed them, else those of its message.
+/// Returns the arguments that a call ran with or would run with: those of its intent if a person edited them,
+/// else those of its message.
 async fn arguments_of(store: &dyn Store, view: &JournalView, id: CallId) -> anyhow::Result<Value> {
     if let Some(intent) = view.call(id).and_then(|call| call.intent.as_ref()) {
         let mut started = intent.record.clone();
@@ -102,13 +103,13 @@ async fn arguments_of(store: &dyn Store, view: &JournalView, id: CallId) -> anyh
     let arguments = message.message.option_call().map(|call| &call.arguments);
     Ok(match arguments.map(|arguments| (arguments.object(), arguments.text())) {
         Some((Some(object), _)) => Value::Object(object.clone()),
-        // What is no JSON object is shown as the text that it is.
+        // Arguments that are no JSON object are shown as text.
         Some((None, text)) => Value::String(text.into_owned()),
         None => Value::Null,
     })
 }
 
-/// A message with the content that is too large for its record.
+/// Loads the content of a message that is too large for its record.
 async fn with_content(store: &dyn Store, message: &InnerMessage) -> anyhow::Result<InnerMessage> {
     let mut contents = HashMap::new();
     for id in message.object_refs() {
@@ -121,7 +122,7 @@ async fn with_content(store: &dyn Store, message: &InnerMessage) -> anyhow::Resu
     Ok(message)
 }
 
-/// How a pause is explained to a person: what is waited for, and commands that end it.
+/// Formats what a session waits for, and the commands that end the pause.
 pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecision]) -> Vec<String> {
     let resume = |more: &str| common.hint(format_args!("resume {}{more}", short(view.session_id())));
     let mut lines = Vec::new();
@@ -132,20 +133,19 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
             (PauseReason::Approval, Some(call)) => {
                 lines.push(format!("paused: {detail}"));
                 lines.push(call.text("  "));
-                lines.push("approve it, or deny it (`--reason TEXT` tells the model why; `edit --arguments JSON` instead of `approve` changes it):".to_owned());
+                lines.push("approve or deny it (`deny --reason TEXT` gives the model a reason, `edit --arguments JSON` approves it with other arguments):".to_owned());
                 lines.extend(["approve", "deny"].map(|what| decide(common, *session, call.id, what)));
             }
             (PauseReason::EffectUnknown, Some(call)) => {
-                lines.push("paused: it is not known whether this call has happened:".to_owned());
+                lines.push("paused: it is unknown whether this call has happened:".to_owned());
                 lines.push(call.text("  "));
-                lines.push("it happened (the files are kept), run it again, or let it fail (the files are put back):".to_owned());
+                lines.push("it happened (the files are kept), run it again, or let it fail (the files are restored):".to_owned());
                 let happened = if call.is_offered { "happened" } else { "happened --result done" };
                 lines.extend([happened, "retry", "fail"].map(|what| decide(common, *session, call.id, what)));
             }
             (PauseReason::Poisoned, _) => {
                 lines.push(format!("paused: {detail}"));
-                lines
-                    .push("look after the files first. Then continue with the files as they are:".to_owned());
+                lines.push("repair the files first. Then continue with the files as they are:".to_owned());
                 lines.push(format!(
                     "  {}",
                     common.hint(format_args!("resolve {} - continue", short(session)))
@@ -160,11 +160,11 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
             }
             (PauseReason::Asked, _) if detail.starts_with(FILES_CHANGED) => {
                 lines.push(format!("paused: {detail}"));
-                lines.push("keep them as they are; `--files restore` instead puts them back:".to_owned());
+                lines.push("keep them as they are, or undo the changes with `--files restore`:".to_owned());
                 then = resume(" --files keep");
             }
             (PauseReason::Truncated, _) => {
-                lines.push(format!("paused: {detail}, so it is not complete. `--accept` takes it as it is; without it the model continues:"));
+                lines.push(format!("paused: {detail}, so it is not complete. `--accept` accepts it as it is; without it, the model continues:"));
             }
             (PauseReason::Deadline, _) => {
                 lines.push(format!("paused: {detail}. Continue with more time, for instance:"));
@@ -180,14 +180,14 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
     lines
 }
 
-/// How the runtime begins what it asks after the machine was restarted.
+/// Start of the runtime's pause detail after a restart of the machine.
 const FILES_CHANGED: &str = "files changed while the machine was restarted";
 
 fn decide(common: &Common, session: SessionId, call: CallId, what: &str) -> String {
     format!("  {}", common.hint(format_args!("resolve {} {} {what}", short(session), short(call))))
 }
 
-/// Limits of double the size, as the command line takes them.
+/// Formats limits of double the size for `--budget`.
 fn twice(limits: &Limits) -> String {
     let money = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let all = [
@@ -203,7 +203,7 @@ fn twice(limits: &Limits) -> String {
     given.collect::<Vec<_>>().join(",")
 }
 
-/// What a session waits for, for programs.
+/// Renders the decisions that a session waits for as JSON.
 pub(super) fn as_json(all: &[PendingDecision]) -> Value {
     let one = |one: &PendingDecision| {
         let call = one.call.as_ref();

@@ -69,7 +69,7 @@ fn a_follow_up_is_sent_with_the_conversation_before_it_and_can_be_made_again() {
             assert!(ran.errors.contains("it is the request that was sent"), "{provider}: {}", ran.errors);
             assert_eq!(ran.worked_quietly(), asked.body, "{provider}, turn {turn}");
         }
-        // What was gone back from is not in the next one.
+        // Messages after the point of a rewind are not in the next request.
         stage.run(&["rewind", &session, "start"]).worked();
         assert_eq!(stage.run(&["ask", &session, "Hello"]).worked_quietly(), "Bye.\n");
         let last = &model.asked()[4].body;
@@ -78,7 +78,7 @@ fn a_follow_up_is_sent_with_the_conversation_before_it_and_can_be_made_again() {
 }
 
 #[test]
-fn what_a_model_says_is_told_while_it_is_said_and_a_killed_process_asks_again() {
+fn the_text_of_a_model_is_streamed_and_a_killed_process_repeats_the_request() {
     for (provider, _) in PROVIDERS {
         let stage = Stage::new();
         let model = Model::new(provider, [Said::Hangs("It is half"), Said::Text("It is mended.")]);
@@ -167,7 +167,7 @@ fn a_call_that_needs_approval_waits_for_it() {
 }
 
 #[test]
-fn a_budget_pauses_and_more_of_it_goes_on() {
+fn a_spent_budget_pauses_and_a_larger_one_resumes() {
     let stage = Stage::new();
     let model = Model::new("openai", [writes(), Said::Text("Done.")]);
     let paused = start(&stage, "openai", &model, &["--budget", "input_tokens=100"]);
@@ -178,7 +178,7 @@ fn a_budget_pauses_and_more_of_it_goes_on() {
 }
 
 #[test]
-fn a_session_goes_on_with_another_provider_and_every_request_agrees() {
+fn a_session_continues_with_another_provider_and_every_request_agrees() {
     let stage = Stage::new();
     let first = Model::new("gemini", [writes(), Said::Hangs("Hm")]);
     let child = stage.command(&as_slices(&Stage::asking("gemini", &first, &[]))).spawn().unwrap();
@@ -192,21 +192,22 @@ fn a_session_goes_on_with_another_provider_and_every_request_agrees() {
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     let log = stage.run(&["log", &session]).worked();
     assert!(log.contains(&format!("continues with {name}")), "{log}");
-    assert!(log.contains("not what was said"), "what was dropped is told: {log}");
+    assert!(log.contains("not what was said"), "the log names what was dropped: {log}");
     let turns = [("1", "gemini", &first.asked()[0]), ("2", "anthropic", &second.asked()[0])];
     for (turn, provider, asked) in turns {
         let request = stage.json(&["request", &session, turn]);
         assert_eq!((&request["provider"], &request["agrees"]), (&json!(provider), &json!(true)), "{turn}");
         assert_eq!(stage.run(&["request", &session, turn, "--raw"]).worked_quietly(), asked.body);
     }
-    // Whoever resumes it later goes on with the other one, without being told.
+    // A later resume continues with the other model without naming it.
     let shown = stage.json(&["resume", &session]);
     assert_eq!(shown["text"], "Done.");
 }
 
-/// What a script said has no raw payload, so that it is told to the model in words; the model refuses what a strict server refuses.
+/// Messages of a script have no raw payload, so they are sent as text. The model refuses what a strict server
+/// refuses.
 #[test]
-fn a_session_of_a_script_goes_on_with_every_provider() {
+fn a_session_of_a_script_continues_with_every_provider() {
     for (provider, variable) in PROVIDERS {
         for said in ["text = \"I look.\"", ""] {
             let stage = Stage::new().with_variable(variable, KEY);
@@ -252,7 +253,7 @@ fn a_key_is_nowhere_even_when_a_provider_repeats_it() {
 }
 
 #[test]
-fn what_is_said_meanwhile_reaches_the_model() {
+fn a_message_sent_during_a_run_reaches_the_model() {
     let stage = Stage::new();
     let command = "touch ../begun; while [ ! -e ../heard ]; do sleep 0.05; done";
     let call = Said::Call("I wait.", "shell", json!({"command": command}));
@@ -267,7 +268,7 @@ fn what_is_said_meanwhile_reaches_the_model() {
 }
 
 #[test]
-fn a_model_that_does_not_answer_at_once_is_asked_again_and_that_is_told() {
+fn a_retry_is_reported_as_an_event() {
     let stage = Stage::new();
     let body = json!({"error": {"message": "too much to do", "type": "overloaded_error"}}).to_string();
     let model = Model::new("anthropic", [Said::Refused("529 Overloaded", body), Said::Text("Done.")]);

@@ -1,4 +1,4 @@
-//! Whoever decides about a call sees all of it, and decides about the call that was named.
+//! A person who decides about a call sees all of its arguments, and decides about exactly the named call.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn arguments() -> Vec<Value> {
     commands.iter().map(|command| json!({"command": command, "input": format!("{command}\u{1b}")})).collect()
 }
 
-/// The arguments that are shown for a call of a tool: the JSON after its name.
+/// Parses the arguments that are shown for a call of a tool: the JSON after its name.
 #[track_caller]
 fn shown(text: &str, tool: &str) -> Value {
     let start = text.find(&format!("  {tool} {{")).unwrap_or_else(|| panic!("{tool} is not shown: {text}"));

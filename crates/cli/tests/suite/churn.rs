@@ -1,4 +1,5 @@
-//! A run beside another process that creates, renames and removes files in the same directory, as a build does.
+//! A run beside another process that creates, renames and removes files in the same directory, as a build
+//! does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::stage::{Stage, scripted};
 
 const TURNS: usize = 60;
 
-/// Creates and removes directories and files without a pause, until it is told to stop.
+/// A thread that creates and removes directories and files without a pause, until it is dropped.
 struct Churn {
     stop: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
@@ -24,7 +25,7 @@ impl Churn {
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::SeqCst) {
                 let round = counted.fetch_add(1, Ordering::SeqCst);
-                // Each of these may fail: a rollback of the run may be faster.
+                // Each of these may fail, because a rollback of the run interferes.
                 let place = directory.join(format!("tmp{}", round % 7));
                 let _ = std::fs::create_dir_all(place.join("a/b"));
                 let _ = std::fs::write(place.join("a/b/o"), round.to_string());

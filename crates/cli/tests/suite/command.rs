@@ -1,10 +1,10 @@
-//! Running the command and looking at what it did.
+//! Runs the command, and checks its exit code and output.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What a run of the command gave.
+/// Exit code and output of a run of the command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -13,21 +13,21 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The output of a run that worked and complained about nothing.
+    /// Asserts success without any error output, and returns the output.
     #[track_caller]
     pub(crate) fn worked(self) -> String {
         assert_eq!((self.code, self.errors.as_str()), (Some(0), ""), "{}", self.output);
         self.output
     }
 
-    /// The output of a run that worked, whatever it said beside it.
+    /// Asserts success, and returns the output. Standard error is ignored.
     #[track_caller]
     pub(crate) fn worked_quietly(self) -> String {
         assert_eq!(self.code, Some(0), "{}\n{}", self.output, self.errors);
         self.output
     }
 
-    /// What a run said that did not work, after it printed nothing.
+    /// Asserts exit code 1 without output, and returns standard error.
     #[track_caller]
     pub(crate) fn failed(self) -> String {
         assert_eq!((self.code, self.output.as_str()), (Some(1), ""), "{}", self.errors);
@@ -36,7 +36,7 @@ impl Ran {
 }
 
 impl Ran {
-    /// What a run said that was called wrongly, after it printed nothing.
+    /// Asserts exit code 2 without output, and returns standard error.
     #[track_caller]
     pub(crate) fn called_wrongly(self) -> String {
         assert_eq!((self.code, self.output.as_str()), (Some(2), ""), "{}", self.errors);
@@ -44,12 +44,12 @@ impl Ran {
     }
 }
 
-/// Runs the command with nothing to read.
+/// Runs the command with empty standard input.
 pub(crate) fn backstitch(arguments: &[&str]) -> Ran {
     backstitch_reading("", arguments)
 }
 
-/// Runs the command and gives it something to read.
+/// Runs the command with a text as standard input.
 pub(crate) fn backstitch_reading(input: &str, arguments: &[&str]) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_backstitch"))
         .args(arguments)
@@ -60,10 +60,10 @@ pub(crate) fn backstitch_reading(input: &str, arguments: &[&str]) -> Ran {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
-    // What is not read must not keep the other side from writing.
+    // A separate thread writes, so that input that is not read does not block the output.
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().unwrap();
-    // A command that fails at once closes its end: that is no failure of the test.
+    // A command that fails at once closes the pipe. That is no failure of the test.
     let _ = writer.join().unwrap();
     Ran {
         code: output.status.code(),
@@ -72,11 +72,12 @@ pub(crate) fn backstitch_reading(input: &str, arguments: &[&str]) -> Ran {
     }
 }
 
-/// A file that is gone with the value.
+/// A file that is removed on drop.
 pub(crate) struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    /// Writes a file whose name ends so. Names are unique by process and by name, so a test uses each name once.
+    /// Writes a file whose name ends with `name`. It is unique per process and name, so a test uses each name
+    /// once.
     pub(crate) fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("backstitch-cli-{}-{name}", std::process::id()));
         std::fs::write(&path, text).unwrap();
@@ -90,7 +91,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // Whoever cleans the directory may have been faster.
+        // Another process may have cleaned the directory before.
         let _ = std::fs::remove_file(&self.0);
     }
 }

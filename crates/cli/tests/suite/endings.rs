@@ -1,4 +1,4 @@
-//! However a run ends after it was announced, programs are told: the last line is `ended`.
+//! The last line of an announced run is the event `ended`, however the run ends.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn answers_pauses_cancels_and_failures_end_with_ended() {
         let model = scripted(&stage, replies);
         let ran = stage.run(&[&["run", "Do it", "--json", "--model", &model], more].concat());
         let last: Value = serde_json::from_str(ran.output.lines().last().unwrap()).unwrap();
-        // The word for a failure is that of whoever failed.
+        // The kind of a failure is set by the agent.
         let kind = if outcome == "failed" { last["kind"].clone() } else { kind };
         check(&ran, code, outcome, kind);
     }

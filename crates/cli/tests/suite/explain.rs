@@ -1,4 +1,4 @@
-//! Codes of errors: named with each error, and explained by `backstitch explain`.
+//! Error codes: printed with each error, and explained by `backstitch explain`.
 
 use serde_json::{Value, json};
 

@@ -1,13 +1,14 @@
-//! Why a run has no answer is known after its process has ended: kind, message and attempts, in `ls`, `show` and `log`.
+//! `ls`, `show` and `log` report why a run has no answer, after its process has ended: kind, message and
+//! attempts.
 
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, ended, last_line, scripted, signal, wait_until};
 
-/// What the server says, as far as the scripts go.
+/// Error message of the scripted server.
 const WORDS: &str = "the loom is on fire";
 
-/// Kinds of errors, and the number of attempts that each is worth.
+/// Kinds of errors, and the number of attempts for each.
 const KINDS: [(&str, u32); 8] = [
     ("auth", 1),
     ("context_too_long", 1),
@@ -38,7 +39,7 @@ fn records(stage: &Stage, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_kind_of_error_is_told_after_the_process_has_ended() {
+fn every_kind_of_error_is_reported_after_the_process_has_ended() {
     for (kind, attempts) in KINDS {
         let stage = Stage::new();
         let model = failing(&stage, kind, 9);
@@ -47,7 +48,7 @@ fn every_kind_of_error_is_told_after_the_process_has_ended() {
         assert_eq!(records(&stage, "request_failed").len(), attempts as usize);
         assert_eq!(records(&stage, "session_stopped").len(), 1);
 
-        // Nor is it forgotten when the session is resumed, however that ends.
+        // It is kept when the session is resumed and fails again.
         let model = failing(&stage, "auth", 9);
         assert_eq!(stage.run(&["resume", "--model", &model]).code, Some(1), "{kind}");
         check(&stage, "auth", 1);
@@ -60,11 +61,11 @@ fn every_kind_of_error_is_told_after_the_process_has_ended() {
 #[track_caller]
 fn check(stage: &Stage, kind: &str, attempts: u32) {
     let times = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
-    let told = format!("{kind} after {times}: {WORDS}");
+    let text = format!("{kind} after {times}: {WORDS}");
     let listed = stage.run(&["ls"]).worked();
-    assert!(listed.contains(" stopped ") && listed.contains(&told), "{listed}");
+    assert!(listed.contains(" stopped ") && listed.contains(&text), "{listed}");
     let shown = stage.run(&["show"]).worked();
-    assert!(shown.contains(&format!("no answer: {told}")), "{shown}");
+    assert!(shown.contains(&format!("no answer: {text}")), "{shown}");
     let log = stage.run(&["log"]).worked();
     assert!(log.contains(&format!("attempt {attempts} failed ({kind}): {WORDS}; no retry")), "{log}");
     assert!(log.contains(&format!("stopped ({kind}): {WORDS}")), "{log}");
@@ -109,18 +110,18 @@ fn retries_that_helped_leave_a_trace_and_no_failure() {
 }
 
 #[test]
-fn a_failed_evaluation_is_told_by_ls() {
+fn ls_reports_a_failed_evaluation() {
     let stage = Stage::new();
     let model = failing(&stage, "content_filter", 9);
     assert_eq!(stage.run(&["run", "Do it", "--model", &model]).code, Some(1));
     let failure = json!({"kind": "content_filter", "message": WORDS, "attempts": 1});
     assert_eq!(stage.json(&["ls"])["failure"], failure);
     assert!(stage.run(&["ls"]).worked().contains(&format!("content_filter after 1 attempt: {WORDS}")));
-    assert!(records(&stage, "session_stopped").is_empty(), "the end of the evaluation says it");
+    assert!(records(&stage, "session_stopped").is_empty(), "the end of the evaluation holds the error");
 }
 
 #[test]
-fn what_an_error_ends_has_cost_what_was_spent_before() {
+fn a_run_that_an_error_stops_reports_what_was_spent_before() {
     let stage = Stage::new();
     let usage = json!({"input_tokens": 30, "output_tokens": 12, "reasoning_tokens": 2});
     let call = json!({"name": "shell", "arguments": {"command": "true"}});

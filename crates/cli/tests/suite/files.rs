@@ -1,4 +1,4 @@
-//! What becomes of files that a person edits beside an agent: what is put back is named, and can be had again.
+//! Files that a person edits while an agent works: a restore names the files, and can be undone.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn shell(command: &str) -> Value {
     json!({"name": "shell", "arguments": {"command": command}})
 }
 
-/// What a person does while a call runs, or after it was cut off.
+/// Edits files as a person does while a call runs, or after it was interrupted.
 fn edit(stage: &Stage) {
     std::fs::write(stage.path("files/thesis.txt"), "mine\n").unwrap();
     std::fs::write(stage.path("files/notes.txt"), "new\n").unwrap();
@@ -30,11 +30,11 @@ fn begun(more: &[&str]) -> (Stage, std::process::Child) {
     (stage, child)
 }
 
-/// The command that gets files back, as it was printed.
+/// Returns the printed command that undoes a restore.
 #[track_caller]
 fn rescue_command(printed: &str) -> String {
     let line = printed.lines().find(|line| line.starts_with("  backstitch rewind ")).map(str::trim);
-    line.unwrap_or_else(|| panic!("no command gets the files back: {printed}")).to_owned()
+    line.unwrap_or_else(|| panic!("no command undoes the restore: {printed}")).to_owned()
 }
 
 fn execute(stage: &Stage, line: &str) {
@@ -45,7 +45,7 @@ fn execute(stage: &Stage, line: &str) {
     assert!(ran.status.success(), "{line}: {ran:?}");
 }
 
-/// All three files, in the order thesis, notes, by the call.
+/// Reads all three files: thesis, notes, and that of the call.
 fn files(stage: &Stage) -> [Option<String>; 3] {
     ["thesis.txt", "notes.txt", "by_call.txt"].map(|name| stage.file(name))
 }
@@ -55,7 +55,7 @@ fn some(text: &str) -> Option<String> {
 }
 
 #[track_caller]
-fn names_what_was_put_back(stage: &Stage, printed: &str) {
+fn check_report_and_undo(stage: &Stage, printed: &str) {
     for line in ["  reverted  thesis.txt\n", "  removed   notes.txt\n", "rescue:"] {
         assert!(printed.contains(line), "{line:?}: {printed}");
     }
@@ -64,13 +64,13 @@ fn names_what_was_put_back(stage: &Stage, printed: &str) {
 }
 
 #[test]
-fn a_stop_names_what_it_puts_back() {
+fn a_stop_names_the_files_that_it_restores() {
     for more in [&[][..], &["--shell-effect", "workspace"]] {
         let (stage, child) = begun(more);
         let ran = interrupt(child);
         assert_eq!(ran.code, Some(130), "{ran:?}");
         assert_eq!(files(&stage), [some("old\n"), None, None]);
-        names_what_was_put_back(&stage, &ran.errors);
+        check_report_and_undo(&stage, &ran.errors);
     }
 }
 
@@ -98,11 +98,11 @@ fn what_a_person_edits_after_a_stop_is_kept() {
 }
 
 #[test]
-fn a_stop_that_a_kill_follows_is_settled_by_the_resume() {
+fn a_resume_recovers_from_a_stop_and_a_later_kill() {
     let (stage, child) = begun(&["--shell-effect", "workspace"]);
     interrupt(child);
     edit(&stage);
-    // The call starts again, and this time nothing puts its files back.
+    // The call starts again, and this time its process is killed before it restores files.
     std::fs::remove_file(stage.path("begun")).unwrap();
     std::fs::remove_file(stage.path("again")).unwrap();
     let mut child = stage.command(&["resume"]).spawn().unwrap();
@@ -118,7 +118,7 @@ fn a_stop_that_a_kill_follows_is_settled_by_the_resume() {
 }
 
 #[test]
-fn a_stop_names_what_it_puts_back_to_programs() {
+fn the_event_of_a_stop_names_the_files_that_it_restores() {
     let (stage, child) = begun(&["--json"]);
     let ran = interrupt(child);
     let lines: Vec<Value> = ran.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -134,7 +134,7 @@ fn a_stop_names_what_it_puts_back_to_programs() {
 }
 
 #[test]
-fn a_failed_call_names_what_it_puts_back() {
+fn a_failed_call_names_the_files_that_it_restores() {
     let stage = Stage::new();
     std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
     let command =
@@ -147,11 +147,11 @@ fn a_failed_call_names_what_it_puts_back() {
     std::fs::write(stage.path("edited"), "").unwrap();
     let ran = crate::stage::ended(child);
     assert_eq!((ran.code, files(&stage)), (Some(0), [some("old\n"), None, None]), "{ran:?}");
-    names_what_was_put_back(&stage, &ran.errors);
+    check_report_and_undo(&stage, &ran.errors);
 }
 
 #[test]
-fn a_rewind_names_what_it_puts_back() {
+fn a_rewind_names_the_files_that_it_restores() {
     let stage = Stage::new();
     std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
     let model = scripted(&stage, &json!([{"calls": [shell("echo call > by_call.txt")]}, {"text": "Done."}]));
@@ -160,12 +160,12 @@ fn a_rewind_names_what_it_puts_back() {
     edit(&stage);
     let ran = stage.run(&["rewind", &session, "start"]);
     assert_eq!(files(&stage), [some("old\n"), None, None]);
-    names_what_was_put_back(&stage, &ran.output);
+    check_report_and_undo(&stage, &ran.output);
     let restored = stage.json(&["undo", &session])["restored"][0].clone();
     assert!(restored["files"].as_array().is_some_and(|files| !files.is_empty()), "{restored}");
 }
 
-/// A session whose call was cut off by a kill, with edits of a person since.
+/// A session whose call was interrupted by a kill, with later edits of a person.
 fn with_open_call(effect: &[&str]) -> Stage {
     let (stage, mut child) = begun(effect);
     child.kill().unwrap();
@@ -174,7 +174,7 @@ fn with_open_call(effect: &[&str]) -> Stage {
     stage
 }
 
-/// A session that waits between two calls, with edits of a person since.
+/// A session that waits between two calls, with later edits of a person.
 fn without_open_call() -> Stage {
     let stage = Stage::new();
     std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
@@ -212,22 +212,24 @@ fn keep_and_restore_do_what_they_say() {
         assert_eq!(files(&stage), if kept { mine.clone() } else { old.clone() }, "open call, {flag:?}");
         let shown = stage.run(&["show"]).worked();
         assert_eq!(shown.contains("its files were kept as they were found"), kept, "{flag:?}: {shown}");
-        match kept {
-            true => assert!(!ran.errors.contains("rescue:"), "{}", ran.errors),
-            false => names_what_was_put_back(&stage, &ran.errors),
+        if kept {
+            assert!(!ran.errors.contains("rescue:"), "{}", ran.errors);
+        } else {
+            check_report_and_undo(&stage, &ran.errors);
         }
     }
-    // Without one: what the call did is recorded, and only the person's edits are in question.
+    // Without an open call, the changes of the call are recorded, and only the person's edits matter.
     for (flag, kept) in [(None, true), (Some("restore"), false), (Some("keep"), true)] {
         let stage = without_open_call();
         let ran = resume(&stage, flag);
         assert_eq!(files(&stage), if kept { mine.clone() } else { old.clone() }, "no open call, {flag:?}");
-        match kept {
-            true => assert!(!ran.errors.contains("rescue:"), "{}", ran.errors),
-            false => names_what_was_put_back(&stage, &ran.errors),
+        if kept {
+            assert!(!ran.errors.contains("rescue:"), "{}", ran.errors);
+        } else {
+            check_report_and_undo(&stage, &ran.errors);
         }
     }
-    // An effect outside is not known either way: the call ends with an error, and the files are kept.
+    // With `keep`, a call whose effect is unknown ends with an error, and the files are kept.
     let stage = with_open_call(&[]);
     resume(&stage, Some("keep"));
     assert_eq!(files(&stage), mine);
@@ -236,7 +238,7 @@ fn keep_and_restore_do_what_they_say() {
 }
 
 #[test]
-fn programs_are_told_what_is_not_covered() {
+fn an_event_names_the_paths_that_are_not_covered() {
     let stage = Stage::new();
     let fifo = Command::new("mkfifo").arg(stage.path("files/pipe")).status().unwrap();
     assert!(fifo.success());

@@ -1,39 +1,56 @@
-//! What the command says about itself, and to someone who calls it wrongly.
+//! Help texts, the version, and errors about wrong usage.
 
 use crate::command::backstitch;
+
+const COMMANDS: [&str; 21] = [
+    "lisp",
+    "quickstart",
+    "run",
+    "resume",
+    "ask",
+    "ls",
+    "log",
+    "show",
+    "request",
+    "diff",
+    "rewind",
+    "undo",
+    "fork",
+    "resolve",
+    "send",
+    "cancel",
+    "pause",
+    "verify",
+    "salvage",
+    "gc",
+    "explain",
+];
+
+const LISP_COMMANDS: [&str; 3] = ["run", "repl", "eval"];
 
 #[test]
 fn help_names_every_command() {
     let output = backstitch(&["--help"]).worked();
-    let commands = [
-        "lisp",
-        "quickstart",
-        "run",
-        "resume",
-        "ask",
-        "ls",
-        "log",
-        "show",
-        "request",
-        "diff",
-        "rewind",
-        "undo",
-        "fork",
-        "resolve",
-        "send",
-        "cancel",
-        "pause",
-        "verify",
-        "salvage",
-        "gc",
-        "explain",
-    ];
-    for command in commands {
+    for command in COMMANDS {
         assert!(output.contains(&format!("\n  {command} ")), "{command}: {output}");
     }
     let output = backstitch(&["lisp", "--help"]).worked();
-    for command in ["run", "repl", "eval"] {
+    for command in LISP_COMMANDS {
         assert!(output.contains(&format!("\n  {command} ")), "{output}");
+    }
+}
+
+#[test]
+fn help_of_every_command_has_an_example() {
+    for command in COMMANDS {
+        let output = backstitch(&[command, "--help"]).worked();
+        assert!(output.contains(&format!("\n  backstitch {command}")), "{command}: {output}");
+    }
+    for command in LISP_COMMANDS {
+        let output = backstitch(&["lisp", command, "--help"]).worked();
+        let example = output.split_once("Example:\n").map(|(_, example)| example);
+        let is_of_command = example.is_some_and(|example| example.contains(&format!("lisp {command}")));
+        assert!(is_of_command, "{command}: {output}");
     }
 }
 
@@ -53,7 +70,7 @@ fn help_of_each_command_names_its_options() {
 }
 
 #[test]
-fn help_of_run_names_what_an_agent_is() {
+fn help_of_run_names_the_options_of_an_agent() {
     let output = backstitch(&["run", "--help"]).worked();
     for words in [
         "--model <PROVIDER:MODEL>",

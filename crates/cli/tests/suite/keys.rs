@@ -1,4 +1,4 @@
-//! Keys are out of reach of the commands that an agent runs.
+//! Commands that an agent runs cannot read the keys.
 
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, scripted};
 
-/// How many runs are killed at random moments.
+/// Number of runs that are killed at a random time.
 fn runs() -> u64 {
     std::env::var("BACKSTITCH_KILL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(6)
 }
@@ -50,7 +50,7 @@ fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let delay = Duration::from_micros((random >> 33) % 200_000);
         let stage = Stage::new();
-        // It answers slowly, so that it is still there when it is killed.
+        // The model answers slowly, so that the process still runs when it is killed.
         let slow = scripted(&stage, &json!([{"calls": [write()]}, {"text": "Done.", "delay_ms": 250}]));
         let mut child = stage.command(&["run", "Sew", "--json", "--model", &slow]).spawn().unwrap();
         std::thread::sleep(delay);

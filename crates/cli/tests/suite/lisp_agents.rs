@@ -1,4 +1,4 @@
-//! Agents that answer with programs, and what long conversations are shown as: the real binary.
+//! Agents that answer with programs, and compression of long conversations: the real binary.
 
 use std::process::Child;
 
@@ -41,29 +41,29 @@ fn every_provider_is_asked_for_programs_and_its_requests_can_be_made_again() {
             assert!(shown.contains(words), "{provider}, {words}: {shown}");
         }
         assert_eq!(stage.json(&["show", &session, "--turns"])["turns"].as_array().unwrap().len(), 2);
-        // The data is recorded with the session: what comes after needs no file.
+        // The data is recorded with the session, so a resume does not need the file.
         std::fs::remove_file(stage.path("orders.json")).unwrap();
         assert_eq!(stage.json(&["resume", &session])["output"], json!({"count": 2}), "{provider}");
     }
 }
 
 #[test]
-fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
-    cut_off_in_a_call(|mut child| {
+fn a_program_that_is_killed_in_a_call_resumes_at_that_call() {
+    interrupted_in_a_call(|mut child| {
         child.kill().unwrap();
         child.wait().unwrap();
     });
 }
 
 #[test]
-fn a_program_that_is_interrupted_in_a_call_goes_on_at_that_call() {
-    cut_off_in_a_call(|child| assert_eq!(interrupt(child).code, Some(130)));
+fn a_program_that_is_interrupted_in_a_call_resumes_at_that_call() {
+    interrupted_in_a_call(|child| assert_eq!(interrupt(child).code, Some(130)));
 }
 
 #[test]
 fn a_program_that_computes_is_interrupted_and_begins_anew() {
     let stage = Stage::new();
-    // It computes until its fuel is used up, which takes a while.
+    // The program computes until its fuel is used up, which takes a while.
     let program = r#"```clojure
 (tool/shell {:command "echo started >> log.txt; touch ../started"})
 (def words (mapv (fn [i] (str "word " (mod (* i 7919) 100003))) (range 20000)))
@@ -82,15 +82,15 @@ fn a_program_that_computes_is_interrupted_and_begins_anew() {
     let turns = stage.json(&["show", &session, "--turns"]);
     assert_eq!(turns["turns"].as_array().map(Vec::len), Some(0), "it was stopped in the middle: {turns}");
 
-    // Whoever resumes it has it run again, and what it called is not called again.
+    // A resume runs the program again, and uses the recorded results of its calls.
     let answer = stage.run(&["resume"]).worked_quietly();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 7}));
     assert_eq!(stage.file("log.txt").unwrap(), "started\n");
     assert!(model.asked()[1].body.contains("fuel_exceeded"));
 }
 
-/// Has a process die in the third call of a program, and another one go on.
-fn cut_off_in_a_call(end: impl FnOnce(Child)) {
+/// Ends a process in the third call of a program, and resumes in another process.
+fn interrupted_in_a_call(end: impl FnOnce(Child)) {
     let stage = Stage::new();
     let program = r#"```clojure
 (doseq [n [1 2]] (tool/shell {:command (str "echo " n " >> log.txt")}))
@@ -106,13 +106,13 @@ fn cut_off_in_a_call(end: impl FnOnce(Child)) {
     let answer = stage.run(&["resume"]).worked_quietly();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 3}));
     assert_eq!(stage.file("log.txt").unwrap(), "1\n2\n3\n", "no call was made twice");
-    assert_eq!(model.asked().len(), 1, "and nobody was asked again");
+    assert_eq!(model.asked().len(), 1, "the request was not repeated");
 }
 
 #[test]
-fn programs_can_see_again_what_was_left_out_of_their_turns() {
+fn programs_recall_what_was_left_out_of_their_turns() {
     let stage = Stage::new();
-    // Some programs write a mark of the byte order before their JSON.
+    // Some programs write a byte order mark before their JSON.
     let data = format!("orders={}", stage.write("orders.json", &format!("\u{feff}{ORDERS}")));
     let answers = [
         "(doseq [n (range 40)] (println \"line\" n))",
@@ -127,7 +127,7 @@ fn programs_can_see_again_what_was_left_out_of_their_turns() {
     assert!(asked[1].contains("25 earlier prints not shown"));
     assert!(asked[2].contains("line 3\\n"), "{}", asked[2]);
     assert!(asked[2].contains("Turn 1: (doseq [n (range 40)]") && asked[2].contains("40 prints"));
-    // Without compression nothing is left out, and there is nothing to see again.
+    // Without compression nothing is left out, so there is no tool for recall.
     let model = Model::new("anthropic", [Said::Text(answers[2])]);
     let more = lisp(&data, &["--compression", "off"]);
     stage.run(&as_slices(&Stage::asking("anthropic", &model, &more))).worked_quietly();
@@ -206,7 +206,7 @@ orders = { file = "orders.json" }
     }
 }
 
-/// A file of replies.
+/// Writes a file of replies, and returns the name of its model.
 fn script(stage: &Stage, replies: impl IntoIterator<Item = String>) -> String {
     let replies: Vec<Value> = replies.into_iter().map(|text| json!({"text": text})).collect();
     format!("scripted:{}", stage.write("script.json", &json!({"reply": replies}).to_string()))
@@ -225,7 +225,7 @@ fn turns_are_shown_in_full_and_do_not_steer_the_terminal() {
     let shown = stage.run(&["show", "--turns"]).worked();
     assert!(shown.contains("  | red: \\u001b[31m\n") && !shown.contains('\u{1b}'), "{shown}");
     assert!(shown.contains("1998,1999]") && shown.contains("\"_key\":\"for people\""), "{shown}");
-    // Whatever stands under a turn is indented.
+    // Every line below a turn is indented.
     assert!(shown.lines().all(|line| line.starts_with("turn ") || line.starts_with("  ")), "{shown}");
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     let request = stage.run(&["request", &session]);
@@ -242,7 +242,7 @@ fn a_program_that_has_not_ended_is_shown() {
     assert_eq!(stage.run(&arguments).code, Some(3));
     let shown = stage.run(&["show", "--turns"]).worked();
     assert!(shown.starts_with("turn 1: has not ended\n    (tool/shell"), "{shown}");
-    // Who cancels need not decide first.
+    // A session can be cancelled without a decision about its call.
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     stage.run(&["cancel", &session]).worked();
     assert_eq!(stage.run(&["resume"]).failed().lines().last(), Some("it was cancelled"));

@@ -4,13 +4,13 @@ use serde_json::{Value as Json, json};
 
 use crate::command::backstitch_reading;
 
-/// The answers to lines of input, each of them one JSON object.
+/// Returns the answers to lines of input, each of them one JSON object.
 fn answers(lines: &[String]) -> Vec<Json> {
     let output = backstitch_reading(&(lines.join("\n") + "\n"), &["lisp", "eval", "--jsonl"]).worked();
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The answer to one case.
+/// Returns the answer to one case.
 fn answer(case: Json) -> Json {
     let mut answers = answers(&[case.to_string()]);
     assert_eq!(answers.len(), 1);

@@ -128,7 +128,7 @@ fn an_empty_program_is_nil() {
 }
 
 #[test]
-fn who_stops_reading_ends_the_command_quietly() {
+fn a_closed_pipe_ends_the_command_without_an_error() {
     let program = TemporaryFile::new("long.clj", "(dotimes [n 1000] (println n)) (range 1000)");
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"))
         .args(["lisp", "run", program.path()])
@@ -142,7 +142,7 @@ fn who_stops_reading_ends_the_command_quietly() {
     assert_eq!(ended.status.code(), Some(141));
 }
 
-/// Starts a process that is ended with the test.
+/// A process that is killed on drop.
 struct Ended(std::process::Child);
 
 impl Drop for Ended {
@@ -153,7 +153,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn what_never_ends_is_refused() {
+fn endless_input_is_refused() {
     for arguments in [&["lisp", "run", "/dev/zero"][..], &["lisp", "run", "-", "--data", "zeros=/dev/zero"]] {
         let said = backstitch(arguments).failed();
         assert!(said.contains("cannot read /dev/zero: it is larger than "), "{said}");
@@ -173,7 +173,7 @@ fn a_pipe_is_read_if_it_ends() {
     };
     let _writer = write("echo '(+ 1 2)' > \"$1\"");
     assert_eq!(backstitch(&["lisp", "run", &pipe]).worked(), "3\n");
-    // One that goes on and on, and one that nobody writes to.
+    // A pipe whose writer never ends, and one without a writer.
     let _writer = write("yes > \"$1\"");
     let said = backstitch(&["lisp", "run", &pipe]).failed();
     assert!(said.contains("it is larger than 16 MiB"), "{said}");

@@ -1,4 +1,4 @@
-//! What `log` shows of records that the command itself does not write.
+//! `log` for records that the command itself does not write.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use backstitch_testkit::{block_on, sample};
 
 use crate::stage::{Stage, last_line};
 
-/// The line of a record holds all that is needed to decode it again.
+/// The line of a record holds everything that is needed to decode it.
 #[test]
 fn everything_that_was_appended_comes_back() {
     let stage = Stage::new();
@@ -39,7 +39,7 @@ fn everything_that_was_appended_comes_back() {
     }
 }
 
-/// The record of a line, through its stored form.
+/// Decodes the record of a line through its stored form.
 fn decoded(line: &str) -> Record {
     let mut line: Value = serde_json::from_str(line).unwrap();
     assert_eq!(line["v"], 1, "the version of the line");

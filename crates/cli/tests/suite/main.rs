@@ -1,4 +1,4 @@
-//! The tests of the command, which run the real binary, in one binary of their own.
+//! Tests that run the real binary of the command.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod agents;

@@ -1,4 +1,5 @@
-//! A model on loopback that speaks the wire formats: each request gets the next of the answers that were written down for it.
+//! A server on loopback that speaks the wire formats of providers. Each request gets the next scripted
+//! answer.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 /// The name of the model.
 pub(crate) const MODEL: &str = "tailor-1";
 
-/// All providers, with the variable that holds their key.
+/// All providers, with the environment variable of their key.
 pub(crate) const PROVIDERS: [(&str, &str); 4] = [
     ("openai", "OPENAI_API_KEY"),
     ("openai-chat", "OPENAI_API_KEY"),
@@ -21,27 +22,26 @@ pub(crate) const PROVIDERS: [(&str, &str); 4] = [
     ("gemini", "GOOGLE_API_KEY"),
 ];
 
-/// An answer.
+/// An answer of the server.
 #[derive(Clone)]
 pub(crate) enum Said {
-    /// Words.
     Text(&'static str),
-    /// Words, and a call.
+    /// Text, and a call with a name and arguments.
     Call(&'static str, &'static str, Value),
-    /// Words that stop in the middle, and a connection that stays open.
+    /// Text that is not complete, and a connection that stays open.
     Hangs(&'static str),
-    /// A status and a body, and no answer.
+    /// An HTTP error with a status and a body.
     Refused(&'static str, String),
 }
 
-/// A request as it came.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-/// A model that listens.
+/// A running server.
 pub(crate) struct Model {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -67,13 +67,13 @@ impl Model {
         Self { url, asked }
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// What a strict server says to a request that breaks a rule or has not the published form.
+/// Returns the error of a strict server, if a request breaks a rule or does not have the published form.
 fn refusal(provider: &str, request: &Asked) -> Option<Said> {
     let provider = Provider::named(provider)?;
     let body: Value = serde_json::from_str(&request.body).ok()?;
@@ -118,9 +118,9 @@ fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
     if stream.write_all(head.as_bytes()).is_err() {
         return;
     }
-    // What hangs tells its words and not that this was all.
-    let told = if hangs { events.len() - 2 } else { events.len() };
-    for event in &events[..told] {
+    // An answer that hangs does not send the last two events, which end it.
+    let sent = if hangs { events.len() - 2 } else { events.len() };
+    for event in &events[..sent] {
         let kind = event["type"].as_str().map(|kind| format!("event: {kind}\n")).unwrap_or_default();
         let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
         if stream.write_all(format!("{kind}data: {data}\n\n").as_bytes()).is_err() {
@@ -133,7 +133,7 @@ fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
     }
 }
 
-/// The events of an answer. The last two say that this was all.
+/// Builds the events of an answer. The last two end it.
 fn events(provider: &str, text: &str, call: Option<(&&str, &Value)>) -> Vec<Value> {
     let arguments = call.map(|(_, arguments)| arguments.to_string()).unwrap_or_default();
     match provider {

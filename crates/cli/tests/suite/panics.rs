@@ -1,4 +1,4 @@
-//! A panic, wherever it comes, ends a run with `ended`, and the session can be resumed.
+//! A panic at any point ends a run with the event `ended`, and the session can be resumed.
 #![cfg(feature = "crash-points")]
 
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn a_panic_at_any_point_ends_with_ended() {
         assert!(resumed.status.success() && resumed.stdout == b"Done.\n", "{point}: {resumed:?}");
         panicked.push((*point, last["kind"].clone()));
     }
-    // Points in the driver itself, where nothing but the announcement is left to say how it ended.
+    // Points in the driver itself, where only the drop of the announcement reports the end.
     for point in ["ask.before", "ask.after", "call.after_intent", "call.finished"] {
         assert!(panicked.contains(&(point, json!("panic"))), "{point}: {panicked:?}");
     }

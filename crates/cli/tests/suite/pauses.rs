@@ -1,4 +1,4 @@
-//! Every kind of pause prints commands that, executed as they stand, end it.
+//! Every kind of pause prints commands that end it when they are executed unchanged.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::command::Ran;
 use crate::stage::{Stage, interrupt, scripted, wait_until};
 
-/// The commands that were printed at the pause.
+/// Returns the commands that were printed at the pause.
 fn printed(ran: &Ran) -> Vec<String> {
     let lines = ran.errors.lines().skip_while(|line| !line.starts_with("paused: "));
     let lines = lines.filter(|line| line.starts_with("  backstitch "));
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// Executes a line as a person would who copies it.
+/// Executes a copied line in a shell.
 fn execute(stage: &Stage, line: &str) -> Ran {
     let program = Path::new(env!("CARGO_BIN_EXE_backstitch"));
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -29,7 +29,7 @@ fn execute(stage: &Stage, line: &str) -> Ran {
     }
 }
 
-/// For each way that the commands offer: the one decision about each call, then the last command, which continues.
+/// Checks each kind of decision: makes it for every call, and then runs the last command, which resumes.
 #[track_caller]
 fn each_way_ends_it(paused: impl Fn() -> (Stage, Ran), decisions: usize) {
     for way in 0..decisions.max(1) {
@@ -102,7 +102,7 @@ fn spent_budgets_are_ended_by_the_printed_commands() {
         };
         let (_, ran) = paused();
         if ran.code == Some(0) {
-            // Whether this much is too much is the budget's business.
+            // This budget was large enough.
             continue;
         }
         each_way_ends_it(paused, 0);
@@ -131,7 +131,7 @@ fn passed_deadlines_are_ended_by_the_printed_command() {
         (stage, ran)
     };
     each_way_ends_it(paused, 0);
-    // Resumed without more time, it says the same again.
+    // A resume without more time pauses for the same reason.
     let (stage, _) = paused();
     let again = stage.run(&["resume"]);
     assert_eq!(again.code, Some(3), "{again:?}");
@@ -139,7 +139,7 @@ fn passed_deadlines_are_ended_by_the_printed_command() {
 }
 
 #[test]
-fn what_somebody_asked_for_is_ended_by_the_printed_command() {
+fn a_requested_pause_is_ended_by_the_printed_command() {
     let replies =
         json!([{"calls": [shell("[ -e ../begun ] || { touch ../begun; sleep 60; }")]}, {"text": "Done."}]);
     let stage = Stage::new();
@@ -161,7 +161,7 @@ fn a_poisoned_session_is_ended_by_the_printed_commands() {
     let file = probe.path("probe");
     std::fs::write(&file, "").unwrap();
     if !immutable(&file, "+i") {
-        // Files cannot be made immutable here, so there is nothing that a restore fails on.
+        // Files cannot be made immutable here, so no restore fails.
         return;
     }
     assert!(immutable(&file, "-i"));
@@ -173,7 +173,7 @@ fn a_poisoned_session_is_ended_by_the_printed_commands() {
         let first = start(&stage, &replies, more);
         let again = stage.run(&["resume"]);
         for ran in [&first, &again] {
-            assert!(ran.errors.contains("could not be put back"), "{ran:?}");
+            assert!(ran.errors.contains("could not be restored"), "{ran:?}");
             assert_eq!(printed(ran).len(), 2, "{ran:?}");
         }
         let ended: Vec<_> = printed(&again).iter().map(|line| execute(&stage, line)).collect();

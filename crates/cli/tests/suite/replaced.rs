@@ -1,4 +1,4 @@
-//! A run whose store is taken away stops, and names the store and what was saved of it.
+//! A run whose store is removed or replaced stops, and names the store and the saved copy.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const WAYS: &[(&str, Remove)] = &[
     ("the log is removed", |path| std::fs::remove_file(format!("{}-wal", path.display())).unwrap()),
 ];
 
-/// Starts a run, takes its store away in the middle of a call, and lets the call end.
+/// Starts a run, removes its store in the middle of a call, and lets the call end.
 fn run_without_store(stage: &Stage, remove: Remove, more: &[&str]) -> Ran {
     let command = "touch ../begun; while [ ! -e ../gone ]; do sleep 0.05; done";
     let call = json!({"name": "shell", "arguments": {"command": command}});
@@ -36,7 +36,7 @@ fn run_without_store(stage: &Stage, remove: Remove, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_run_whose_store_is_taken_away_stops_and_names_the_copy() {
+fn a_run_whose_store_is_removed_stops_and_names_the_copy() {
     for (way, remove) in WAYS {
         let stage = Stage::new();
         let ran = run_without_store(&stage, *remove, &["--json"]);
@@ -61,7 +61,7 @@ fn a_run_whose_store_is_taken_away_stops_and_names_the_copy() {
 }
 
 #[test]
-fn a_person_is_told_of_the_store_and_of_the_copy() {
+fn the_error_names_the_store_and_the_copy() {
     let stage = Stage::new();
     let ran = run_without_store(&stage, WAYS[0].1, &[]);
     assert_eq!((ran.code, ran.output.as_str()), (Some(1), ""), "{ran:?}");

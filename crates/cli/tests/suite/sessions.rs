@@ -58,7 +58,7 @@ impl Place {
     fn json(&self, arguments: &[&str]) -> Value {
         let mut all = arguments.to_vec();
         all.push("--json");
-        // Commands that drive a session print what happens, and at the end how it ended.
+        // Commands that drive a session print events, and the last one says how it ended.
         let output = self.run(&all).worked();
         serde_json::from_str(output.lines().last().unwrap()).unwrap()
     }
@@ -77,7 +77,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_session_is_run_listed_shown_and_gone_back_in() {
+fn a_session_is_run_listed_shown_and_rewound() {
     let place = Place::new(SCRIPT);
     let ran = place.start(&["--json"]).worked();
     let ended: Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
@@ -127,12 +127,12 @@ fn a_session_is_run_listed_shown_and_gone_back_in() {
         of_session["messages"].as_array().unwrap().len(),
         of_fork["messages"].as_array().unwrap().len()
     );
-    // A finished session gives its recorded answer, as often as it is asked.
+    // Resuming a finished session returns its recorded answer.
     assert_eq!(place.json(&["resume", session])["text"], "Done.");
 }
 
 #[test]
-fn an_external_command_that_was_cut_off_waits_for_a_person() {
+fn an_interrupted_external_command_waits_for_a_decision() {
     let script = r#"
 [[reply]]
 text = "I send it."
@@ -192,7 +192,7 @@ fn a_store_is_verified_collected_and_salvaged() {
 }
 
 #[test]
-fn wrong_words_say_what_to_do() {
+fn errors_about_arguments_and_scripts_name_what_is_wrong() {
     let place = Place::new(SCRIPT);
     place.start(&["--json"]).worked();
     assert!(place.run(&["show", "ffff"]).failed().contains("backstitch ls"));
@@ -213,7 +213,7 @@ fn the_quickstart_holds() {
     for words in ["killed", "resume", "failed, rolled back", "runs again", "fork", "Nothing was lost"] {
         assert!(output.contains(words), "{words}: {output}");
     }
-    // What it prints can be typed: the steps from anywhere, the suggestions in its directory.
+    // The printed commands work: the steps in any directory, the suggestions in that of the quickstart.
     let program = Path::new(env!("CARGO_BIN_EXE_backstitch"));
     let path = format!("{}:{}", text(program.parent().unwrap()), std::env::var("PATH").unwrap());
     let steps = output.lines().filter_map(|line| line.strip_prefix("   $ "));
@@ -237,7 +237,7 @@ fn the_quickstart_holds() {
 }
 
 #[test]
-fn a_session_that_has_answered_is_asked_more() {
+fn a_finished_session_takes_follow_ups() {
     let script =
         ["First.", "Second.", "Third.", "Fourth."].map(|text| format!("[[reply]]\ntext = {text:?}\n"));
     let place = Place::new(&script.concat());
@@ -272,7 +272,7 @@ fn a_session_that_has_answered_is_asked_more() {
 }
 
 #[test]
-fn a_session_that_has_not_answered_is_not_asked_more() {
+fn a_follow_up_to_an_open_evaluation_is_refused() {
     let place = Place::new(
         "[[reply]]\ntext = 'I ask.'\n[[reply.calls]]\nname = 'write_file'\narguments = { path = 'a', text = 'b' }\n",
     );
@@ -287,7 +287,7 @@ fn a_session_that_has_not_answered_is_not_asked_more() {
 }
 
 #[test]
-fn show_says_how_many_tokens_a_cache_was_read_for() {
+fn show_prints_the_number_of_tokens_read_from_a_cache() {
     let usage = |read: u64| json!({"input_tokens": 100, "cache_read_tokens": read, "output_tokens": 10});
     for (read, expected) in
         [(90, "110 tokens spent, 90 of them read from a cache\n"), (0, "110 tokens spent\n")]

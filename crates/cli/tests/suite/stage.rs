@@ -1,4 +1,4 @@
-//! A directory with files and a store, and the command run in it.
+//! A directory with files and a store, in which the command is run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::command::Ran;
 use crate::model::{MODEL, Model};
 
-/// How long anything may take before a test gives up.
+/// Time limit of [`wait_until`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
@@ -24,7 +24,7 @@ impl Stage {
         Self { directory, variables: Vec::new() }
     }
 
-    /// Gives the command a variable of the environment.
+    /// Sets an environment variable of the command.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
@@ -34,13 +34,13 @@ impl Stage {
         self.directory.path().join(name)
     }
 
-    /// Writes a file beside the workspace, and gives its path.
+    /// Writes a file beside the workspace, and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         std::fs::write(self.path(name), text).unwrap();
         text_of(&self.path(name))
     }
 
-    /// What a file of the workspace holds.
+    /// Reads a file of the workspace.
     pub(crate) fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.path("files").join(name)).ok()
     }
@@ -65,28 +65,28 @@ impl Stage {
         }
     }
 
-    /// The arguments that start a session with a model on loopback.
+    /// Returns the arguments that start a session with a model on loopback.
     pub(crate) fn asking<'a>(provider: &str, model: &'a Model, more: &[&'a str]) -> Vec<String> {
         let name = format!("{provider}:{MODEL}");
         let first = ["run", "Mend it", "--model", &name, "--base-url", &model.url];
         first.iter().chain(more).map(|text| (*text).to_owned()).collect()
     }
 
-    /// What the command prints as JSON: the last line.
+    /// Runs the command with `--json`, and returns the last line.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let mut all = arguments.to_vec();
         all.push("--json");
         last_line(&self.run(&all).worked_quietly())
     }
 
-    /// Everything that the store's files hold.
+    /// Reads all files of the store.
     pub(crate) fn stored_bytes(&self) -> Vec<u8> {
         let files = std::fs::read_dir(self.path("store")).unwrap();
         files.filter_map(|file| std::fs::read(file.unwrap().path()).ok()).flatten().collect()
     }
 }
 
-/// The last line of what was printed, as JSON.
+/// Parses the last line of an output as JSON.
 pub(crate) fn last_line(output: &str) -> Value {
     serde_json::from_str(output.lines().last().unwrap()).unwrap()
 }
@@ -95,7 +95,7 @@ pub(crate) fn text_of(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -104,7 +104,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Presses Ctrl-C, and waits for the end.
+/// Sends SIGINT, and waits for the end.
 pub(crate) fn interrupt(child: Child) -> Ran {
     signal(&child, "INT");
     ended(child)
@@ -126,12 +126,11 @@ pub(crate) fn ended(child: Child) -> Ran {
     }
 }
 
-/// A script of replies, as JSON, beside the workspace; gives the name of its model.
+/// Writes a script of replies beside the workspace, and returns the name of its model.
 pub(crate) fn scripted(stage: &Stage, replies: &Value) -> String {
     format!("scripted:{}", stage.write("script.json", &serde_json::json!({"reply": replies}).to_string()))
 }
 
-/// As the command line takes them.
 pub(crate) fn as_slices(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }

@@ -1,4 +1,4 @@
-//! Where sessions are kept when nobody says where, and what happens when their directories move.
+//! The default location of stores, and sessions whose directories are moved.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::command::Ran;
 
-/// A user: a state directory, and projects beside it.
+/// The directories of a user: a state directory, and projects beside it.
 struct User {
     directory: tempfile::TempDir,
 }
@@ -104,7 +104,7 @@ fn each_project_has_a_store_of_its_own_outside_of_it() {
         "nothing of the store is in the project"
     );
 
-    // A command without a session means the latest one of this project.
+    // The default session of a command is the latest one of this project.
     assert_eq!(user.sessions(&one, &[]).len(), 1);
     assert_eq!(user.sessions(&deep, &[])[0]["session"], user.sessions(&one, &[])[0]["session"]);
     assert_eq!(user.run(&other, &["resume"]).worked_quietly(), "Done.\n");
@@ -271,7 +271,7 @@ fn a_session_continues_where_its_directory_is_now() {
     assert_eq!(user.run(&new, &["resume", "--workspace", "."]).worked_quietly(), "Done.\n");
     assert_eq!(std::fs::read_to_string(new.join("b.txt")).unwrap(), "two\n");
     assert!(!old.exists());
-    // The new place counts from then on, also after going back to before it was recorded.
+    // The new directory is used from then on, also after a rewind to a point before it was recorded.
     user.run(&new, &["rewind", session, "start"]).worked_quietly();
     assert!(!new.join("b.txt").exists() && !old.exists());
     user.run(&new, &["undo"]).worked_quietly();

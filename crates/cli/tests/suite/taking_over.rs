@@ -1,4 +1,4 @@
-//! A session that another process drives: who that is, and taking it over.
+//! Sessions that another process drives: the error names it, and the session can be taken over.
 
 use std::process::Child;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, scripted, signal, wait_until};
 
-/// A session whose driver is stopped inside of a call.
+/// Starts a session, and stops its process with SIGSTOP inside a call.
 fn stopped_driver(stage: &Stage) -> (Child, String) {
     let command = "echo half > half.txt; if [ -e ../again ]; then echo whole > half.txt; else touch ../again; sleep 60; fi";
     let replies = json!([
@@ -38,6 +38,6 @@ fn a_session_is_taken_from_a_process_on_this_machine() {
     assert_eq!(stage.run(&["resume", "--take-over"]).worked_quietly(), "Done.\n");
     assert_eq!(stage.file("half.txt").unwrap(), "whole\n");
     assert!(!child.wait().unwrap().success(), "the process that drove it was ended");
-    // What nobody drives is taken over as it is.
+    // `--take-over` also works if no process drives the session.
     assert_eq!(stage.run(&["resume", "--take-over"]).worked_quietly(), "Done.\n");
 }

@@ -1,4 +1,4 @@
-//! Nothing that models, tools, missions, file names and files hold steers the terminal that it is printed to.
+//! Text of models, tools, missions, file names and files does not control the terminal that it is printed to.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,10 +10,11 @@ use serde_json::json;
 
 use crate::stage::{Stage, scripted};
 
-/// A title, the clipboard, a cleared screen, C1, direction, backspaces and carriage returns.
+/// Sequences that set the title and the clipboard, clear the screen and change the direction, C1 controls,
+/// backspaces and carriage returns.
 const NASTY: &str = "\u{1b}]0;title\u{7}\u{1b}]52;c;eA==\u{1b}\\\u{1b}[2J\u{9b}31m\u{90}q\u{202e}evil\u{2066}\u{200f}\u{7f}\u{8}\r\u{85}\u{b}";
 
-/// What a command prints to a terminal, standard output and standard error alike.
+/// Returns what a command prints to a terminal, on standard output and standard error.
 fn on_terminal(mut command: Command) -> String {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
@@ -23,12 +24,12 @@ fn on_terminal(mut command: Command) -> String {
     let stderr: OwnedFd = terminal.try_clone().unwrap().into();
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::from(terminal)).stderr(stderr).spawn().unwrap();
-    // The command holds the terminal too, until it is dropped.
+    // The command has the terminal open too, until it is dropped.
     drop(command);
     let mut controller = File::from(controller);
     let mut bytes = Vec::new();
     let mut buffer = [0; 64 * 1024];
-    // Once nobody has the terminal open any more, reading it is an error.
+    // Reading fails once no process has the terminal open.
     while let Ok(read) = controller.read(&mut buffer) {
         if read == 0 {
             break;

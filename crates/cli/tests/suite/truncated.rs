@@ -1,4 +1,4 @@
-//! Answers that are not whole, and deadlines: every command shows them, and none of them passes for an answer.
+//! Truncated answers and deadlines: every command shows them, and none of them counts as an answer.
 
 use serde_json::{Value, json};
 

@@ -1,15 +1,15 @@
-//! How often, and after which waits, a policy is asked again.
+//! Retries of policies.
 
 use std::time::Duration;
 
-/// How often, and after which waits, a policy that could not answer is asked again.
+/// The retries of a policy that could not answer, and the delays between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// How often at most.
+    /// The most retries of one request.
     pub retries: u32,
-    /// The wait before the second time. It doubles each time.
+    /// The delay before the first retry. It doubles with each further one.
     pub first: Duration,
-    /// The longest wait, unless the policy says how long.
+    /// The longest delay, unless the policy asks for a certain one.
     pub longest: Duration,
 }
 
@@ -20,16 +20,18 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Asks once, and not again.
+    /// No retries.
     pub const NEVER: Self = Self { retries: 0, first: Duration::ZERO, longest: Duration::ZERO };
 
-    /// How long to wait after a failed attempt, from 0: a half to all of what is due, or what was said and up to a tenth more.
-    pub(crate) fn wait(&self, attempt: u32, said: Option<Duration>, chance: f64) -> Duration {
+    /// Returns the delay after a failed attempt, counted from 0, with jitter: 50 to 100 % of the delay that
+    /// is due, or 100 to 110 % of the delay that the policy asks for (`said`). `jitter` is a random number
+    /// below 1.
+    pub(crate) fn wait(&self, attempt: u32, said: Option<Duration>, jitter: f64) -> Duration {
         match said {
-            Some(said) => said.saturating_add(said.min(Duration::from_secs(60)).mul_f64(chance / 10.0)),
+            Some(said) => said.saturating_add(said.min(Duration::from_secs(60)).mul_f64(jitter / 10.0)),
             None => {
                 let due = self.first.saturating_mul(1 << attempt.min(20)).min(self.longest);
-                due.mul_f64(0.5 + chance / 2.0)
+                due.mul_f64(0.5 + jitter / 2.0)
             }
         }
     }

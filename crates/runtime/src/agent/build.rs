@@ -1,4 +1,4 @@
-//! Building an agent: each method sets one thing and returns it.
+//! Builder methods of [`Agent`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::spans::Contents;
 use crate::tools::Tools;
 
 impl Agent {
-    /// Decides with a model, named by one string as on the command line: `PROVIDER:MODEL`, or `scripted:FILE`. The runtime that
+    /// Uses a model, named as on the command line: `PROVIDER:MODEL` or `scripted:FILE`. The runtime that
     /// drives the agent opens it.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
@@ -32,7 +32,7 @@ impl Agent {
         self
     }
 
-    /// Decides with a policy: a model, a person, a script, any function.
+    /// Uses a policy: a model, a person, a script or any function.
     #[must_use]
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.policy = Arc::new(policy);
@@ -65,14 +65,16 @@ impl Agent {
         self
     }
 
-    /// Gives its tools resources, made anew for each session: two sessions share none unless the function shares them.
+    /// Provides resources to its tools. The function is called once per session, so sessions share only what
+    /// it shares.
     #[must_use]
     pub fn resources(mut self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
         self.resources = Some(Arc::new(resources));
         self
     }
 
-    /// Answers with a value of this type: the model is given its schema, and an answer that does not fit is refused once.
+    /// Requires an answer of this type. The model receives its schema; the first answer that does not fit is
+    /// returned to the model for correction, a second one is an error.
     #[must_use]
     pub fn answers_with<T: DeserializeOwned + JsonSchema + 'static>(mut self) -> Self {
         match OutputContract::new(Output::value::<T>()) {
@@ -82,19 +84,20 @@ impl Agent {
         self
     }
 
-    /// Follows a prompt: its name, text, tools and output take the place of the agent's when an evaluation starts.
+    /// Uses a prompt. When an evaluation starts, its name, text and output replace those of the agent, and its
+    /// tools are added.
     #[must_use]
     pub fn prompt(mut self, prompt: BoundPrompt) -> Self {
         self.bound = Some(Arc::new(prompt));
         self
     }
 
-    /// Keeps the first problem of its definition for when it is used.
+    /// Keeps the first error of the definition. It is returned when the agent is used.
     fn fail(&mut self, error: RuntimeError) {
         self.problem.get_or_insert_with(|| Arc::new(error));
     }
 
-    /// Keeps these keys out of everything that its tools give back. Those of its policy are kept out anyway.
+    /// Redacts these keys in all results of its tools, in addition to those of its policy.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
@@ -108,14 +111,14 @@ impl Agent {
         self
     }
 
-    /// Decides in advance what becomes of an answer that reached its token limit.
+    /// Sets what happens to an answer that reached its token limit.
     #[must_use]
     pub fn with_on_truncation(mut self, on_truncation: OnTruncation) -> Self {
         self.on_truncation = on_truncation;
         self
     }
 
-    /// Says what models cost.
+    /// Sets the prices of models.
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
@@ -129,44 +132,45 @@ impl Agent {
         self
     }
 
-    /// Limits how many answers an evaluation may have. An agent with a machinery of its own, as one that answers with programs,
-    /// has its own limit.
+    /// Limits the number of answers in an evaluation. An agent with a machine of its own, such as one that
+    /// answers with programs, has its own limit.
     #[must_use]
     pub fn with_max_turns(mut self, turns: u64) -> Self {
         self.loops.max_turns = Some(turns);
         self
     }
 
-    /// Ends an evaluation when so many answers in a row make the same calls with the same arguments: 12 unless something else is
-    /// said, and with none they may for ever.
+    /// Ends an evaluation when this many consecutive answers make the same calls with the same arguments. The
+    /// default is 12; `None` means no limit.
     #[must_use]
     pub fn with_max_repeats(mut self, repeats: impl Into<Option<u64>>) -> Self {
         self.loops.max_repeats = repeats.into();
         self
     }
 
-    /// Says how often, and after which waits, a policy that could not answer is asked again.
+    /// Sets the retries of a policy that could not answer.
     #[must_use]
     pub fn with_backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// Limits how deep agents that work for agents may be nested. An agent that works for another is held to both limits.
+    /// Limits the nesting of sub-agents. A sub-agent is bound by its own limit and by that of its parent.
     #[must_use]
     pub fn with_max_depth(mut self, depth: u32) -> Self {
         self.max_depth = depth;
         self
     }
 
-    /// Says what its answer looks like.
+    /// Sets the form of its answer.
     #[must_use]
     pub fn with_output(mut self, output: OutputContract) -> Self {
         self.output = Some(Arc::new(output));
         self
     }
 
-    /// The agent with a prompt as it was rendered: its name, its text, its tools beside those that the agent has, and its output.
+    /// Returns the agent with a rendered prompt: its name, its text, its output, and its tools in addition to
+    /// those of the agent.
     pub fn with_prompt(
         mut self,
         bound: &BoundPrompt,
@@ -188,14 +192,14 @@ impl Agent {
         Ok(self)
     }
 
-    /// Shows less of a long conversation, by a strategy. Agents that answer with programs have one of their own.
+    /// Shortens long conversations by a strategy. Agents that answer with programs have one of their own.
     #[must_use]
     pub fn with_compression(mut self, strategy: Arc<dyn TranscriptCompression>) -> Self {
         self.compression = Some(strategy);
         self
     }
 
-    /// Makes evaluations of answers and results in another way.
+    /// Replaces the state machine that makes evaluations of answers and results.
     #[must_use]
     pub fn with_machinery(mut self, machinery: Arc<dyn MachineFactory>) -> Self {
         self.machinery = Some(machinery);
@@ -209,7 +213,7 @@ impl Agent {
         self
     }
 
-    /// Registers more, after what is registered already.
+    /// Registers more, after the functions that are registered already.
     #[must_use]
     pub fn and_set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
         let before = self.set_up;
@@ -220,15 +224,15 @@ impl Agent {
         self
     }
 
-    /// Puts contents into `tracing` spans as well: texts, arguments and results. Without it spans hold names, numbers and kinds
-    /// of errors. Sub-agents inherit it.
+    /// Adds contents to `tracing` spans: texts, arguments and results. By default spans hold only names,
+    /// numbers and kinds of errors. Sub-agents inherit the setting.
     #[must_use]
     pub fn with_contents_in_spans(mut self) -> Self {
         self.contents = Contents::Told;
         self
     }
 
-    /// Says what the agent is, as data without secrets.
+    /// Sets the definition of the agent as data without secrets.
     #[must_use]
     pub fn with_definition(mut self, definition: Value) -> Self {
         self.definition = definition;

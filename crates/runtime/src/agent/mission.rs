@@ -1,9 +1,9 @@
-//! What an agent is asked to do.
+//! Missions: the request that starts an evaluation.
 
 use backstitch_core::message::{MediaPart, Part};
 use backstitch_core::object::Object;
 
-/// What a session is asked to do: words, and perhaps media.
+/// The request that starts an evaluation: text, and optionally media.
 ///
 /// ```
 /// use backstitch_core::message::Part;
@@ -19,12 +19,12 @@ pub struct Mission {
 }
 
 impl Mission {
-    /// A mission of these parts. Media among them lies outside, or in the store already.
+    /// Creates a mission of these parts. Media among them has to be external, or in the store already.
     pub fn new(parts: Vec<Part>) -> Self {
         Self { parts, objects: Vec::new() }
     }
 
-    /// Adds media whose bytes are at hand: they are stored with the mission. See [`MediaPart::held`].
+    /// Adds media with its bytes, which are stored with the mission. See [`MediaPart::held`].
     #[must_use]
     pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
         self.parts.push(Part::Media(media));
@@ -32,12 +32,12 @@ impl Mission {
         self
     }
 
-    /// What is asked.
+    /// Text and media, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// True if nothing is asked: there is no part, or every part is blank text.
+    /// True if there is no part, or if every part is blank text.
     pub(crate) fn is_blank(&self) -> bool {
         self.parts.iter().all(|part| match part {
             Part::Text(part) => part.text.inline().is_some_and(|text| text.trim().is_empty()),

@@ -1,4 +1,4 @@
-//! What drives a session: who decides, what may be called, within which limits.
+//! Agents: the policy, the tools and the limits of an evaluation.
 
 mod backoff;
 mod build;
@@ -40,14 +40,14 @@ use crate::prices::Prices;
 use crate::spans::Contents;
 use crate::tools::Tools;
 
-/// How evaluations go unless something else is said: as long as they like, but not in circles.
+/// The default loop: any number of turns, but a limited number of repeated ones.
 const LOOPS: ToolLoopFactory = ToolLoopFactory { max_turns: None, max_repeats: Some(12) };
 
-/// What becomes of an evaluation whose answer reached its token limit before it was complete.
+/// What happens to an evaluation whose answer reached its token limit before it was complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTruncation {
-    /// It pauses with the reason `truncated`. Resuming it continues the answer, or takes it as it is.
+    /// It pauses with the reason `truncated`. Resuming it continues the answer, or accepts it as it is.
     #[default]
     Pause,
     /// The policy is asked to continue, up to eight times in a row.
@@ -57,7 +57,7 @@ pub enum OnTruncation {
 }
 
 impl OnTruncation {
-    /// Whether nothing else was decided.
+    /// True for the default, [`OnTruncation::Pause`].
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -66,7 +66,7 @@ impl OnTruncation {
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
 type MakeResources = dyn Fn() -> Resources + Send + Sync;
 
-/// What drives a session. A clone is cheap.
+/// The policy, tools and limits that drive a session. Cloning is cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -90,65 +90,64 @@ pub struct Agent {
     pub key: String,
     /// The rendered prompt: the system message of every evaluation.
     pub system: Option<String>,
-    /// Who decides.
+    /// Makes the decisions.
     pub policy: Arc<dyn Policy>,
-    /// The name of the model that decides, until a runtime has opened it.
+    /// The name of the model, which a runtime opens.
     pub(crate) model: Option<String>,
-    /// The files of the sessions that it starts.
     pub(crate) files: Option<AgentWorkspace>,
-    /// Makes the resources of each session that it is driven in.
+    /// Creates the resources of each session.
     pub(crate) resources: Option<Arc<MakeResources>>,
     bound: Option<Arc<BoundPrompt>>,
-    /// What is wrong with its definition.
+    /// The first error of the definition.
     problem: Option<Arc<RuntimeError>>,
-    /// What may be called.
+    /// Tools that the policy may call.
     pub tools: Tools,
-    /// Keys that must be neither recorded nor sent, besides those of its policy.
+    /// Keys that are neither recorded nor sent, in addition to those of its policy.
     pub secrets: Secrets,
-    /// What makes an evaluation of answers and results, where that is not the loop of calls.
+    /// Replaces the default loop of calls.
     machinery: Option<Arc<dyn MachineFactory>>,
-    /// What whoever decides is shown of an evaluation, where that is not all of it.
+    /// Shortens the conversation that the policy sees. `None` shows all of it.
     compression: Option<Arc<dyn TranscriptCompression>>,
-    /// What an evaluation may spend.
+    /// Budget of an evaluation.
     pub budget: Option<Limits>,
-    /// What models cost, where that is known: it is how money is counted.
+    /// Prices of models. For other models only costs that the provider reports are counted.
     pub prices: Prices,
-    /// How much active time an evaluation has.
+    /// Active time of an evaluation.
     pub deadline: Option<Duration>,
-    /// What becomes of an evaluation whose answer reached its token limit.
+    /// What happens to an evaluation whose answer reached its token limit.
     pub on_truncation: OnTruncation,
-    /// How often, and after which waits, a policy that could not answer is asked again.
+    /// Retries of a policy that could not answer.
     pub backoff: Backoff,
-    /// How deep agents that work for agents may be nested, from the one that a person asked: its own are at depth 1.
+    /// Most levels of nested sub-agents. Those of an agent without a parent are at depth 1.
     pub max_depth: u32,
-    /// What its answer looks like, where that is not just words.
+    /// Form of the answer, unless it is plain text.
     pub output: Option<Arc<OutputContract>>,
-    /// What its system message was rendered from, where it was.
+    /// Source of the system message, if it was rendered from a prompt.
     pub(crate) prompt: Option<Arc<PromptSource>>,
     pub(crate) lisp: Option<Arc<LispOptions>>,
     loops: ToolLoopFactory,
-    /// The definition of the agent as data, without secrets: it is recorded with a new session.
+    /// The definition of the agent as data, without secrets. It is recorded in each new session.
     pub definition: Value,
     set_up: Arc<SetUp>,
     pub(crate) contents: Contents,
-    /// Opens models of sub-agents.
+    /// Opens the models of sub-agents.
     pub(crate) adapters: Option<Arc<dyn Adapters>>,
 }
 
-/// What a system message was rendered from.
+/// The prompt that a system message was rendered from.
 #[derive(Debug)]
 pub(crate) struct PromptSource {
     /// The prompt's name, for people.
     pub(crate) name: String,
-    /// The parameters.
+    /// Values of the parameters.
     pub(crate) inputs: Value,
-    /// What the prompt promises.
+    /// Digest of the prompt's definition.
     pub(crate) descriptor: Digest,
 }
 
 impl Agent {
-    /// An agent of this name, without tools and limits. It needs a [model](Agent::model) or a [policy](Agent::policy). The name
-    /// may have a namespace before a slash, as in `shop/tailor`.
+    /// Creates an agent of this name, without tools and limits. It needs a [model](Agent::model) or a
+    /// [policy](Agent::policy). The name may have a namespace before a slash, as in `shop/tailor`.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let (ns, key) = name.rsplit_once('/').unwrap_or(("", &name));
@@ -183,17 +182,17 @@ impl Agent {
         }
     }
 
-    /// The prompt that it follows, where it follows one.
     pub(crate) fn bound(&self) -> Option<&BoundPrompt> {
         self.bound.as_deref()
     }
 
-    /// All keys that must be neither recorded nor sent.
+    /// Returns all keys that are neither recorded nor sent.
     pub(crate) fn all_secrets(&self) -> Secrets {
         self.secrets.and(&self.policy.secrets())
     }
 
-    /// What an evaluation may spend. An agent that answers with programs and has agents below it shares its turns with them.
+    /// Returns the budget of an evaluation. An agent that answers with programs and has sub-agents shares its
+    /// turns with them.
     pub(crate) fn limits(&self) -> Option<Limits> {
         let has_agents = self.tools.iter().any(|tool| SubAgent::behind(tool).is_some());
         let Some(lisp) = self.lisp.as_ref().filter(|_| has_agents) else { return self.budget };
@@ -201,7 +200,8 @@ impl Agent {
         Some(Limits { turns: limits.turns.or(Some(lisp.turn_budget)), ..limits })
     }
 
-    /// The agent with its model opened, and those of its sub-agents seen to be there.
+    /// Returns the agent with its model opened, after a check that the models of its sub-agents can be
+    /// opened.
     pub(crate) fn resolved(&self, adapters: &Arc<dyn Adapters>) -> Result<Self, RuntimeError> {
         if let Some(problem) = &self.problem {
             return Err(RuntimeError::Shared(problem.clone()));
@@ -229,12 +229,12 @@ impl Agent {
             Some(strategy) if strategy.name() != KeepAll::NAME => {
                 Arc::new(CompressedMachines::new(machinery, strategy.clone()))
             }
-            // What is shown as it was said is kept from question to question, and rendered by nobody.
+            // An uncompressed conversation is cached between requests, and needs no renderer.
             _ => machinery,
         }
     }
 
-    /// What requests name as their renderer when they show a conversation as it was said.
+    /// Returns the name of the renderer that requests record when they show an uncompressed conversation.
     pub(crate) fn renderer(&self) -> Option<String> {
         self.compression
             .as_ref()
@@ -250,7 +250,6 @@ impl Agent {
         self.tools.iter().map(|tool| tool.spec.clone()).collect()
     }
 
-    /// The name of its prompt, for people.
     pub(crate) fn prompt_name(&self) -> String {
         match &self.prompt {
             Some(prompt) => prompt.name.clone(),
@@ -258,13 +257,13 @@ impl Agent {
         }
     }
 
-    /// A digest of the contract of each tool, by its name.
+    /// Returns a digest of the contract of each tool, by its name.
     pub(crate) fn contracts(&self) -> Result<BTreeMap<String, Digest>, serde_json::Error> {
         let tools = self.tools.iter();
         tools.map(|tool| Ok((tool.name().to_string(), tool.spec.contract_digest()?))).collect()
     }
 
-    /// A digest of what the prompt promises: its text, the contracts of its tools, and its output.
+    /// Returns a digest of the prompt's contract: its text, the contracts of its tools, and its output.
     pub fn fingerprint(&self) -> Result<Digest, serde_json::Error> {
         let tools = self.tools.iter().map(|tool| &*tool.spec);
         let output = self.output.as_ref().map(|contract| &**contract.output().schema());

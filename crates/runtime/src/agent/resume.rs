@@ -1,36 +1,38 @@
-//! How an agent resumes what was interrupted.
+//! Options for resuming an interrupted evaluation.
 
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::id::EvaluationId;
 
-/// How far an agent may differ from the one that an evaluation was started with.
+/// How far an agent may differ from the one that started an evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fidelity {
-    /// Not at all: system message, tools and output are the same. Refused where nothing is recorded to compare them with.
+    /// Not at all: system message, tools and output are the same. Fails if there is no record to compare them
+    /// with.
     Strict,
-    /// The prompt has the same name, and every call without a result can still be made as it was. The recorded system message
-    /// is sent.
+    /// The prompt has the same name, and every call without a result can still run as it was made. The
+    /// recorded system message is sent.
     #[default]
     Compatible,
-    /// As far as it likes.
+    /// In any way.
     Forced,
 }
 
-/// What to do about files that changed while nobody drove the session.
+/// What to do about files that changed while no process drove the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriftPolicy {
-    /// They are what a person made of them: the session continues with them, and nothing is restored. A call that was interrupted
-    /// while it may have been writing does not run again then, but ends with an error that says that its files were kept.
+    /// The changes count as a person's: the session continues with them, and nothing is restored. A call
+    /// that was interrupted while it may have been writing does not run again, but ends with an error that
+    /// says that its files were kept.
     Adopt,
-    /// They are put back to what they were. As found they are kept.
+    /// The files are restored. Their state before that is recorded.
     Restore,
-    /// The session waits until somebody says which.
+    /// The session waits for a decision.
     Ask,
 }
 
-/// How an evaluation is resumed.
+/// Options for resuming an evaluation.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,17 +48,17 @@ pub enum DriftPolicy {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ResumeOptions {
-    /// Which one; without it, the latest.
+    /// The evaluation to resume. `None` means the latest.
     pub evaluation: Option<EvaluationId>,
     /// How far the agent may differ.
     pub fidelity: Fidelity,
-    /// What it may spend from now on.
+    /// Budget from now on.
     pub budget: Option<Limits>,
-    /// How much active time it has from now on.
+    /// Active time from now on.
     pub deadline: Option<Duration>,
-    /// Takes an answer that reached its token limit as it is, in place of continuing it.
+    /// Accepts an answer that reached its token limit, instead of continuing it.
     pub accept: bool,
-    /// What to do about files that changed meanwhile; without it they are adopted, unless the machine was restarted since: then
-    /// nobody knows whether a person changed them or a power loss did, and the session asks.
+    /// What to do about files that changed since. By default they are adopted, unless the machine was
+    /// restarted: then a power loss may have changed them, and the session waits for a decision.
     pub drift: Option<DriftPolicy>,
 }

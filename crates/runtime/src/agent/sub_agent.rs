@@ -1,10 +1,11 @@
-//! Agents as options of other agents.
+//! Agents as tools of other agents.
 //!
-//! A [`SubAgent`] is a tool whose work another agent does. A call of it runs in a session of its own, in the same store, which
-//! names the call that it works for; the call lends it its hold on files and snapshotable resources. After a crash that session is gone on with, and
-//! nothing that it has done is done again. It may spend what the call holds back for it and has no more time than its caller. When
-//! it waits for a decision its caller waits as well. When it fails, the call fails as a whole: the files go back to before the
-//! call, and the session goes back to before it was asked.
+//! A [`SubAgent`] is a tool whose calls another agent answers. Each call runs in a child session in the same
+//! store, which records its parent call. The call lends the child its hold on files and snapshotable
+//! resources. After a crash the child session is resumed, and its finished work is not repeated. It may spend
+//! what the call has reserved, and has no more time than its parent. While it waits for a decision, its
+//! parent waits as well. When it fails, the call fails as a whole: the files are restored to their state
+//! before the call, and the child session is rewound to before its mission.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::adapters::Adapters;
 use crate::error::RuntimeError;
 use crate::spans::Contents;
 
-/// An agent as an option of another.
+/// An agent as a tool of another agent.
 ///
 /// ```
 /// use backstitch_runtime::{Agent, SubAgent};
@@ -53,13 +54,13 @@ pub struct SubAgent {
 
 type MissionOf = dyn Fn(Map<String, Value>) -> Result<Mission, serde_json::Error> + Send + Sync;
 
-/// Where the agent comes from.
 #[derive(Clone)]
 enum Source {
     Given(Box<Agent>),
     OfCaller(Arc<dyn Fn(&Agent) -> Agent + Send + Sync>),
 }
 
+// The doc comments are part of the tool's schema, and so of its recorded contract.
 /// What an agent is asked, unless it has parameters of its own.
 #[derive(Deserialize, JsonSchema)]
 struct DefaultMission {
@@ -68,7 +69,8 @@ struct DefaultMission {
 }
 
 impl SubAgent {
-    /// An agent that is called by a name and takes a mission in words. What it may do to the world follows from its tools.
+    /// Creates a tool with this name, which takes a mission as text. Its effect class follows from the
+    /// agent's tools.
     pub fn new(name: &str, description: impl Into<String>, agent: Agent) -> Result<Self, InvalidToolName> {
         let specs = || agent.tools.iter().map(|tool| &tool.spec);
         let effect = specs().map(|spec| spec.effect).fold(Effect::Workspace, stronger);
@@ -78,9 +80,9 @@ impl SubAgent {
         Ok(Self::of(tool, Source::Given(Box::new(agent))))
     }
 
-    /// An agent that is made from the one that calls it, when it does: with its policy, its limits, its way to make an evaluation, or
-    /// whatever else of it. What it may do to the world is not known before, so it is taken for the worst; say it with
-    /// [`SubAgent::described`].
+    /// Creates a tool whose agent is derived from the calling agent at each call, so that it can inherit the
+    /// policy, limits, machine or anything else. Its effects are not known before, so the strongest effect
+    /// class is assumed; set another with [`SubAgent::described`].
     pub fn inheriting(
         name: &str,
         description: impl Into<String>,
@@ -95,7 +97,7 @@ impl SubAgent {
             .asking(|asked: DefaultMission| Mission::from(asked.mission))
     }
 
-    /// Gives it parameters of its own, and says what a call with them asks of the agent.
+    /// Sets its parameters, and the mission that a call with them makes.
     #[must_use]
     pub fn asking<P, M>(mut self, mission: impl Fn(P) -> M + Send + Sync + 'static) -> Self
     where
@@ -110,24 +112,24 @@ impl SubAgent {
         self
     }
 
-    /// Says more of it as a tool: that it needs approval, how long a call may take, what it may do.
+    /// Sets further properties of the tool: approval, time limit, effects.
     #[must_use]
     pub fn described(mut self, describe: impl FnOnce(ToolBuilder) -> ToolBuilder) -> Self {
         self.tool = describe(self.tool);
         self
     }
 
-    /// The tool.
+    /// Builds the tool.
     pub fn into_tool(self) -> Tool {
         self.tool.clone().build(Arc::new(self))
     }
 
-    /// The agent behind a tool, where there is one.
+    /// Returns the sub-agent that handles a tool, if one does.
     pub(crate) fn behind(tool: &Tool) -> Option<&Self> {
         tool.handler.as_any()?.downcast_ref()
     }
 
-    /// The agent that works for a call of `caller`. It is held to the caller's depth.
+    /// Returns the agent that answers a call of `caller`. It is bound by the caller's limit of depth.
     pub(crate) fn agent(&self, caller: &Agent) -> Agent {
         let agent = match &self.agent {
             Source::Given(agent) => Agent::clone(agent),
@@ -136,7 +138,8 @@ impl SubAgent {
         let depth = agent.max_depth.min(caller.max_depth);
         let agent = if caller.contents == Contents::Told { agent.with_contents_in_spans() } else { agent };
         let mut agent = agent.with_max_depth(depth);
-        // A model that cannot be opened says so when it is asked; agents that are given were checked before.
+        // A model that cannot be opened fails when it is called. Agents of `Source::Given` were checked
+        // before.
         if let (Some(adapters), Some(model)) = (&caller.adapters, &agent.model) {
             if let Ok(policy) = adapters.model(model) {
                 agent.policy = policy;
@@ -146,7 +149,7 @@ impl SubAgent {
         agent
     }
 
-    /// Whether its agent can be driven, where that is known before it is called.
+    /// Fails if its agent cannot be driven, as far as that is known before a call.
     pub(crate) fn check(&self, adapters: &Arc<dyn Adapters>) -> Result<(), RuntimeError> {
         match &self.agent {
             Source::Given(agent) => agent.resolved(adapters).map(|_| ()),
@@ -154,7 +157,7 @@ impl SubAgent {
         }
     }
 
-    /// What a call asks of the agent, or why nothing.
+    /// Returns the mission that a call makes, or why its arguments make none.
     pub(crate) fn mission(&self, arguments: Map<String, Value>) -> Result<Mission, String> {
         (self.mission)(arguments).map_err(|error| error.to_string())
     }
@@ -182,7 +185,7 @@ impl fmt::Debug for SubAgent {
     }
 }
 
-/// The effect of whoever may have both. An agent is never only pure: it has a session.
+/// Returns the stronger of two effect classes. An agent is never pure, since it has a session.
 fn stronger(one: Effect, other: Effect) -> Effect {
     let strength = |effect| match effect {
         Effect::Pure => 0,
@@ -193,7 +196,7 @@ fn stronger(one: Effect, other: Effect) -> Effect {
     if strength(other) > strength(one) { other } else { one }
 }
 
-/// The use of files of whoever may use them in both ways.
+/// Returns the use of files that includes both.
 fn wider(one: WorkspaceUse, other: WorkspaceUse) -> WorkspaceUse {
     match (one, other) {
         (WorkspaceUse::Write, _) | (_, WorkspaceUse::Write) => WorkspaceUse::Write,

@@ -1,16 +1,16 @@
-//! The files that an agent works on.
+//! The workspaces of agents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use backstitch_core::ports::Workspace;
 
-/// The files that an agent works on.
+/// The workspace of an agent.
 #[derive(Clone)]
 pub enum AgentWorkspace {
     /// A directory, which the runtime opens.
     Directory(PathBuf),
-    /// A workspace that is open.
+    /// An open workspace.
     Open(Arc<dyn Workspace>),
 }
 

@@ -1,7 +1,7 @@
-//! Asking the policy.
+//! Requests to the policy.
 //!
-//! That it is asked is recorded before, with what is held back for it; its answer is recorded as one batch, before anything
-//! that it wants is done. An answer that does not arrive whole leaves nothing behind: it is asked again.
+//! A request is recorded, with its reservation, before it is sent. An answer is recorded as one batch before
+//! any of its calls run. An incomplete answer leaves nothing behind, and the request is retried.
 
 use std::sync::Arc;
 
@@ -31,20 +31,19 @@ use crate::live::{Durable, LiveSession};
 use crate::policy::WAITS;
 use crate::spans;
 
-/// What came of asking.
+/// The outcome of a request.
 enum AskOutcome {
-    /// With the attempt that was answered.
+    /// The answer, and the attempt that it answers.
     Answered(Box<PolicyAnswer>, u32),
     Stopped,
     Cancelled,
     OutOfTime,
-    /// A person has not answered yet.
     Waits(String),
-    /// A filter withholds the answer: asking again would give the same.
+    /// A filter withholds the answer. A retry would have the same result.
     Withheld(String),
 }
 
-/// Asks the policy of an agent.
+/// Sends requests to the policy of an agent.
 pub(super) struct Asker {
     pub(super) live: Arc<LiveSession>,
     pub(super) agent: Arc<Agent>,
@@ -121,7 +120,7 @@ impl Asker {
         }
     }
 
-    /// The question, and what it does not show.
+    /// Builds the request. Also returns what it leaves out of the conversation.
     async fn question(
         &self,
         evaluation: EvaluationId,
@@ -140,7 +139,7 @@ impl Asker {
                 let objects = media_in(&messages);
                 (VisibleHistory { messages, ..shown }, objects)
             }
-            // A conversation as it was said is kept from question to question.
+            // An uncompressed conversation is cached between requests.
             None => {
                 let followed = || view.followed(evaluation);
                 let (messages, objects) =
@@ -165,7 +164,7 @@ impl Asker {
         Ok((asked.question(&self.agent, shown, transcript, session), left_out))
     }
 
-    /// Records that the policy is about to be asked. The inner error says which limit that would exceed.
+    /// Records that a request is about to be sent. The inner error names the limit that it would exceed.
     async fn announce(
         &self,
         evaluation: EvaluationId,
@@ -178,7 +177,7 @@ impl Asker {
                 let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
                 let estimate = info.estimate.plus(Amounts::ONE_TURN);
                 if let Some(limits) = known.budget {
-                    // What is spent has to leave room for something, whatever the estimate is.
+                    // Some budget has to be left, whatever the estimate is.
                     let least = estimate.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
                     if let Err(exceeded) = limits.check(view.spent_by(known).plus(least)) {
                         return Ok(Err(exceeded.to_string()));
@@ -235,7 +234,8 @@ impl Asker {
         }
     }
 
-    /// Records an answer as one batch. It goes to the store with what comes next, and before anything that it wants is done.
+    /// Records an answer as one batch. The batch is durable with the next record, and before any call of the
+    /// answer runs.
     async fn record_answer(
         &self,
         finished: RequestFinished,
@@ -276,8 +276,8 @@ impl Asker {
     }
 }
 
-/// Puts the reason why the answer ended where the journal keeps it. An ordinary one of a policy that says nothing else of its
-/// answers is not kept.
+/// Stores the finish reason in the provider's sidecar. An ordinary reason is not stored if the policy has no
+/// sidecar.
 fn note_finish(answer: &mut PolicyAnswer, (provider, model): (String, String)) {
     if answer.provider.is_none() && matches!(answer.finish, Finish::Stop | Finish::Calls) {
         return;
@@ -286,7 +286,7 @@ fn note_finish(answer: &mut PolicyAnswer, (provider, model): (String, String)) {
     answer.provider.get_or_insert_with(made).finish = Some(answer.finish.clone());
 }
 
-/// Says that an answer ended for a reason that is not known here.
+/// Returns a note about an unknown finish reason.
 fn unknown_finish(evaluation: EvaluationId, turn: u64, word: &str) -> Note {
     let text = format!(
         "the answer of turn {turn} ended with {word:?}, a reason that is not known; it counts as an answer"
@@ -295,7 +295,7 @@ fn unknown_finish(evaluation: EvaluationId, turn: u64, word: &str) -> Note {
     Note::new("request", text).with_data(data)
 }
 
-/// The first of these lines, and how many more there are; all of them stand in the data.
+/// Joins the first lines, and counts the others. The data of the note has all of them.
 fn listed(lines: &[String]) -> String {
     const MOST: usize = 5;
     let first = lines.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -305,14 +305,14 @@ fn listed(lines: &[String]) -> String {
     }
 }
 
-/// What a request does not say as it was said.
+/// Returns a note about the places where a request differs from the conversation.
 fn departures(evaluation: EvaluationId, turn: u64, lines: &[String]) -> Note {
     let text = format!("the request of turn {turn} is not what was said: {}", listed(lines));
     let data = json!({ "evaluation_id": evaluation, "turn": turn, "departures": lines });
     Note::new("request", text).with_data(data)
 }
 
-/// What a person is told of an evaluation whose deadline has passed.
+/// Detail of a pause at the deadline.
 pub(super) const OUT_OF_TIME: &str = "the evaluation's deadline has passed";
 
 /// The kind of a policy's error when a filter withholds its answer.

@@ -1,4 +1,4 @@
-//! Running the calls of an answer.
+//! Execution of the calls of an answer.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,6 @@ use crate::error::RuntimeError;
 use crate::live::LiveSession;
 use crate::runner::{CallOutcome, CallRequest, ResumedChild, ToolRunner};
 
-/// Runs the calls of an evaluation.
 pub(super) struct Calls {
     pub(super) live: Arc<LiveSession>,
     pub(super) agent: Arc<Agent>,
@@ -29,12 +28,11 @@ pub(super) struct Calls {
     pub(super) inbox: Arc<Inbox>,
     pub(super) content: Arc<Content>,
     pub(super) pauses: Pauses,
-    /// How the evaluation was resumed: those that work for its calls are resumed in the same way.
+    /// How the evaluation was resumed. Sub-agents of its calls are resumed in the same way.
     pub(super) resumed_with: Mutex<ResumeOptions>,
 }
 
 impl Calls {
-    /// Says how the evaluation was resumed.
     pub(super) fn resume_with(&self, options: ResumeOptions) {
         *self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
@@ -43,7 +41,7 @@ impl Calls {
         self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Runs calls side by side, and tells the machine what came of them in the order in which they were wanted.
+    /// Runs calls concurrently, and passes their results to the machine in the order of the calls.
     pub(super) async fn run(
         &self,
         evaluation: EvaluationId,
@@ -53,7 +51,7 @@ impl Calls {
         if let CallGate::Waits = self.make(evaluation, &wanted).await? {
             return Ok(LoopStep::End(self.pauses.waiting(evaluation).await));
         }
-        // Cancelling stops these calls and nothing that comes after them.
+        // Cancelling stops these calls, and no later ones.
         let cancel = self.inbox.stop.child_token();
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
         let is_agent =
@@ -72,7 +70,7 @@ impl Calls {
         let ends = tokio::select! {
             biased;
             ends = &mut running => ends,
-            // Whoever wants to cancel does not wait for the calls: they are stopped, and waited for.
+            // A cancellation does not wait for the calls to finish. They are stopped, and then awaited.
             () = self.inbox.wait_for_cancel(evaluation) => {
                 is_cancelled = true;
                 cancel.cancel();
@@ -116,8 +114,8 @@ impl Calls {
                 }
             }
         }
-        // An evaluation that was cancelled ends, and all that its calls wait for goes with it. One that is out of time pauses:
-        // whatever else is wanted is wanted again once it has more.
+        // A cancelled evaluation ends, and so does everything that its calls wait for. One that is out of
+        // time pauses, and anything else its calls want is requested again once it has more time.
         match next {
             LoopStep::GoOn | LoopStep::End(_) if is_cancelled => {
                 Ok(LoopStep::Finish(EvaluationResult::cancelled()))
@@ -133,7 +131,7 @@ impl Calls {
         }
     }
 
-    /// The request for a call, with what was recorded and decided about it.
+    /// Builds the request for a call from its records and the decision about it.
     async fn request(
         &self,
         evaluation: EvaluationId,
@@ -166,9 +164,9 @@ impl Calls {
             request.continued = continued;
             request.resume = self.resumed_with();
         }
-        // What was started was approved, if it had to be.
+        // A call that was started was approved, if it had to be.
         request.approved = attempts > 0;
-        // A call that runs again runs with what it was started with.
+        // A call that runs again has the same arguments as before.
         if let Some(arguments) = edited {
             request.arguments = Arguments::from_object(arguments);
             request.edited = true;
@@ -192,8 +190,9 @@ impl Calls {
         Ok(request)
     }
 
-    /// The session that goes on working for a call: the one that its intent names, as long as the call is open and nobody has gone
-    /// back since. In a fork, and after going back, the files are no longer those that the session left.
+    /// Returns the child session to resume for a call: the one that its intent names, if the call is open and
+    /// the intent is on this session's current branch. In a fork and after a rewind, the files are no longer
+    /// those that the child session left.
     pub(super) fn continued(&self, view: &JournalView, call: &Call) -> Option<ResumedChild> {
         let intent = call.intent.as_ref().filter(|_| call.is_open())?;
         let session = intent.record.session?;
@@ -206,8 +205,8 @@ impl Calls {
     }
 }
 
-/// How the calls ended, unless the session cannot go on. Whichever call comes first after the session was lost learns why, and the
-/// others only that they cannot go on.
+/// Returns how the calls ended, or the error that stops the session. If the lease was lost, that error comes
+/// first, since the other calls report only its consequence.
 fn all_ended(mut ends: Vec<Result<CallOutcome, RuntimeError>>) -> Result<Vec<CallOutcome>, RuntimeError> {
     if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::LeaseLost { .. }))) {
         ends.swap(0, lost);

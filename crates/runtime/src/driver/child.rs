@@ -1,4 +1,4 @@
-//! Driving the session of a sub-agent, for the tool runner.
+//! Driving of a sub-agent's session, for the tool runner.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 use crate::runner::ChildDriver;
 
-/// A driver of a sub-agent's session.
+/// Returns a driver of a sub-agent's session.
 pub(super) fn drive_child(
     live: Arc<LiveSession>,
     agent: Agent,
@@ -36,7 +36,7 @@ impl ChildDriver for Driver {
 }
 
 impl Driver {
-    /// Drives the evaluations that take the place of one that was superseded. Expanding has an end, and so has this.
+    /// Drives the evaluations that replace a superseded one. Expansions are limited, so this terminates.
     async fn and_start_over(&self, mut ended: DriveOutcome) -> Result<DriveOutcome, RuntimeError> {
         while let DriveOutcome::Superseded { evaluation, .. } = ended {
             ended = self.start_over(evaluation).await?;

@@ -1,8 +1,8 @@
-//! Undoing effects of calls that somebody decided to count as failed.
+//! Compensation of calls that were decided to count as failed.
 //!
-//! A decision is made where no tool is at hand, so it is the next driver of the session that calls the `compensate` hook of the
-//! call's tool. That it is about to is recorded before: a hook is called at most once, whatever dies meanwhile. What came of it is
-//! recorded beside the call, and noted for people.
+//! A decision is made where the tools are not available, so the next driver of the session calls the
+//! `compensate` hook of the call's tool. The attempt is recorded first, so a hook is called at most once,
+//! even if the process crashes. The result is recorded with the call, and as a note for people.
 
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{Decision, Effect, IdempotencyKey, Note, RecordBody, StepFinished};
@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use super::calls::Calls;
 use crate::error::RuntimeError;
 
-/// The step that is recorded before a hook is called, and the one that says what came of it.
+/// Names of the steps that are recorded before and after a hook is called.
 const STARTED: &str = "backstitch:compensate:started";
 const ENDED: &str = "backstitch:compensate:ended";
 
 impl Calls {
-    /// Calls the hooks of calls with an effect outside that were decided to count as failed, and whose hooks were not called yet.
+    /// Calls the hooks of external calls that were decided to count as failed, unless they were called
+    /// before.
     pub(super) async fn compensate_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let failed: Vec<(Call, Compensate)> = {
             let state = self.live.state().await;
@@ -35,7 +36,7 @@ impl Calls {
             let intent = call.intent.as_ref().map(|intent| intent.record.idempotency_key.clone());
             let key = intent.unwrap_or_else(|| IdempotencyKey::new(self.live.id(), call.call_id));
             self.live.record(vec![step(call.call_id, STARTED, Value::Null)]).await?;
-            // In a task of its own, so that a panic is a failure of the hook and not of the session.
+            // In a task of its own, so that a panic fails the hook and not the session.
             let done = match tokio::spawn(hook(key, arguments)).await {
                 Ok(done) => done.map_err(|error| error.to_string()),
                 Err(join) => Err(join.to_string()),
@@ -45,7 +46,7 @@ impl Calls {
         Ok(())
     }
 
-    /// The hook of a call, if its effect is to be undone and that was not done yet.
+    /// Returns the hook of a call if the call is to be compensated, and was not yet.
     fn owed_hook(&self, call: &Call) -> Option<Compensate> {
         let is_failed = call.status() == CallStatus::Failed
             && matches!(

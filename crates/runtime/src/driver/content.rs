@@ -1,4 +1,4 @@
-//! What was said and called in a session, with content that is too large for records.
+//! Messages and calls of a session, with content that is too large for records.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::hydrate::{ContentCache, ObjectSource};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
-/// Reads what was said and called in a session. What was fetched once is kept.
+/// Reads messages and calls of a session. Fetched content is cached.
 pub(super) struct Content {
     pub(super) live: Arc<LiveSession>,
     pub(super) hydrated: ContentCache,
@@ -24,23 +24,23 @@ impl Content {
         Self { live, hydrated: ContentCache::default() }
     }
 
-    /// The transcript with all of its content.
+    /// Returns the transcript with all of its content.
     pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
         let transcript = self.live_transcript().await?;
         self.hydrated.transcript(self.held(), transcript).await
     }
 
-    /// The transcript as the session has it: large content is only named.
+    /// Returns the transcript as the session has it, in which large content is only referenced.
     pub(super) async fn live_transcript(&self) -> Result<Transcript, RuntimeError> {
         Ok(self.live.state().await.view.transcript()?)
     }
 
-    /// Where the objects of the session are.
+    /// Returns the source of the session's objects.
     pub(super) fn held(&self) -> ObjectSource<'_> {
         ObjectSource::By(&self.live)
     }
 
-    /// A message with all of its content.
+    /// Returns a message with all of its content.
     pub(super) async fn message(
         &self,
         message: &Arc<InnerMessage>,
@@ -48,12 +48,12 @@ impl Content {
         self.hydrated.message(self.held(), message).await
     }
 
-    /// What the last answer of an evaluation says so far.
+    /// Returns the text of the last answer of an evaluation so far.
     pub(super) async fn final_text(&self, evaluation: EvaluationId) -> Result<String, RuntimeError> {
         Ok(final_text(&self.transcript().await?.inner_messages(evaluation)))
     }
 
-    /// What a call that may have run was started with.
+    /// Returns the arguments that a call which may have run was started with.
     pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
         if let Some(intent) = call.latest_intent()
             && let Some(edited) = self.edited(intent).await?
@@ -64,7 +64,7 @@ impl Content {
         Ok(arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default())
     }
 
-    /// The arguments of an intent, where they are not those of the call's message.
+    /// Returns the arguments of an intent, if they differ from those of the call's message.
     pub(super) async fn edited(
         &self,
         intent: &Arc<CallStarted>,
@@ -74,7 +74,7 @@ impl Content {
         Ok(intent.arguments.as_ref().and_then(Large::inline).cloned())
     }
 
-    /// The arguments of a call as its message has them, fetched if they are too large for a record.
+    /// Returns the arguments of a call as its message has them. Large ones are fetched.
     pub(super) async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
         let transcript = self.live_transcript().await?;
         let Some(message) = transcript.message_of(call) else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! What was said in a conversation, as far as it is shown, kept from one question to the next.
+//! The visible messages of a conversation, cached from one request to the next.
 //!
-//! Evaluations grow at their ends, and those that they follow have ended. So a question costs what is new since the one before it,
-//! however long the conversation is. The result is that of
-//! [`without_silent`](super::question::without_silent), which looks at everything.
+//! Evaluations grow at their ends, and the evaluations that they follow have ended. So a request costs time
+//! only for messages that are new since the previous one, however long the conversation is. The result equals
+//! that of [`without_silent`](super::question::without_silent), which examines all messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use backstitch_core::view::Transcript;
 
 use super::hydrate::media_of;
 
-/// The messages of an evaluation, after those of the evaluations that it follows, without answers that say nothing.
+/// The messages of an evaluation, after those of the evaluations that it follows, without silent answers.
 #[derive(Default)]
 pub(super) struct Conversation {
     evaluation: Option<EvaluationId>,
     /// How many messages of the evaluation itself were examined, and the last of them.
     examined: usize,
     last: Option<Arc<InnerMessage>>,
-    /// The answers that say something.
+    /// Turns whose answers are not silent.
     spoken: HashSet<Turn>,
-    /// The answers that say nothing so far.
+    /// Turns whose answers are silent so far.
     silent: HashSet<Turn>,
     shown: Items<InnerMessage>,
     media: Vec<ObjectId>,
@@ -35,18 +35,17 @@ pub(super) struct Conversation {
 type Turn = (EvaluationId, u64);
 
 impl Conversation {
-    /// What is shown.
     pub(super) fn shown(&self) -> &Items<InnerMessage> {
         &self.shown
     }
 
-    /// The objects that media in it lies in.
+    /// Returns the objects that hold its media.
     pub(super) fn media(&self) -> &[ObjectId] {
         &self.media
     }
 
-    /// Takes in all messages of a conversation that ends with an evaluation. What was taken in before is not examined again, and
-    /// only a conversation that is new here asks which evaluations came before.
+    /// Adds all messages of a conversation that ends with an evaluation. Messages that were added before are
+    /// not examined again. `followed` is only called for a conversation that is new here.
     pub(super) fn grow(
         &mut self,
         transcript: &Transcript,
@@ -70,8 +69,8 @@ impl Conversation {
         self.add(conversation(transcript, &followed(), evaluation));
     }
 
-    /// Adds messages at the end, unless an answer that was left out turns out to say something: it has its place among what is
-    /// shown.
+    /// Appends messages. Returns false, and appends nothing, if an answer that was left out as silent turns
+    /// out not to be: its place is among the visible messages.
     fn add(&mut self, messages: Vec<Arc<InnerMessage>>) -> bool {
         let mut answers: HashMap<Turn, bool> = HashMap::new();
         for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
@@ -96,7 +95,7 @@ impl Conversation {
         true
     }
 
-    /// Whether what was examined is how these messages begin: an evaluation that went back has others in their places.
+    /// True if the examined messages are a prefix of these. After a rewind others are in their places.
     fn begins(&self, messages: &Items<InnerMessage>) -> bool {
         let Some(last) = &self.last else { return false };
         let there = self.examined.checked_sub(1).and_then(|place| messages.get(place));
@@ -118,7 +117,7 @@ mod tests {
     use super::super::question::without_silent;
     use super::*;
 
-    /// What may be said: by whom, in which turn, in which words.
+    /// Messages that tests combine: role, turn and text.
     const SAID: [(RoleHint, u64, &str); 5] = [
         (RoleHint::User, 0, "sew"),
         (RoleHint::Assistant, 1, " "),
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_piece_by_piece_is_what_looking_at_everything_gives() {
+    fn growing_in_pieces_equals_examining_everything() {
         const LENGTH: u32 = 4;
         let ids = IdStream::from_seed([0; 32], Arc::new(FixedClock::default()));
         let (earlier, evaluation): (EvaluationId, EvaluationId) = (ids.next(), ids.next());
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_is_looked_at_once() {
+    fn followed_evaluations_are_requested_once() {
         let ids = IdStream::from_seed([0; 32], Arc::new(FixedClock::default()));
         let (earlier, evaluation): (EvaluationId, EvaluationId) = (ids.next(), ids.next());
         let mut transcript = Transcript::default();
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluation_that_went_back_shows_nothing_of_what_it_went_back_from() {
+    fn an_evaluation_that_was_rewound_shows_no_discarded_messages() {
         let ids = IdStream::from_seed([0; 32], Arc::new(FixedClock::default()));
         let (evaluation, other): (EvaluationId, EvaluationId) = (ids.next(), ids.next());
         let first = message(&ids, evaluation, 0, 0);

@@ -1,8 +1,8 @@
-//! Answers that are not whole: cut off by the token limit, interrupted by the provider, withheld, or empty.
+//! Incomplete answers: cut off by the token limit, interrupted by the provider, withheld, or empty.
 //!
-//! None of them ends an evaluation as if it were an answer. One that was cut off pauses the evaluation, unless the agent says
-//! otherwise; one that was interrupted is continued at once; one that was withheld ends the evaluation as failed; an empty one is
-//! asked for once more. All of them are recorded, and what is done about them follows from the journal.
+//! None of them completes an evaluation. By default an answer that was cut off pauses it; an interrupted one
+//! is continued at once; a withheld one fails the evaluation; an empty one is requested again once. All of
+//! them are recorded, and how they are handled follows from the journal.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use crate::agent::OnTruncation;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
-/// How many answers in a row are continued without anybody being asked.
+/// The most consecutive answers that are continued without a decision.
 const MOST_CONTINUED: usize = 8;
 
-/// What a policy is told about an answer that was cut off in the middle.
+/// Message to the policy after an answer that was cut off in the middle.
 const CONTINUE: &str = "Your last answer reached its token limit and was cut off. Continue exactly where it stopped, and repeat \
                         nothing of it.";
 
-/// What a policy is told about an answer that was cut off before it said anything.
+/// Message to the policy after an answer that was cut off before its first text.
 const CUT_OFF_EARLY: &str = "Your last answer reached its token limit before it said anything. Answer again, with less thought \
                              before the answer.";
 
-/// What a policy is told about an empty answer.
+/// Message to the policy after an empty answer.
 pub(super) const EMPTY: &str = "Your last answer was empty. Answer now.";
 
-/// What a person is told about an answer that was cut off.
+/// Detail of a pause or failure at the token limit.
 const REACHED_LIMIT: &str = "the answer reached its token limit";
 
 impl Asker {
-    /// What becomes of the evaluation after an answer that was just recorded.
+    /// Returns the next step of the evaluation after an answer that was just recorded.
     pub(super) async fn settle_answer(
         &self,
         evaluation: EvaluationId,
@@ -73,7 +73,7 @@ impl Asker {
         }
     }
 
-    /// Asks the policy to continue an answer, unless its machine asks for another one itself.
+    /// Asks the policy to continue an answer, unless its machine requests another one itself.
     async fn ask_to_continue(
         &self,
         evaluation: EvaluationId,
@@ -86,7 +86,8 @@ impl Asker {
         say_as_runtime(&self.live, evaluation, text.to_owned()).await.map(Some)
     }
 
-    /// Continues an answer that was cut off before the evaluation was resumed. Whoever has sent a message says how to go on.
+    /// Continues an answer that was cut off before the evaluation was resumed, unless a message waits in the
+    /// inbox: then that message says how to continue.
     pub(super) async fn continue_cut_off(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let Some(answer) = self.cut_off(evaluation).await? else { return Ok(()) };
         if !self.inbox.waiting().await?.iter().any(|(_, item)| item.kind == InboxKind::Message) {
@@ -95,7 +96,8 @@ impl Asker {
         Ok(())
     }
 
-    /// The last answer of an evaluation, if it was cut off, nobody accepted it and nothing was said since.
+    /// Returns the last answer of an evaluation if it was cut off, was not accepted, and no message came
+    /// after it.
     pub(super) async fn cut_off(
         &self,
         evaluation: EvaluationId,
@@ -115,7 +117,7 @@ impl Asker {
         Ok(is_open.then(|| answer.iter().map(|message| (*message).clone()).collect()))
     }
 
-    /// How many answers at the end of an evaluation were cut off or interrupted.
+    /// Counts the answers at the end of an evaluation that were cut off or interrupted.
     async fn continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize, RuntimeError> {
         let messages = self.messages_of(evaluation).await?;
         let answers = answers_of(&messages);
@@ -123,13 +125,13 @@ impl Asker {
         Ok(states.take_while(|state| matches!(state, TurnState::CutOff | TurnState::Interrupted)).count())
     }
 
-    /// The messages of an evaluation, as the session has them.
+    /// Returns the messages of an evaluation, in which large content is only referenced.
     async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
         Ok(self.content.live_transcript().await?.inner_messages(evaluation))
     }
 }
 
-/// Says something to the policy in the name of the runtime.
+/// Adds a message from the runtime to the policy.
 pub(super) async fn say_as_runtime(
     live: &LiveSession,
     evaluation: EvaluationId,

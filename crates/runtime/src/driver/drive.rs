@@ -1,4 +1,4 @@
-//! The loop: what the machine wants is done, and what was done is told to it.
+//! The loop: executes the actions of the machine, and passes their results to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,13 @@ use crate::live::Durable;
 use crate::outcome::DriveOutcome;
 use crate::spans;
 
-/// How long the outcome of a call may be held while a program computes what to do next.
+/// The longest time for which the outcome of a call is only buffered while a program computes its next
+/// action.
 const HELD_FOR: Duration = Duration::from_millis(20);
 
-/// What comes of an action.
+/// The result of an action.
 pub(super) enum LoopStep {
-    /// The machine goes on.
+    /// The machine continues.
     GoOn,
     /// Driving ends.
     End(DriveOutcome),
@@ -32,17 +33,17 @@ pub(super) enum LoopStep {
     Finish(EvaluationResult),
 }
 
-/// How far a machine came.
+/// The result of running a machine.
 pub(super) enum Advance {
-    /// It says what is to be done.
+    /// It has a next action.
     Action(MachineAction),
-    /// It was stopped, because the evaluation is out of time.
+    /// It was stopped because the evaluation is out of time.
     OutOfTime,
     /// It was stopped for another reason.
     Interrupted,
 }
 
-/// Stops a machine when nobody waits for it any more.
+/// Stops a machine when its caller is dropped.
 #[derive(Default)]
 struct StopOnDrop(Arc<AtomicBool>);
 
@@ -53,7 +54,7 @@ impl Drop for StopOnDrop {
 }
 
 impl Driver {
-    /// Drives an evaluation from where its journal stands to its end, or to a pause.
+    /// Drives an evaluation from the state in its journal to its end, or to a pause.
     pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
         self.live.set_driven(true);
@@ -81,7 +82,7 @@ impl Driver {
                         Advance::OutOfTime => LoopStep::End(
                             self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
                         ),
-                        // Whatever it was stopped for is attended to first.
+                        // The reason of the interruption is handled first.
                         Advance::Interrupted => LoopStep::GoOn,
                     }
                 }
@@ -97,7 +98,7 @@ impl Driver {
                 LoopStep::Finish(ending) => match self.judge(evaluation, ending).await? {
                     OutputCheck::Ends(ending) => {
                         let ended = self.finish(evaluation, ending).await?;
-                        // What is answered needs no checkpoint any more.
+                        // A completed evaluation needs no checkpoint.
                         if !matches!(ended, DriveOutcome::Completed(_)) {
                             self.save_checkpoint().await?;
                         }
@@ -109,7 +110,7 @@ impl Driver {
         }
     }
 
-    /// Takes in what waits in the inbox, and grants wishes.
+    /// Processes the items of the inbox, and requests to stop.
     async fn attend(
         &self,
         evaluation: EvaluationId,
@@ -117,7 +118,8 @@ impl Driver {
     ) -> Result<LoopStep, RuntimeError> {
         let waiting = self.inbox.waiting().await?;
         let wishes = self.inbox.wishes_of(evaluation, &waiting).await;
-        // A wish to cancel goes with the end of the evaluation; messages that it did not take in are left to the next one.
+        // A request to cancel is consumed when the evaluation ends. Messages that it did not process are left
+        // to the next evaluation.
         if !wishes.cancels.is_empty() || self.inbox.cancel.is_cancelled() {
             return Ok(LoopStep::Finish(EvaluationResult::cancelled()));
         }
@@ -136,8 +138,9 @@ impl Driver {
         Ok(LoopStep::GoOn)
     }
 
-    /// What a machine wants. One that takes long to say so does not keep others waiting, and what happened before it does is
-    /// durable meanwhile. It is stopped when someone wants the session to stop, or when the evaluation is out of time.
+    /// Returns the next action of a machine. A machine that takes long does not block other tasks, and its
+    /// earlier records become durable while it runs. It is stopped when the session is to stop, or when the
+    /// evaluation is out of time.
     async fn wanted_by(
         &self,
         evaluation: EvaluationId,
@@ -185,8 +188,8 @@ impl Driver {
             MachineAction::Ask => boxed(|| self.asker.ask(evaluation, machine)).await,
             MachineAction::Call(wanted) => boxed(|| self.calls.run(evaluation, wanted, machine)).await,
             MachineAction::Record(bodies) => {
-                // The answer that a program was found in may have cost much and its program may run for long, so they are
-                // durable before it does. All else goes with what comes next.
+                // The answer that contains a program may have cost much, and the program may run for long. So
+                // both are durable before it runs. Other records are written with the next ones.
                 let is_program = |body: &RecordBody| matches!(body, RecordBody::ProgramStarted(_));
                 let when = if bodies.iter().any(is_program) { Durable::Now } else { Durable::WithNext };
                 self.live.record_when(bodies, when).await?;
@@ -194,15 +197,15 @@ impl Driver {
                 Ok(LoopStep::GoOn)
             }
             MachineAction::Finish(ending) => Ok(LoopStep::Finish(ending)),
-            // Calls are waited for where they are run, so there is nothing to wait for here.
+            // Calls are awaited where they are run, so there is nothing to wait for here.
             MachineAction::Wait => Err(RuntimeError::Internal {
-                reason: format!("evaluation {evaluation} waits for calls that nobody runs"),
+                reason: format!("evaluation {evaluation} waits for calls that are not running"),
             }),
         }
     }
 }
 
-/// A time in milliseconds, as records have it.
+/// Converts a time to milliseconds, as records have it.
 pub(super) fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
-//! Whether an agent can resume what another one began.
+//! Checks whether an agent can resume an evaluation that another one started.
 //!
-//! What an evaluation was started with is recorded: the name of its prompt, a fingerprint, the contract of each tool, and the
-//! system message as it was sent. It is compared in the same way whether the evaluation was started in this session or came
-//! with a snapshot or a conversation.
+//! The contract of an evaluation is recorded when it starts: the name of its prompt, a fingerprint, the
+//! contract of each tool, and the system message as it was sent. The comparison is the same whether the
+//! evaluation was started in this session or came with a snapshot or a conversation.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::agent::Fidelity;
 use crate::error::RuntimeError;
 
 impl Driver {
-    /// Refuses an agent that cannot resume what another one began.
+    /// Fails with [`RuntimeError::PromptMismatch`] if the agent cannot resume the evaluation.
     pub(super) async fn check_fidelity(
         &self,
         evaluation: EvaluationId,
@@ -50,7 +50,7 @@ impl Driver {
         }
     }
 
-    /// What of the prompt's contract is not as it was when the evaluation started, if anything.
+    /// Returns the first difference between the prompt's contract now and when the evaluation started.
     async fn difference(&self, known: &Evaluation) -> Result<Option<String>, RuntimeError> {
         if self.recorded_system(known.evaluation_id).await? != self.agent.system {
             return Ok(Some("its system message has changed".to_owned()));
@@ -72,7 +72,7 @@ impl Driver {
         })
     }
 
-    /// The system message that an evaluation was started with.
+    /// Returns the system message that an evaluation was started with.
     async fn recorded_system(&self, evaluation: EvaluationId) -> Result<Option<String>, RuntimeError> {
         let transcript = self.content.live_transcript().await?;
         let first = transcript.inner_messages(evaluation).into_iter().next();
@@ -81,12 +81,13 @@ impl Driver {
         Ok(Some(first.content()))
     }
 
-    /// Why a call without a result cannot be made as it was, if it cannot.
+    /// Returns why a call without a result can no longer run as it was made, if it cannot.
     async fn cannot_be_made(&self, known: &Evaluation, call: &Call) -> Result<Option<String>, RuntimeError> {
         let name = &call.name;
         let contracts = known.started_with().and_then(|started| started.tools.as_ref());
-        // A model may call what does not exist, and is told so. Without the contracts of an older journal, that cannot be told
-        // from a tool that is gone, unless the call was started.
+        // A model may call a tool that does not exist, and receives an error. Without the contracts of an
+        // older journal, that cannot be distinguished from a tool that was removed, unless the call was
+        // started.
         if was_not_offered(known, name) || (contracts.is_none() && !call.may_have_run()) {
             return Ok(None);
         }
@@ -105,7 +106,7 @@ impl Driver {
     }
 }
 
-/// The first tool that is not as it was.
+/// Describes the first tool that changed.
 fn changed_tool(before: &BTreeMap<String, Digest>, now: &BTreeMap<String, Digest>) -> Option<String> {
     let changed = before.iter().find_map(|(name, contract)| match now.get(name) {
         Some(other) if other == contract => None,

@@ -1,4 +1,4 @@
-//! How an evaluation ends: what it still has open is given up, its end is one batch, and from then on its answer is a recorded one.
+//! The end of an evaluation: its open calls are given up, and its end is recorded as one batch.
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, EvaluationFinished, EvaluationOutcome};
@@ -17,7 +17,7 @@ impl Driver {
         ending: EvaluationResult,
     ) -> Result<DriveOutcome, RuntimeError> {
         self.give_up_calls(evaluation).await?;
-        // Whatever was wished of the evaluation goes with it, so that nothing of it reaches the next one.
+        // Requests to stop the evaluation are consumed with it, so that they do not reach the next one.
         let wishes = self.inbox.waiting_wishes(evaluation).await?;
         self.live
             .commit(|commit| {
@@ -39,7 +39,8 @@ impl Driver {
         self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
     }
 
-    /// Gives up the calls that sessions still work for when the evaluation ends: what they did is put back.
+    /// Gives up the calls whose child sessions are still open when the evaluation ends. Their changes are
+    /// rolled back.
     async fn give_up_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let open: Vec<_> = {
             let state = self.live.state().await;
@@ -54,7 +55,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What the journal says of an evaluation, once it has ended.
+    /// Returns the recorded outcome of an evaluation, once it has ended.
     pub(super) async fn recorded(
         &self,
         evaluation: EvaluationId,

@@ -1,8 +1,8 @@
-//! Messages that wait in the inbox of a session without an open evaluation: they start the next one.
+//! Messages that wait in the inbox of a session without an open evaluation. They start the next one.
 //!
-//! Taking them out of the inbox, the start of the evaluation and what they say are one batch, so a message either waits or is
-//! part of an evaluation that can be resumed. Whoever resumes a session does not leave before the messages that were sent to it are
-//! answered.
+//! The messages are taken out of the inbox in the batch that starts the evaluation and records them. So a
+//! message is either waiting, or part of an evaluation that can be resumed. Resuming a session returns only
+//! after the messages that were sent to it are answered.
 
 use backstitch_core::journal::InboxKind;
 
@@ -12,12 +12,13 @@ use crate::error::RuntimeError;
 use crate::outcome::DriveOutcome;
 
 impl Driver {
-    /// Starts an evaluation with the messages that wait in the inbox, and drives it to its end, or to a pause. Returns `None` when
-    /// no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an evaluation is open, which would take them in itself.
+    /// Starts an evaluation with the messages that wait in the inbox, and drives it to its end, or to a
+    /// pause. Returns `None` if no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an
+    /// evaluation is open, since that one processes them itself.
     pub async fn start_waiting(&self) -> Result<Option<DriveOutcome>, RuntimeError> {
         let (mut said, mut taken) = (Vec::new(), Vec::new());
         for (id, item) in self.inbox.waiting().await? {
-            // One that cannot be read is noted by the evaluation that is driven next.
+            // A message that cannot be read is noted by the next evaluation.
             if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten() {
                 said.push(mission);
                 taken.push(id);
@@ -30,8 +31,8 @@ impl Driver {
         self.drive(evaluation).await.map(Some)
     }
 
-    /// Answers messages that came too late for the evaluation that was driven. One that failed, was cancelled or waits is
-    /// returned first: resuming answers them then.
+    /// Answers messages that arrived too late for the driven evaluation. If that one failed, was cancelled or
+    /// paused, its outcome is returned, and the messages are answered on the next resume.
     pub(super) async fn and_answer_waiting(
         &self,
         mut ended: DriveOutcome,

@@ -1,7 +1,8 @@
-//! Large content, brought back.
+//! Hydration: fetches the large content of messages.
 //!
-//! What is too large for a record lies in objects, and a session holds only their names, whether it was opened from a store or
-//! said this itself. A policy gets the content. What was fetched once is kept.
+//! Content that is too large for a record is in objects, and the session holds only references to them,
+//! whether it was loaded from a store or created here. A policy receives the content itself. Fetched content
+//! is cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,7 @@ use super::conversation::Conversation;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
-/// Messages whose content was fetched.
+/// A cache of fetched content.
 #[derive(Default)]
 pub(super) struct ContentCache {
     messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
@@ -27,17 +28,17 @@ pub(super) struct ContentCache {
     conversation: Mutex<Conversation>,
 }
 
-/// A transcript as it was brought back the last time.
+/// The transcript of the previous hydration.
 #[derive(Clone, Default)]
 struct CachedTranscript {
     transcript: Transcript,
-    /// The last message, as it was given.
+    /// The last message before its hydration.
     last: Option<Arc<InnerMessage>>,
 }
 
 impl CachedTranscript {
-    /// Whether this is how a transcript begins. Transcripts grow at their ends and go back to what they were, so it is if the
-    /// last message is in its place.
+    /// True if this is a prefix of a transcript. Transcripts only grow at their ends or return to an earlier
+    /// state, so it is enough that the last message is in its place.
     fn begins(&self, given: &Items<InnerMessage>) -> bool {
         let Some(last) = &self.last else { return true };
         let there = self.transcript.all().len().checked_sub(1).and_then(|place| given.get(place));
@@ -45,12 +46,12 @@ impl CachedTranscript {
     }
 }
 
-/// Where objects are.
+/// The place to read objects from.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectSource<'a> {
-    /// In the store, or with a session that has not stored them yet.
+    /// The store, or a session with objects that are not stored yet.
     By(&'a LiveSession),
-    /// In the store.
+    /// The store only.
     In(&'a dyn Store),
 }
 
@@ -62,7 +63,7 @@ impl ObjectSource<'_> {
         }
     }
 
-    /// Puts back what is too large for a record.
+    /// Fetches the content that is too large for a record.
     pub(super) async fn fetch_large(self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
         match self {
             Self::By(live) => live.fetch_large(record).await,
@@ -72,7 +73,8 @@ impl ObjectSource<'_> {
 }
 
 impl ContentCache {
-    /// The transcript with all of its content. What was looked at the last time is not looked at again.
+    /// Returns the transcript with all of its content. Messages that were examined last time are not examined
+    /// again.
     pub(super) async fn transcript(
         &self,
         held: ObjectSource<'_>,
@@ -89,7 +91,7 @@ impl ContentCache {
         Ok(whole.transcript)
     }
 
-    /// A message with all of its content.
+    /// Returns a message with all of its content.
     pub(super) async fn message(
         &self,
         held: ObjectSource<'_>,
@@ -118,8 +120,8 @@ impl ContentCache {
         Ok(whole)
     }
 
-    /// What was said in a conversation that ends with an evaluation, as far as it is shown, and the objects that media in it lies in.
-    /// What was looked at the last time is not looked at again.
+    /// Returns the visible messages of a conversation that ends with an evaluation, and the objects that hold
+    /// its media. Messages that were examined last time are not examined again.
     pub(super) fn conversation(
         &self,
         transcript: &Transcript,
@@ -131,7 +133,8 @@ impl ContentCache {
         (known.shown().clone(), known.media().to_vec())
     }
 
-    /// The bytes of those of these objects that the store holds. What it does not hold is left to whoever needs it.
+    /// Returns the bytes of these objects. Objects that the store does not have are left out, and reported
+    /// where they are used.
     pub(super) async fn media(
         &self,
         held: ObjectSource<'_>,
@@ -149,7 +152,7 @@ impl ContentCache {
             };
             found.insert(object, bytes);
         }
-        // What is no longer shown is no longer kept.
+        // Media that is no longer shown is dropped from the cache.
         *self.media.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
         Ok(Arc::new(found))
     }
@@ -159,12 +162,12 @@ impl ContentCache {
     }
 }
 
-/// The objects that the media of messages is in.
+/// Returns the objects that hold the media of messages.
 pub(super) fn media_in(messages: &Items<InnerMessage>) -> Vec<ObjectId> {
     messages.iter().flat_map(|message| media_of(&message.message)).collect()
 }
 
-/// The objects that the media of a message is in.
+/// Returns the objects that hold the media of a message.
 pub(super) fn media_of(message: &Message) -> impl Iterator<Item = ObjectId> + '_ {
     let of_result = message.option_result().map(|result| result.parts.as_slice());
     let parts = message.parts().or(of_result).unwrap_or_default();

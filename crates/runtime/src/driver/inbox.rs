@@ -1,10 +1,12 @@
-//! What is said from outside while a session is driven.
+//! The inbox: messages, requests and decisions from outside while a session is driven.
 //!
-//! Items wait in the inbox until the driver takes them in: messages and wishes between two actions, a wish to cancel at any
-//! time. Taking one in and recording what came of it is one batch, so no item is lost or heard twice.
+//! Items wait in the inbox until the driver processes them: between two actions, or at any time for a request
+//! to cancel. An item is removed in the batch that records its effect, so it is neither lost nor processed
+//! twice.
 //!
-//! A wish to cancel or to pause names its evaluation. It is granted by that one, or by one that took its place; any other drops
-//! it. What is said in a message is for whichever evaluation takes it in: one that ends before it does leaves it to the next.
+//! A request to cancel or to pause names its evaluation. It applies to that one or to an evaluation that
+//! replaced it; any other drops it. A message is for the evaluation that processes it first: if one ends
+//! before, the message is left to the next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,28 +25,28 @@ use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
-/// How often the inbox is looked into while nothing else can be done.
+/// Interval at which the inbox is polled during an action.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// How far back the evaluations that took each other's place are followed.
+/// The most superseded evaluations that are followed back.
 const LONGEST_LINE: usize = 100;
 
-/// What is noted of a wish whose evaluation has ended before it was granted.
+/// Note about a request whose evaluation ended before it was processed.
 const LATE_WISH: &str = "the evaluation that this is about has ended";
 
-/// The wishes about one evaluation that wait in the inbox.
+/// Requests in the inbox to stop one evaluation.
 #[derive(Debug, Default)]
 pub(super) struct InboxRequests {
     pub(super) cancels: Vec<InboxId>,
     pub(super) pauses: Vec<InboxId>,
 }
 
-/// What is said to a session from outside: items in its inbox, and the tokens that stop it here.
+/// Input to a session from outside: its inbox, and the tokens that stop it in this process.
 pub(super) struct Inbox {
     live: Arc<LiveSession>,
-    /// Stops running calls and requests; the session pauses.
+    /// Stops running calls and requests. The session pauses.
     pub(super) stop: CancellationToken,
-    /// Ends the evaluation that runs.
+    /// Ends the running evaluation.
     pub(super) cancel: CancellationToken,
 }
 
@@ -53,12 +55,12 @@ impl Inbox {
         Self { live, stop, cancel }
     }
 
-    /// What waits in the inbox, in the order in which it was sent.
+    /// Returns the items of the inbox, in the order in which they were sent.
     pub(super) async fn waiting(&self) -> Result<Vec<(InboxId, InboxItem)>, RuntimeError> {
         self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)
     }
 
-    /// The wishes among these items that are about an evaluation, or about one that it took the place of.
+    /// Filters the requests that name an evaluation, or one that it replaced.
     pub(super) async fn wishes_of(
         &self,
         evaluation: EvaluationId,
@@ -87,7 +89,7 @@ impl Inbox {
         wishes
     }
 
-    /// Takes in an item that is no wish about the evaluation.
+    /// Processes an item that is not a request to stop the evaluation.
     pub(super) async fn take_in(
         &self,
         evaluation: EvaluationId,
@@ -104,7 +106,7 @@ impl Inbox {
                 }
                 None => self.take_in_note(id, "a message that cannot be read", &item).await,
             },
-            // Those that are about this evaluation do not come here.
+            // Requests about this evaluation are handled before.
             InboxKind::Cancel | InboxKind::Pause => self.take_in_note(id, LATE_WISH, &item).await,
             InboxKind::Resolution => match serde_json::from_value::<PauseResolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await,
@@ -114,7 +116,7 @@ impl Inbox {
         }
     }
 
-    /// Takes in the decisions that wait, before it is asked what the session waits for.
+    /// Processes waiting decisions, before the pause of the session is examined.
     pub(super) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
@@ -126,7 +128,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Decides, and takes the item out. A process that dies between finds the item again, and that it is decided already.
+    /// Applies a decision, and removes the item. After a crash in between, the item is found again and noted
+    /// as already decided.
     async fn decide(
         &self,
         id: InboxId,
@@ -135,7 +138,7 @@ impl Inbox {
     ) -> Result<(), RuntimeError> {
         let decided = self.live.resolve(resolved.call_id, resolved.decision, resolved.by).await;
         match decided {
-            Ok(()) => self.take_in_note(id, "a decision was taken in", item).await,
+            Ok(()) => self.take_in_note(id, "a decision was applied", item).await,
             Err(RuntimeError::Unresolvable(reason)) => self.take_in_note(id, &reason, item).await,
             Err(error) => Err(error),
         }
@@ -169,7 +172,7 @@ impl Inbox {
             .await
     }
 
-    /// The wishes about an evaluation that wait in the inbox. They go with its end.
+    /// Returns the waiting requests to stop an evaluation. They are consumed at its end.
     pub(super) async fn waiting_wishes(
         &self,
         evaluation: EvaluationId,
@@ -178,20 +181,22 @@ impl Inbox {
         Ok(self.wishes_of(evaluation, &waiting).await)
     }
 
-    /// The wishes that wait before an evaluation starts, and what is noted of them: they are about others.
+    /// Returns the requests that wait before an evaluation starts, with notes about them. They name other
+    /// evaluations.
     pub(super) async fn late_wishes(&self) -> Result<Vec<(InboxId, Note)>, RuntimeError> {
         let waiting = self.waiting().await?.into_iter();
         let wishes = waiting.filter(|(_, item)| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause));
         Ok(wishes.map(|(id, item)| (id, note_of(LATE_WISH, &item))).collect())
     }
 
-    /// Completes when someone outside wants the evaluation to end. The wish itself is taken in with the end.
+    /// Completes when the evaluation is to be cancelled. The request is consumed at the end of the
+    /// evaluation.
     pub(super) async fn wait_for_cancel(&self, evaluation: EvaluationId) {
         self.wait_for_wish(evaluation, |wishes| !wishes.cancels.is_empty()).await;
     }
 
-    /// Completes when a program that runs is to be stopped, and says whether that is because the evaluation is out of time. What
-    /// someone outside wants is taken in where all wishes are.
+    /// Completes when a running program is to be stopped, and returns whether the evaluation is out of time.
+    /// Requests themselves are processed between two actions.
     pub(super) async fn wait_for_stop(&self, evaluation: EvaluationId) -> Advance {
         let left = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
         let out_of_time = async {
@@ -209,7 +214,7 @@ impl Inbox {
         }
     }
 
-    /// Completes when someone cancels here, or when such wishes about the evaluation wait in the inbox.
+    /// Completes when the token is cancelled, or when such requests about the evaluation wait in the inbox.
     async fn wait_for_wish(&self, evaluation: EvaluationId, is_wanted: fn(&InboxRequests) -> bool) {
         loop {
             if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
@@ -224,12 +229,12 @@ impl Inbox {
     }
 }
 
-/// What is noted of an item that was taken out of the inbox.
+/// Returns the note about an item that was removed from the inbox.
 fn note_of(text: &str, item: &InboxItem) -> Note {
     Note::new("inbox", text).with_data(serde_json::json!({"kind": item.kind, "data": item.data}))
 }
 
-/// What a message item says: text, or parts as messages hold them.
+/// Returns the content of a message item, which is text or a list of parts.
 pub(super) fn message_of(item: &InboxItem) -> Option<Mission> {
     if let Some(text) = item.data.as_str() {
         return Some(text.into());

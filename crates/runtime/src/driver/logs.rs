@@ -1,4 +1,4 @@
-//! What is logged of an evaluation: that its prompt was rendered, and that it has an answer.
+//! Events about an evaluation: that its prompt was rendered, and that it has an answer.
 
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
@@ -10,7 +10,7 @@ use backstitch_core::view::JournalView;
 use super::Driver;
 
 impl Driver {
-    /// What is logged of the prompt, where the system message was rendered from one.
+    /// Returns the event for the prompt, if the system message was rendered from one.
     pub(super) fn rendered(&self, evaluation: EvaluationId) -> Option<PromptRendered> {
         let prompt = self.agent.prompt.as_ref()?;
         let text = self.agent.system.as_deref().unwrap_or_default();
@@ -29,7 +29,7 @@ impl Driver {
         })
     }
 
-    /// What is logged of an answer.
+    /// Returns the event for an answer.
     pub(super) fn executed(
         &self,
         view: &JournalView,

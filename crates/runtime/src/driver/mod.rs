@@ -1,8 +1,9 @@
-//! The driver: does what an evaluation's machine wants, and records all of it.
+//! The driver: executes the actions of an evaluation's machine, and records all of them.
 //!
-//! A [`Driver`] is a live session and the agent that drives it. It asks the policy, runs calls through the tool runner, takes
-//! in what is said from outside, and stops at an answer, a failure or a pause. Whatever the place at which its process dies,
-//! another driver that opens the session goes on from there: see [`recover`](self::recover).
+//! A [`Driver`] is a live session and the agent that drives it. It sends requests to the policy, runs calls
+//! through the tool runner, processes the inbox, and stops at an answer, a failure or a pause. If its process
+//! dies at any point, another driver that opens the session continues from there: see
+//! [`recover`](self::recover).
 
 mod adopted;
 mod ask;
@@ -58,12 +59,11 @@ pub struct Driver {
     pauses: Pauses,
     asker: Asker,
     calls: Calls,
-    /// Who saves checkpoints, where they are wanted.
     saver: Option<Arc<Saver>>,
 }
 
 impl Driver {
-    /// Drives a session with this agent.
+    /// Creates a driver of a session with this agent.
     pub fn new(live: Arc<LiveSession>, agent: Agent) -> Self {
         let inbox = Inbox::new(live.clone(), CancellationToken::new(), CancellationToken::new());
         Self::of_parts(live, Arc::new(agent), inbox, None)
@@ -97,45 +97,45 @@ impl Driver {
         Self { live, agent, inbox, content, pauses, asker, calls, saver }
     }
 
-    /// Cancelling this token does the same as [`Driver::stop`].
+    /// Makes the cancellation of this token equivalent to [`Driver::stop`].
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
         let inbox = Inbox::new(self.live.clone(), stop, self.inbox.cancel.clone());
         Self::of_parts(self.live, self.agent, inbox, self.saver)
     }
 
-    /// Saves checkpoints with this, if there is something.
+    /// Saves checkpoints with `saver`, if there is one.
     pub(crate) fn saving(self, saver: Option<Arc<Saver>>) -> Self {
         let inbox = Inbox::new(self.live.clone(), self.inbox.stop.clone(), self.inbox.cancel.clone());
         Self::of_parts(self.live, self.agent, inbox, saver)
     }
 
-    /// The session.
+    /// Returns the driven session.
     pub fn session(&self) -> &Arc<LiveSession> {
         &self.live
     }
 
-    /// The events of the session from now on, while it is driven.
+    /// Returns the events of the session from now on, while it is driven.
     pub fn events(&self) -> EventStream {
         self.live.events()
     }
 
-    /// The agent.
+    /// Returns the agent that drives the session.
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
+    /// Stops at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
         self.inbox.stop.cancel();
     }
 
-    /// Ends the evaluation that runs: running calls are rolled back. Nothing more can be driven by this driver.
+    /// Ends the running evaluation, and rolls back its running calls. This driver cannot be used afterwards.
     pub fn cancel(&self) {
         self.inbox.cancel.cancel();
     }
 
-    /// Saves a checkpoint, where they are wanted.
+    /// Saves a checkpoint, if there is a saver.
     async fn save_checkpoint(&self) -> Result<(), RuntimeError> {
         match &self.saver {
             Some(saver) => saver.save(&self.live).await,

@@ -1,7 +1,7 @@
 //! Calls that were started and have no outcome, after an interruption.
 //!
-//! What becomes of one follows from what it may have done to the world: its files are put back and it runs again, its tool or a person
-//! says what became of it, or the session that works for it goes on.
+//! How such a call is handled depends on its effect class. Its files are restored and it runs again, its tool
+//! or a person reports its outcome, or its child session is resumed.
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
@@ -17,10 +17,11 @@ use crate::live::{has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
 
 impl Calls {
-    /// Treats calls that were started, here or elsewhere, and have no outcome. Gives what the session waits for, if that is needed.
+    /// Handles calls that were started, here or elsewhere, and have no outcome. If the session has to wait
+    /// for a decision, the pause is returned.
     ///
-    /// Where somebody said that files are kept as they are found, nothing is restored: a call that may have been writing them does
-    /// not run again, but ends with an error that says so.
+    /// With `keeps_files` nothing is restored: a call that may have been writing files does not run again,
+    /// but ends with an error that says so.
     pub(super) async fn recover(
         &self,
         evaluation: EvaluationId,
@@ -47,8 +48,9 @@ impl Calls {
                 return Ok(Some(self.pauses.waiting(evaluation).await));
             }
         }
-        // Files that were lent to a session that works for a call are that session's: it puts them back to where its own calls need them.
-        // One that has not begun yet has none, and needs them as they were before its call.
+        // Files that were lent to a child session belong to it, and it restores them to the state that its
+        // own calls need. A child session that has not begun has no files, and needs them as they were before
+        // its call.
         let mut are_lent = false;
         let mut not_begun = open;
         for call in continued {
@@ -66,7 +68,7 @@ impl Calls {
         Ok(None)
     }
 
-    /// Takes back what sessions did for calls that failed, where a crash came in between.
+    /// Rolls back the child sessions of failed calls, if a crash came before that.
     async fn withdraw_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let failed: Vec<_> = {
             let state = self.live.state().await;
@@ -84,7 +86,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Whether a call that may have run runs again or has its outcome now. If not, the session waits for a decision.
+    /// True if a call that may have run can run again, or has its outcome now. Otherwise the session waits
+    /// for a decision.
     async fn may_run_again(&self, call: &Call) -> Result<bool, RuntimeError> {
         let decided = call.decision.as_ref().map(|resolved| &resolved.decision);
         let (effect, key) = {
@@ -113,7 +116,7 @@ impl Calls {
                 }
                 Ok(ReconcileOutcome::Unknown) => {}
                 Err(error) => {
-                    tracing::warn!(call = %call.call_id, %error, "a tool could not find out what became of its call");
+                    tracing::warn!(call = %call.call_id, %error, "a tool could not reconcile its call");
                 }
             }
         }
@@ -124,9 +127,9 @@ impl Calls {
         Ok(false)
     }
 
-    /// Puts the files back to before the call that was writing them. Without one, or where that was done when the call was stopped,
-    /// what changed meanwhile is adopted, put back or asked about; and files that are gone altogether are brought back. Gives
-    /// whether the session goes on.
+    /// Restores the files to their state before the call that was writing them. Without such a call, or if
+    /// they were restored when it was stopped, changes since then are adopted, undone or lead to a pause, and
+    /// a missing directory is restored. Returns false if the session has to wait for a decision.
     async fn put_back_before(&self, open: &[Call], drift: DriftPolicy) -> Result<bool, RuntimeError> {
         let writing =
             open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
@@ -150,7 +153,7 @@ impl Calls {
             (Some(_), DriftPolicy::Restore) => self.live.undo_drift().await.map(|()| true),
             (Some(_), DriftPolicy::Ask) => {
                 let paused = SessionPaused::new(PauseReason::Asked).with_detail(
-                    "files changed while the machine was restarted: say whether to keep them or to put them back",
+                    "files changed while the machine was restarted: decide whether to keep or restore them",
                 );
                 self.live.record(vec![paused.into()]).await.map(|()| false)
             }
@@ -159,7 +162,7 @@ impl Calls {
     }
 }
 
-/// Whether a call was started that may change files.
+/// True if a call was started that may change files.
 fn writes(call: &Call) -> bool {
     call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some())
 }

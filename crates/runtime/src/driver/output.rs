@@ -1,8 +1,9 @@
-//! Answers that have to be data.
+//! Structured answers.
 //!
-//! Before an evaluation ends with an answer, the answer is found in what was said and checked. One that does not fit is told so,
-//! once, and asked for again; that too is a message of the journal, so a process that dies in between goes on from there. A second
-//! one that does not fit ends the evaluation. What fits is passed to its reducers in the batch that ends the evaluation.
+//! Before an evaluation completes, its answer is extracted and checked. After the first answer that does not
+//! fit, the policy receives the problem and is asked again. That message is in the journal, so a process that
+//! dies in between resumes there. A second answer that does not fit fails the evaluation. An answer that fits
+//! is passed to its reducers in the batch that ends the evaluation.
 
 use std::sync::Arc;
 
@@ -16,19 +17,19 @@ use super::Driver;
 use super::cut_off::{EMPTY, say_as_runtime};
 use crate::error::RuntimeError;
 
-/// How often an answer that does not fit, or that is empty, is asked for again.
+/// How often an answer that does not fit, or that is empty, is requested again.
 const REPAIRS: usize = 1;
 
-/// What becomes of an evaluation that is about to end.
+/// The check of an evaluation that is about to end.
 pub(super) enum OutputCheck {
-    /// It ends like this.
     Ends(EvaluationResult),
-    /// The policy was told what is wrong with its answer.
+    /// The policy has been sent the problem of its answer.
     AsksAgain(Arc<InnerMessage>),
 }
 
 impl Driver {
-    /// Checks the answer of an evaluation that is about to end with one: that it says something, and that it fits.
+    /// Checks the answer of an evaluation that is about to complete: it must not be empty, and it must fit
+    /// its contract.
     pub(super) async fn judge(
         &self,
         evaluation: EvaluationId,
@@ -42,14 +43,13 @@ impl Driver {
             answers_of(&messages).into_iter().map(|(turn, answer)| (turn, TurnState::of(answer))).collect();
         let empty = states.iter().rev().take_while(|(_, state)| *state == TurnState::Empty).count();
         if empty > 0 && ending.output.is_none() {
-            return match empty > REPAIRS {
-                true => Ok(OutputCheck::Ends(EvaluationResult::failed(
+            return if empty > REPAIRS {
+                Ok(OutputCheck::Ends(EvaluationResult::failed(
                     ErrorCode::EmptyAnswer,
                     "the answer was empty, twice in a row",
-                ))),
-                false => {
-                    say_as_runtime(&self.live, evaluation, EMPTY.to_owned()).await.map(OutputCheck::AsksAgain)
-                }
+                )))
+            } else {
+                say_as_runtime(&self.live, evaluation, EMPTY.to_owned()).await.map(OutputCheck::AsksAgain)
             };
         }
         let Some(contract) = &self.agent.output else { return Ok(OutputCheck::Ends(ending)) };
@@ -58,7 +58,7 @@ impl Driver {
             Ok(value) => return Ok(OutputCheck::Ends(EvaluationResult::completed(Some(value)))),
             Err(problem) => problem,
         };
-        // What is said about an answer that was empty or cut off is no complaint about its form.
+        // A message about an empty or cut off answer is not one about its form.
         let whole: Vec<_> = states.iter().filter(|(_, state)| *state == TurnState::Whole).collect();
         let complaints = messages
             .iter()
@@ -70,7 +70,8 @@ impl Driver {
         say_as_runtime(&self.live, evaluation, told).await.map(OutputCheck::AsksAgain)
     }
 
-    /// What the answer of an evaluation changes. One that the reducers of its type refuse is none: the evaluation fails.
+    /// Returns the changes that the answer of an evaluation makes. If the reducers of its type refuse it, the
+    /// evaluation fails.
     pub(super) fn with_output(
         &self,
         session: &Session,
@@ -93,7 +94,7 @@ impl Driver {
     }
 }
 
-/// Whether the runtime itself says it to the policy.
+/// True for messages of the runtime to the policy.
 pub(super) fn is_by_runtime(message: &InnerMessage) -> bool {
     message.role() == Role::User && message.message.policy.is_reserved()
 }

@@ -1,4 +1,4 @@
-//! What a machine is rebuilt from, with all of its content.
+//! The history that a machine is rebuilt from, with all of its content.
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::machine::EvaluationHistory;
@@ -8,7 +8,7 @@ use super::hydrate::ObjectSource;
 use crate::error::RuntimeError;
 
 impl Content {
-    /// What the journal says of an evaluation. What is too large for records is fetched.
+    /// Returns the history of an evaluation. Content that is too large for records is fetched.
     pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory, RuntimeError> {
         let mut past = EvaluationHistory::of(&self.live.state().await.view, evaluation)?;
         let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
@@ -19,7 +19,7 @@ impl Content {
     }
 }
 
-/// Fetches what is too large for the records of programs and of structured answers.
+/// Fetches the content that is too large for the records of programs and of structured answers.
 pub(super) async fn with_content(
     held: ObjectSource<'_>,
     mut past: EvaluationHistory,

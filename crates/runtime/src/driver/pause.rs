@@ -1,4 +1,4 @@
-//! Pauses: that a session waits, and what it waits for.
+//! Pauses, and the reasons for them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
 
-/// Pauses a session, and says what it waits for.
+/// Pauses a session, and returns the reason of a pause.
 #[derive(Clone)]
 pub(super) struct Pauses {
     live: Arc<LiveSession>,
@@ -23,7 +23,7 @@ impl Pauses {
         Self { live, content }
     }
 
-    /// Records that the session waits.
+    /// Records a pause.
     pub(super) async fn pause_for(
         &self,
         evaluation: EvaluationId,
@@ -33,7 +33,7 @@ impl Pauses {
         self.pause_with(evaluation, reason, detail.into(), Vec::new()).await
     }
 
-    /// Records that the session waits, and takes the items out of the inbox that asked for it.
+    /// Records a pause, and removes the items from the inbox that requested it.
     pub(super) async fn pause_with(
         &self,
         evaluation: EvaluationId,
@@ -55,7 +55,7 @@ impl Pauses {
         Ok(DriveOutcome::Paused { evaluation, reason, call: None, detail, session: None, partial })
     }
 
-    /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
+    /// Returns the outcome for a pause. If a child session waits, the outcome names the call of that session.
     pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &SessionPaused) -> DriveOutcome {
         let mut detail = pause.detail.clone().unwrap_or_default();
         let mut partial = None;
@@ -63,7 +63,8 @@ impl Pauses {
             Some(child) => match load_view(&**self.live.store(), child, None).await {
                 Ok(view) => {
                     let own = view.pause();
-                    // Of a call whose effect is not known the tool is named, in whatever session it was made.
+                    // If the effect of a call is unknown, the detail names its tool, even if a child session
+                    // made the call.
                     if let Some(tool) = own.filter(|own| own.reason == PauseReason::EffectUnknown) {
                         detail = tool.detail.clone().unwrap_or(detail);
                     }
@@ -88,7 +89,7 @@ impl Pauses {
         }
     }
 
-    /// What the session waits for, as the end of driving.
+    /// Returns the outcome for the current pause.
     pub(super) async fn waiting(&self, evaluation: EvaluationId) -> DriveOutcome {
         let pause = self.live.state().await.view.pause().cloned();
         match pause {

@@ -1,8 +1,8 @@
-//! Calls that programs make.
+//! Calls of programs.
 //!
-//! A call that a program makes is an ordinary call: a message makes it, and that message says where in the program it stands.
-//! A program that runs again after the session went back makes its calls under the same ids. What one of them did outside
-//! before is not done again unasked: the session waits, with the recorded result on offer.
+//! A call of a program is an ordinary call with a message, which records its place in the program. A program
+//! that runs again after a rewind makes its calls under the same ids. A call that had an effect outside
+//! before is not repeated without a decision: the session waits, and offers the recorded result.
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Origin, RecordBody};
@@ -14,16 +14,14 @@ use crate::error::RuntimeError;
 use crate::history::pauses_of;
 use crate::live::Durable;
 
-/// Whether calls may run.
 pub(super) enum CallGate {
-    /// They may.
     May,
-    /// The session waits for a decision about some of them.
+    /// The session waits for a decision about at least one of them.
     Waits,
 }
 
 impl Calls {
-    /// Records the messages of calls that no message makes yet.
+    /// Records messages for the calls that have none yet.
     pub(super) async fn make(
         &self,
         evaluation: EvaluationId,
@@ -38,11 +36,10 @@ impl Calls {
             let is_fork = matches!(state.view.created().origin, Origin::Fork { .. });
             is_fork || !state.view.lineage().rewinds().is_empty()
         };
-        let pauses: Vec<RecordBody> = match went_back {
-            true => {
-                pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?
-            }
-            false => Vec::new(),
+        let pauses: Vec<RecordBody> = if went_back {
+            pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?
+        } else {
+            Vec::new()
         };
         let made = if pauses.is_empty() { CallGate::May } else { CallGate::Waits };
         let when = if pauses.is_empty() { Durable::WithNext } else { Durable::Now };

@@ -1,4 +1,4 @@
-//! The question that a policy is asked: the same now, and whenever it is asked for again.
+//! The request to a policy, built the same way for a live request and for a replay.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::past::with_content;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 
-/// What a question is about, beside what is shown and known.
+/// The parts of a request besides the conversation and the session.
 pub(super) struct QuestionContext {
     pub(super) session_id: SessionId,
     pub(super) evaluation_id: EvaluationId,
-    /// How many answers there are.
+    /// The number of answers so far.
     pub(super) turns: u64,
     pub(super) media: MediaBytes,
     pub(super) deltas: Deltas,
@@ -52,7 +52,7 @@ impl QuestionContext {
     }
 }
 
-/// Messages without answers that say nothing: providers refuse those.
+/// Removes silent answers, which providers refuse.
 pub(super) fn without_silent(messages: Items<InnerMessage>) -> Items<InnerMessage> {
     let silent = silent_turns(&messages);
     if silent.is_empty() {
@@ -64,7 +64,7 @@ pub(super) fn without_silent(messages: Items<InnerMessage>) -> Items<InnerMessag
     messages.iter().filter(speaks).cloned().collect()
 }
 
-/// The turns whose answers say nothing and call nothing.
+/// Returns the turns whose answers have neither text nor calls.
 fn silent_turns(messages: &Items<InnerMessage>) -> HashSet<(EvaluationId, u64)> {
     let mut answers: HashMap<_, Vec<&Arc<InnerMessage>>> = HashMap::new();
     for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
@@ -74,12 +74,12 @@ fn silent_turns(messages: &Items<InnerMessage>) -> HashSet<(EvaluationId, u64)> 
     answers.into_keys().collect()
 }
 
-/// How many answers the budget of an evaluation leaves it.
+/// Returns how many answers the budget of an evaluation still allows.
 pub(super) fn answers_left(view: &JournalView, evaluation: EvaluationId) -> Option<u64> {
     view.budget_left(view.evaluation(evaluation)?)?.turns
 }
 
-/// The question that an agent would be asked with the journal as it is here. Nobody is asked.
+/// Returns the request that an agent would make with this journal. Nothing is sent.
 pub(crate) async fn question_before(
     agent: &Agent,
     store: &dyn Store,

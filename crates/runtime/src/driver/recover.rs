@@ -1,9 +1,10 @@
-//! Going on after an interruption.
+//! Resumption of interrupted evaluations.
 //!
-//! What has to be done follows from the journal. An evaluation that has ended gives its recorded answer. A session that waits
-//! for a decision goes on waiting. A call that was started and has no outcome is treated by what it may have done to the
-//! world: what is left of its processes is ended, its files are put back, and it runs again; or, if it may have had an effect
-//! outside that nobody knows of, its tool or a person has to say what became of it. Then the evaluation is driven on.
+//! All steps follow from the journal. An evaluation that has ended returns its recorded answer. A session
+//! that waits for a decision keeps waiting. A call that was started and has no outcome is handled by its
+//! effect class: its remaining processes are ended, its files are restored, and it runs again; or, if it may
+//! have had an unknown effect outside, its tool or a person has to report the outcome. Then the evaluation
+//! continues.
 
 use std::sync::Arc;
 
@@ -23,8 +24,9 @@ use crate::live::{Durable, still_waits};
 use crate::outcome::DriveOutcome;
 
 impl Driver {
-    /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
-    /// asked, unless messages wait in the inbox: those start the next evaluation. Naming an evaluation resumes that one alone.
+    /// Resumes an evaluation, wherever it was interrupted. An evaluation that has ended returns its recorded
+    /// answer without a request to the policy, unless messages wait in the inbox: those start the next
+    /// evaluation. If the options name an evaluation, only that one is resumed.
     ///
     /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
     pub async fn resume(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
@@ -94,9 +96,10 @@ impl Driver {
             ..ResumeOptions::default()
         });
         self.calls.compensate_failed(evaluation).await?;
-        match options.accept {
-            true => self.accept(evaluation).await?,
-            false => self.asker.continue_cut_off(evaluation).await?,
+        if options.accept {
+            self.accept(evaluation).await?;
+        } else {
+            self.asker.continue_cut_off(evaluation).await?;
         }
         if let Some(ended) =
             self.calls.recover(evaluation, drift, options.drift == Some(DriftPolicy::Adopt)).await?
@@ -106,7 +109,7 @@ impl Driver {
         self.drive(evaluation).await
     }
 
-    /// The policy that decides now, where the evaluation names another one or none.
+    /// Returns the policy's name if the evaluation names another policy or none.
     async fn other_decider(&self, evaluation: EvaluationId) -> Option<PolicyName> {
         let state = self.live.state().await;
         let known = state.view.evaluation(evaluation).and_then(|known| known.decider.as_ref());
@@ -114,7 +117,7 @@ impl Driver {
         (known != Some(decider)).then(|| decider.clone())
     }
 
-    /// An evaluation that came with a snapshot was never started here.
+    /// Records the start of an evaluation that came with a snapshot, and so was never started here.
     async fn take_up(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let started = {
             let state = self.live.state().await;
@@ -136,18 +139,18 @@ impl Driver {
         latest.ok_or(RuntimeError::ConversationNotFound { session: self.live.id() })
     }
 
-    /// What the session waits for, unless that it is resumed is the answer.
+    /// Returns the pause of the session, unless resuming it is what it waits for.
     async fn waits(
         &self,
         evaluation: EvaluationId,
         options: &ResumeOptions,
     ) -> Result<Option<DriveOutcome>, RuntimeError> {
         let pauses: Vec<Arc<SessionPaused>> = self.live.state().await.view.pauses().cloned().collect();
-        // Whoever cancels an evaluation need not decide first what it waits for, as long as nothing has happened.
+        // A cancellation needs no decision about a pause, as long as nothing has happened.
         let is_cancelled = !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty();
         for pause in pauses {
-            let goes_on = match pause.reason {
-                // What is waited for elsewhere is decided there.
+            let is_resolved = match pause.reason {
+                // A pause of a child session is decided there.
                 _ if let Some(child) = pause.session => {
                     let more = match pause.reason {
                         PauseReason::Budget => options.budget.is_some(),
@@ -156,7 +159,7 @@ impl Driver {
                     };
                     more || !still_waits(&self.live, child).await?
                 }
-                // To resume it is the answer.
+                // Resuming is the decision.
                 PauseReason::Asked | PauseReason::Truncated => true,
                 PauseReason::Deadline => {
                     is_cancelled || options.deadline.is_some() || self.has_time(evaluation).await
@@ -167,7 +170,7 @@ impl Driver {
                 PauseReason::Approval => is_cancelled,
                 PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
-            if !goes_on {
+            if !is_resolved {
                 return Ok(Some(self.pauses.paused_by(evaluation, &pause).await));
             }
             let decision = match pause.reason {
@@ -189,7 +192,7 @@ impl Driver {
         known.is_none_or(|known| known.time_left().is_none_or(|left| !left.is_zero()))
     }
 
-    /// Refuses to accept what was not cut off, here or in a session that works for a call.
+    /// Fails with [`RuntimeError::NothingToAccept`] if no answer was cut off, here or in a child session.
     async fn check_accept(
         &self,
         evaluation: EvaluationId,
@@ -207,13 +210,14 @@ impl Driver {
             .any(|pause| pause.reason == PauseReason::Truncated && pause.session.is_some());
         let has_text =
             self.asker.cut_off(evaluation).await?.is_some_and(|answer| !TurnState::is_silent(&answer));
-        match is_elsewhere || has_text {
-            true => Ok(()),
-            false => Err(RuntimeError::NothingToAccept { session: self.live.id() }),
+        if is_elsewhere || has_text {
+            Ok(())
+        } else {
+            Err(RuntimeError::NothingToAccept { session: self.live.id() })
         }
     }
 
-    /// Records that an answer that was cut off is taken as it is.
+    /// Records that an answer that was cut off is accepted.
     async fn accept(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         if self.asker.cut_off(evaluation).await?.is_none() {
             return Ok(());
@@ -229,7 +233,7 @@ impl Driver {
         })
     }
 
-    /// Whether the machine was started since the session was last driven.
+    /// True if the machine was started since the session was last driven.
     async fn machine_was_restarted(&self) -> bool {
         let last = self.live.state().await.view.recorded_at();
         matches!((self.live.clock().booted_at(), last), (Some(booted), Some(last)) if booted > last)

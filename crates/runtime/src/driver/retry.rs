@@ -1,9 +1,10 @@
-//! Asking again, after a while.
+//! Retries of requests, with exponential backoff.
 //!
-//! The waits grow, and a part of each is chance, so that many that were turned away at once do not come back at once. The chance is
-//! the session's: a session that is repeated waits the same. Whoever was told how long to wait waits that long, and a little more.
+//! The delays grow and have jitter, so that many clients that failed at once do not retry at once. The jitter
+//! derives from the session's seed, so a session that is repeated has the same delays. If the provider asks
+//! for a certain delay, the wait is that delay and a little more.
 //!
-//! Each failed attempt is recorded: before the wait that follows it, or with the end that it brings about.
+//! Each failed attempt is recorded: before the delay that follows it, or with the end that it causes.
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
@@ -20,8 +21,8 @@ use crate::live::Durable;
 use crate::policy::WAITS;
 
 impl Asker {
-    /// Asks, and asks again when that may help. No wait lasts longer than the evaluation. Returns the answer with the number of the
-    /// attempt that was answered.
+    /// Sends the request, and retries it where that may help. No delay outlasts the evaluation's deadline.
+    /// Returns the answer with the number of the attempt that succeeded.
     pub(super) async fn with_retries(
         &self,
         evaluation: EvaluationId,
@@ -29,7 +30,7 @@ impl Asker {
         info: RequestInfo,
     ) -> Result<(PolicyAnswer, u32), RuntimeError> {
         let (backoff, turn) = (self.agent.backoff, question.turn);
-        let mut chance = chance_of(self.live.seed().await, turn);
+        let mut jitter = jitter_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {
             let mut error = match self.agent.policy.decide(question.clone(), info.clone()).await {
                 Ok(answer) => return Ok((answer, attempt + 1)),
@@ -53,7 +54,7 @@ impl Asker {
                 self.live.record_when(vec![failed.into()], Durable::WithNext).await?;
                 return Err(error.into());
             }
-            let mut wait = backoff.wait(attempt, error.retry_after, chance.unit());
+            let mut wait = backoff.wait(attempt, error.retry_after, jitter.unit());
             if let Some(deadline) = self.live.deadline(evaluation) {
                 wait = wait.min(deadline.since(self.live.clock().now()));
             }
@@ -79,8 +80,8 @@ impl Asker {
     }
 }
 
-/// The chance of one turn. It is no part of what calls draw.
-fn chance_of(seed: Seed, turn: u64) -> Rng {
+/// Returns the jitter of one turn. It is independent of the random numbers of calls.
+fn jitter_of(seed: Seed, turn: u64) -> Rng {
     let mut session = seed.rng();
     Seed::new(session.next_u64() ^ turn).rng()
 }
@@ -90,8 +91,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_is_the_same_for_the_same_session_and_turn() {
-        let draws = |seed, turn| chance_of(Seed::new(seed), turn).next_u64();
+    fn jitter_is_the_same_for_the_same_session_and_turn() {
+        let draws = |seed, turn| jitter_of(Seed::new(seed), turn).next_u64();
         assert_eq!(draws(7, 1), draws(7, 1));
         assert_ne!(draws(7, 1), draws(7, 2));
         assert_ne!(draws(7, 1), draws(8, 1));

@@ -1,4 +1,4 @@
-//! How an evaluation starts: what it starts with is recorded, and then what is said at its beginning.
+//! The start of an evaluation: its contract is recorded, and then its first messages.
 
 use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{EvaluationStarted, InboxId};
@@ -20,7 +20,7 @@ impl Driver {
         self.drive(evaluation).await
     }
 
-    /// Records that an evaluation starts, with its system message and its mission.
+    /// Records the start of an evaluation, with its system message and its mission.
     pub async fn begin(
         &self,
         mission: Mission,
@@ -29,9 +29,10 @@ impl Driver {
         self.begin_with(vec![mission], parent, Vec::new()).await
     }
 
-    /// Records that an evaluation starts, with its system message and all that a person says at its beginning, and takes the
-    /// items out of the inbox that it was said in. One that takes the place of another has what that one had left, and grants what
-    /// was wished of it; otherwise wishes that wait already are about evaluations that have ended.
+    /// Records the start of an evaluation, with its system message and the first messages of the user, and
+    /// removes the inbox items that these came from. An evaluation that replaces another one has the rest of
+    /// its budget and time, and obeys requests to stop that name it. Otherwise requests to stop that wait
+    /// already name evaluations that have ended.
     pub(super) async fn begin_with(
         &self,
         mut said: Vec<Mission>,
@@ -44,10 +45,11 @@ impl Driver {
             }
             _ => Ok(()),
         };
-        // Looked at before it is asked whether the session is sound: what is still being appended is waited for.
+        // Checked before soundness, since reading the state waits for pending appends.
         none_is_open(&self.live.state().await.view)?;
         self.live.check_sound()?;
-        // The session may come from a process that died while it put files back, or whose files were in its memory.
+        // The session may come from a process that died while it restored files, or whose files were in
+        // memory.
         self.live.settle_files().await?;
         self.live.take_up_files().await?;
         let late = match parent {
@@ -85,7 +87,7 @@ impl Driver {
         Ok(evaluation)
     }
 
-    /// The record that an evaluation of this agent starts.
+    /// Returns the record that starts an evaluation of this agent.
     pub(super) fn started(
         &self,
         evaluation: EvaluationId,
@@ -117,7 +119,7 @@ impl Driver {
         Ok(messages)
     }
 
-    /// The evaluation has what is left of its active time from now on.
+    /// Sets the deadline from the remaining active time of the evaluation.
     pub(super) async fn set_deadline(&self, evaluation: EvaluationId) {
         let state = self.live.state().await;
         let left = state.view.evaluation(evaluation).and_then(|known| known.time_left());
@@ -130,7 +132,7 @@ impl Driver {
     }
 }
 
-/// What a person says, as a message.
+/// Returns a mission as a message of the user.
 pub(super) fn said_by_user(mission: Mission, step: u64, ids: &IdStream) -> Result<Message, RuntimeError> {
     let mut builder = MessageBuilder::continue_step(step, ids);
     builder.person(PolicyName::new("user")?);

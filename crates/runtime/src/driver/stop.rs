@@ -1,4 +1,4 @@
-//! Recording that an error stopped a session.
+//! Records of errors that stop a session.
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::SessionStopped;
@@ -7,10 +7,10 @@ use super::Driver;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 
-/// The longest error text that is recorded, in characters. Some servers answer with whole pages.
+/// The longest error text that is recorded, in characters. Some servers respond with whole pages.
 const LONGEST: usize = 4_000;
 
-/// The text of an error as it may be recorded and shown: without keys, and not too long.
+/// Returns the text of an error as it is recorded and shown: without keys, and truncated.
 pub(super) fn recordable(agent: &Agent, text: &str) -> String {
     let mut clean = agent.all_secrets().redact(text).into_owned();
     if let Some((end, _)) = clean.char_indices().nth(LONGEST) {
@@ -21,11 +21,12 @@ pub(super) fn recordable(agent: &Agent, text: &str) -> String {
 }
 
 impl Driver {
-    /// Records that an error stopped the evaluation, with whatever is still held, unless that is recorded already. Where nothing can
-    /// be recorded any more the error says why, so a failure to record is only logged.
+    /// Records that an error stopped the evaluation, with all buffered records, unless that is recorded
+    /// already. Failures to record are only logged, because the error itself says why nothing can be
+    /// recorded.
     pub(super) async fn record_stop(&self, evaluation: EvaluationId, error: &RuntimeError) {
         let is_known = match error.cause() {
-            // Somebody else writes the journal, nobody knows what it holds, or a pause says it.
+            // Another process writes the journal, its content is unknown, or a pause records the error.
             RuntimeError::LeaseLost { .. }
             | RuntimeError::AheadOfStore { .. }
             | RuntimeError::Poisoned { .. } => true,

@@ -1,8 +1,9 @@
-//! Evaluations that another one takes the place of.
+//! Superseded evaluations, and those that replace them.
 //!
-//! When a call needs sections of the prompt to be open, its evaluation ends as superseded, and the same batch opens them for the
-//! session. So whatever happens next, the journal says what to do: start another evaluation, with the same mission and whatever was
-//! said since, and with what is left of budget and time. That goes on only so often.
+//! When a call needs sections of the prompt to be open, its evaluation ends as superseded, and the same batch
+//! opens the sections for the session. So the journal determines the next step at any time: start another
+//! evaluation with the same mission, the messages since then, and the rest of the budget and time. The number
+//! of consecutive expansions is limited.
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
@@ -19,10 +20,10 @@ use crate::error::RuntimeError;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 
-/// How often one evaluation after another may be superseded.
+/// The most evaluations that may be superseded one after another.
 const MOST_EXPANSIONS: usize = 10;
 
-/// Opens sections and ends the evaluation, so that another one can take its place.
+/// Opens sections, and ends the evaluation so that another one can replace it.
 pub(super) async fn expand(
     live: &LiveSession,
     evaluation: EvaluationId,
@@ -55,7 +56,7 @@ pub(super) async fn expand(
 }
 
 impl Driver {
-    /// Starts an evaluation in the place of one that was superseded, and drives it to its end, or to a pause.
+    /// Starts an evaluation that replaces a superseded one, and drives it to its end, or to a pause.
     pub async fn start_over(&self, superseded: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let messages = self.content.transcript().await?.inner_messages(superseded);
         let by_a_person =
@@ -67,12 +68,12 @@ impl Driver {
     }
 }
 
-/// How many evaluations were superseded one after the other before this one.
+/// Counts the evaluations that were superseded one after another before this one.
 fn expansions_before(view: &JournalView, evaluation: EvaluationId) -> usize {
     let parent = |evaluation: EvaluationId| {
         view.evaluation(evaluation).and_then(|known| known.started_with()?.parent_evaluation)
     };
-    // One more than is allowed is as good as all of them.
+    // Counting stops one above the limit.
     std::iter::successors(parent(evaluation), |parent_of| parent(*parent_of))
         .take(MOST_EXPANSIONS + 1)
         .count()

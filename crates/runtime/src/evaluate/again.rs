@@ -1,7 +1,7 @@
-//! Requests, rendered again from the journal.
+//! Replay of requests: they are rendered again from the journal.
 //!
-//! Of a request the journal keeps the digest, the length and what rendered it, and never the request itself: that follows from the
-//! journal before it. Here it is made again, and nobody is asked.
+//! The journal has the digest, the length and the renderer of a request, but not the request itself, which
+//! follows from the earlier records. This module renders it again, and sends nothing.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use crate::driver::question_before;
 use crate::error::RuntimeError;
 use crate::live::{load_view, read_records};
 
-/// A request: what was recorded of it, and as it is rendered now.
+/// A request as it was recorded, and as it is rendered now.
 #[derive(Debug, Clone)]
 pub struct RequestReplay {
-    /// What was recorded.
+    /// The record of the request.
     pub recorded: Arc<RequestStarted>,
-    /// What is rendered now from the journal before it.
+    /// The request that the journal before the record renders to.
     pub rendered: RequestInfo,
 }
 
 impl RequestReplay {
-    /// Whether both are the same, byte for byte; `None` where the policy has no digests.
+    /// True if both are equal byte for byte. `None` if the policy has no digests.
     pub fn agrees(&self) -> Option<bool> {
         self.recorded.digest.map(|digest| Some(digest) == self.rendered.digest)
     }
 }
 
 impl Evaluator {
-    /// Renders a request of a session again: the one whose record stands at this position.
+    /// Renders a request of a session again. Its record is at this position.
     pub async fn request_again(
         &self,
         prompt: &BoundPrompt,
@@ -54,7 +54,7 @@ impl Evaluator {
         let evaluation = recorded.evaluation_id;
         let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
         let rendered = match known.started.position {
-            // It came with a snapshot, and was rendered elsewhere.
+            // It came with a snapshot, and was rendered in another session.
             Position::START => prompt.render(&view.session(clock.clone()))?,
             _ => self.rendered_at(prompt, store, known.started, clock.clone()).await?,
         };

@@ -1,8 +1,9 @@
-//! Evaluating prompts: `evaluate(prompt, session, resume)`.
+//! Evaluation of prompts: `evaluate(prompt, session, resume)`.
 //!
-//! An [`Evaluator`] renders a prompt for the session as it is, drives an evaluation with the text and the tools that come of it, and
-//! when sections have to be opened starts another one in its place. A resumed evaluation goes on with what was rendered for it: the
-//! prompt is rendered again for the session as it was when the evaluation started, which the journal knows.
+//! An [`Evaluator`] renders a prompt for the current state of a session, and drives an evaluation with the
+//! rendered text and tools. When sections have to be opened, it starts another evaluation in its place. A
+//! resumed evaluation keeps its prompt: it is rendered again for the state that the session had when the
+//! evaluation started, which the journal has.
 
 mod again;
 
@@ -26,13 +27,13 @@ use crate::live::{LiveSession, Saver, load_view};
 use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
 
-/// Whether an evaluation is resumed. `true` and `false` are the short forms.
+/// Whether to resume an evaluation. `true` and `false` convert into it.
 #[derive(Debug, Clone, Default)]
 pub enum Resume {
-    /// A new one is started.
+    /// Starts a new evaluation.
     #[default]
     No,
-    /// The latest one, or the one that is named, goes on.
+    /// Resumes the named evaluation, or the latest one.
     With(ResumeOptions),
 }
 
@@ -48,15 +49,15 @@ impl From<ResumeOptions> for Resume {
     }
 }
 
-/// How driving begins.
+/// The first step of driving.
 pub(crate) enum Begin {
-    /// With a new evaluation.
+    /// Start a new evaluation.
     Mission(Mission),
-    /// With one that was interrupted, is paused or waits in the inbox.
+    /// Resume an interrupted or paused one, or answer the inbox.
     Resume(ResumeOptions),
 }
 
-/// Evaluates prompts. A clone is cheap, and is stopped with the original.
+/// Evaluates prompts. Cloning is cheap, and [`Evaluator::stop`] affects all clones.
 #[derive(Clone)]
 pub struct Evaluator {
     agent: Agent,
@@ -65,36 +66,36 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator whose policy decides, without limits.
+    /// Creates an evaluator with this policy, without limits.
     pub fn new(policy: impl Policy + 'static) -> Self {
         Self::of(Agent::new("").policy(policy))
     }
 
-    /// An evaluator with the policy, the limits and the set-up of an agent. Its tools are offered beside those of every prompt; its
-    /// name and its system message give way to the prompt's.
+    /// Creates an evaluator with the policy, the limits and the set-up of an agent. Its tools are offered in
+    /// addition to those of each prompt. The prompt's name and text replace its name and system message.
     pub fn of(agent: Agent) -> Self {
         let agent = agent.and_set_up(register_slices);
         Self { agent, stop: CancellationToken::new(), saver: None }
     }
 
-    /// Cancelling this token does the same as [`Evaluator::stop`].
+    /// Makes the cancellation of this token equivalent to [`Evaluator::stop`].
     pub(crate) fn stopped_by(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Saves checkpoints with this, if there is something.
+    /// Saves checkpoints with `saver`, if there is one.
     pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
         self.saver = saver;
         self
     }
 
-    /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
+    /// Stops at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Creates a session that prompts can be evaluated in.
+    /// Creates a session to evaluate prompts in.
     pub async fn create_session(
         &self,
         runtime: &Runtime,
@@ -103,7 +104,7 @@ impl Evaluator {
         Ok(runtime.create(self.agent.clone(), options).await?.session().clone())
     }
 
-    /// Opens a session that exists.
+    /// Opens an existing session.
     pub async fn open_session(
         &self,
         runtime: &Runtime,
@@ -113,7 +114,7 @@ impl Evaluator {
         Ok(runtime.open(session, self.agent.clone(), options).await?.session().clone())
     }
 
-    /// Creates a session that goes on from a snapshot, wherever that comes from.
+    /// Creates a session that continues from a snapshot of any origin.
     pub async fn adopt_session(
         &self,
         runtime: &Runtime,
@@ -123,7 +124,7 @@ impl Evaluator {
         Ok(runtime.adopt_snapshot(self.agent.clone(), snapshot, options).await?.session().clone())
     }
 
-    /// Creates a session that goes on from a conversation, wherever that comes from.
+    /// Creates a session that continues from a conversation of any origin.
     pub async fn adopt_conversation(
         &self,
         runtime: &Runtime,
@@ -133,8 +134,9 @@ impl Evaluator {
         Ok(runtime.adopt_conversation(self.agent.clone(), conversation, options).await?.session().clone())
     }
 
-    /// Resumes an evaluation from a conversation, in a session of its own, which is returned with what came of it: where the
-    /// session waits for a decision, that is where to decide. A conversation of another prompt is refused, and nothing is stored.
+    /// Resumes an evaluation from a conversation in a new session. Returns that session with the outcome; if
+    /// it waits for a decision, the decision is made there. A conversation of another prompt is an error, and
+    /// nothing is stored.
     pub async fn resume_from(
         &self,
         runtime: &Runtime,
@@ -153,7 +155,8 @@ impl Evaluator {
         Ok((session, ended))
     }
 
-    /// Drives a prompt to its answer, or to a pause: from the beginning, or from where its evaluation was interrupted.
+    /// Drives a prompt to its answer, or to a pause: from the beginning, or from where its evaluation was
+    /// interrupted.
     pub async fn evaluate(
         &self,
         prompt: &BoundPrompt,
@@ -167,7 +170,8 @@ impl Evaluator {
         self.run(Some(prompt), session, begin, || {}).await
     }
 
-    /// Drives an evaluation to its end, or to a pause, and what follows from it. Calls `begun` once the mission is durable.
+    /// Drives an evaluation and those that follow from it, to an end or a pause. Calls `begun` once the
+    /// mission is durable.
     pub(crate) async fn run(
         &self,
         prompt: Option<&BoundPrompt>,
@@ -175,7 +179,8 @@ impl Evaluator {
         begin: Begin,
         begun: impl FnOnce() + Send,
     ) -> Result<DriveOutcome, RuntimeError> {
-        // Who resumes a session also answers what was sent to it; who starts or names an evaluation wants the answer of that one.
+        // Resuming a session also answers its inbox. Starting or naming an evaluation returns the answer of
+        // that one.
         let answers_waiting = matches!(&begin, Begin::Resume(options) if options.evaluation.is_none());
         let mut ended = match begin {
             Begin::Mission(mission) => {
@@ -189,11 +194,11 @@ impl Evaluator {
             }
             Begin::Resume(options) => {
                 begun();
-                self.go_on(prompt, session, options).await?
+                self.resume(prompt, session, options).await?
             }
         };
         loop {
-            // The driver sees to it that superseding ends.
+            // The driver limits the number of expansions, so this terminates.
             let next = match &ended {
                 DriveOutcome::Superseded { evaluation, .. } => {
                     Some(self.driver(prompt, session, None).await?.start_over(*evaluation).await?)
@@ -210,7 +215,7 @@ impl Evaluator {
         }
     }
 
-    async fn go_on(
+    async fn resume(
         &self,
         prompt: Option<&BoundPrompt>,
         session: &Arc<LiveSession>,
@@ -233,7 +238,7 @@ impl Evaluator {
             let Some(mut evaluation) = options.evaluation.or_else(latest) else {
                 return Err(RuntimeError::ConversationNotFound { session: session.id() });
             };
-            // What took the place of an evaluation is what goes on.
+            // The latest replacement of an evaluation is resumed.
             let successor = |of: EvaluationId| {
                 let mut all = state.view.evaluations();
                 all.find(|known| {
@@ -245,13 +250,14 @@ impl Evaluator {
             }
             options.evaluation = Some(evaluation);
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            // One that came with a snapshot was rendered elsewhere, and nobody here knows for what.
+            // An evaluation that came with a snapshot was rendered in another session, whose state is not
+            // known.
             Some(known.started).filter(|started| started.position != Position::START)
         };
         self.driver(prompt, session, started).await?.resume(options).await
     }
 
-    /// What drives the prompt as it is rendered for the session: as it was at a place, or as it is.
+    /// Returns a driver with the prompt rendered for the session, in its current state or in that at a point.
     async fn driver(
         &self,
         prompt: Option<&BoundPrompt>,
@@ -264,7 +270,7 @@ impl Evaluator {
             agent = agent.with_prompt(prompt, rendered)?;
         }
         let driver = Driver::new(session.clone(), agent).saving(self.saver.clone());
-        // What stops one evaluation must not stop the next.
+        // Stopping one evaluation must not stop the next.
         Ok(driver.stopped_by(self.stop.child_token()))
     }
 
@@ -282,7 +288,7 @@ impl Evaluator {
         }
     }
 
-    /// The prompt as it was rendered for a session at a place.
+    /// Renders the prompt for the state of a session at a point.
     async fn rendered_at(
         &self,
         prompt: &BoundPrompt,

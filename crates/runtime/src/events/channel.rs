@@ -1,4 +1,4 @@
-//! Where a session publishes what happens in it.
+//! The channel on which a session publishes its events.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,16 +8,17 @@ use tokio::sync::{broadcast, watch};
 
 use super::{LiveEvent, LiveKind};
 
-/// The number of live events that wait for a slow reader.
+/// The number of live events that are buffered for a slow reader.
 const CAPACITY: usize = 1_024;
 
-/// The channel of one session. It knows how far the journal is durable, so that readers see records and live events in order.
+/// The channel of one session. It knows the durable end of the journal, so that readers see records and live
+/// events in order.
 pub(crate) struct Channel {
     session: SessionId,
     durable: watch::Sender<Position>,
-    /// Made when the first reader subscribes.
+    /// Created for the first subscriber.
     live: OnceLock<broadcast::Sender<LiveEvent>>,
-    /// The channel of the session whose call this one does.
+    /// The channel of the parent session.
     parent: OnceLock<Arc<Channel>>,
 }
 
@@ -26,23 +27,23 @@ impl Channel {
         Self { session, durable: watch::Sender::new(head), live: OnceLock::new(), parent: OnceLock::new() }
     }
 
-    /// Publishes what happens here to readers of the parent session too.
+    /// Also publishes events of this session to readers of the parent session.
     pub(crate) fn forward_to(&self, parent: Arc<Self>) {
-        // A session has one parent for good.
+        // The parent of a session never changes.
         let _ = self.parent.set(parent);
     }
 
-    /// Whether records of this session are published to a parent.
+    /// True if records of this session are published to a parent.
     pub(crate) fn forwards(&self) -> bool {
         self.parent.get().is_some()
     }
 
-    /// The position after the last durable record.
+    /// Returns the position after the last durable record.
     pub(crate) fn durable(&self) -> Position {
         *self.durable.borrow()
     }
 
-    /// Says that all records before a position are durable.
+    /// Marks all records before a position as durable.
     pub(crate) fn set_durable(&self, head: Position) {
         self.durable.send_replace(head);
     }
@@ -63,7 +64,7 @@ impl Channel {
 
     fn send(&self, session: SessionId, kind: &LiveKind) {
         if let Some(live) = self.live.get() {
-            // Without a reader it is lost.
+            // Without a reader the event is dropped.
             let _ = live.send(LiveEvent { session, at: self.durable(), kind: kind.clone() });
         }
         if let Some(parent) = self.parent.get() {

@@ -1,4 +1,4 @@
-//! Records in a line, for people.
+//! One-line descriptions of records, for people.
 
 use backstitch_core::journal::{
     CallVerdict, EvaluationOutcome, Finish, InnerMessage, ObservationCause, Origin, PauseReason, Record,
@@ -6,7 +6,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::message::Large;
 
-/// The text of a record in a line; `None` for one that only machines need.
+/// Describes a record in one line. Returns `None` for records that only programs need.
 pub fn describe(record: &Record) -> Option<String> {
     Some(match &record.body {
         RecordBody::SessionCreated(created) => match &created.origin {
@@ -111,7 +111,7 @@ fn message_line(message: &InnerMessage) -> Option<String> {
     })
 }
 
-/// Why an answer is not complete, in brackets; empty for one that is.
+/// Returns why an answer is incomplete, in brackets, or an empty string.
 pub fn unfinished(message: &InnerMessage) -> &'static str {
     match message.provider.as_ref().and_then(|sidecar| sidecar.finish.as_ref()) {
         Some(Finish::Length) => " [cut off by the token limit]",
@@ -121,7 +121,7 @@ pub fn unfinished(message: &InnerMessage) -> &'static str {
     }
 }
 
-/// A word for the reason of a pause.
+/// Returns a word for the reason of a pause.
 pub fn reason_word(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Approval => "approval",
@@ -143,13 +143,13 @@ fn outcome_word(outcome: EvaluationOutcome) -> &'static str {
     }
 }
 
-/// The last part of an id, which is enough to tell sessions of one store apart.
+/// Returns the last part of an id, which is enough to distinguish the sessions of a store.
 fn short(id: impl ToString) -> String {
     let id = id.to_string();
     id.rsplit('-').next().map_or(id.clone(), str::to_owned)
 }
 
-/// A text in one line of at most so many characters. Control characters are left out.
+/// Returns a text as one line of at most `most` characters, without control characters.
 pub fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {

@@ -1,9 +1,10 @@
-//! The one stream of events of a session.
+//! The event stream of a session.
 //!
-//! A session's events are its [records](SessionEvent::Record), which are durable and numbered, and [live events](LiveEvent), which only
-//! the process that drives the session sees: pieces of answers, output of tools, progress, retries. An [`EventStream`] gives both
-//! in the order in which they happened. Records are read from the store, so a slow reader never misses one. Live events pass
-//! through a bounded channel: a slow reader misses the oldest, and learns how many.
+//! The events of a session are its [records](SessionEvent::Record), which are durable and numbered, and [live
+//! events](LiveEvent), which are transient and only visible in the process that drives the session: pieces of
+//! answers, output of tools, progress, retries. An [`EventStream`] returns both in the order in which they
+//! happened. Records are read from the store, so a slow reader never misses one. Live events pass through a
+//! bounded channel: a slow reader misses the oldest ones, and receives their number.
 
 mod channel;
 mod describe;
@@ -21,7 +22,7 @@ pub(crate) use channel::Channel;
 pub use describe::{describe, one_line, reason_word, unfinished};
 pub use stream::EventStream;
 
-/// Something that happened in a session.
+/// An event of a session.
 ///
 /// ```
 /// use backstitch_runtime::SessionEvent;
@@ -40,13 +41,13 @@ pub use stream::EventStream;
 pub enum SessionEvent {
     /// A durable record of the session.
     Record(Arc<Record>),
-    /// Something that is not recorded.
+    /// A transient event.
     Live(Box<LiveEvent>),
-    /// The number of live events that the reader was too slow for.
+    /// The number of live events that a slow reader missed.
     Missed(u64),
 }
 
-/// An event that is not recorded. It is lost when nobody reads it.
+/// A transient event. It is dropped if there is no reader.
 ///
 /// ```
 /// use backstitch_runtime::{LiveEvent, LiveKind};
@@ -61,16 +62,17 @@ pub enum SessionEvent {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveEvent {
-    /// The session that it happened in: the one that is followed, or that of a sub-agent.
+    /// The session that it happened in: the followed one, or that of a sub-agent.
     pub session: SessionId,
-    /// The number of records of the followed session that came before it. It follows the record at the position before this one.
+    /// The number of records of the followed session before it. The last of them is at the position before
+    /// this one.
     pub at: Position,
-    /// What happened.
+    /// The event itself.
     pub kind: LiveKind,
 }
 
 impl LiveEvent {
-    /// The record of the followed session that it follows; none when it came before the first one.
+    /// Returns the position of the last record of the followed session before it, if there is one.
     pub fn follows(&self) -> Option<Position> {
         self.at.number().checked_sub(1).map(Position::new)
     }
@@ -110,16 +112,16 @@ pub enum LiveKind {
         /// The piece.
         text: String,
     },
-    /// A policy did not answer, and is asked again after a wait.
+    /// A failed request that is retried after a delay.
     Retry(Box<Retry>),
-    /// A running call reports how far it is.
+    /// Progress of a running call.
     Progress {
         /// The call.
         call: CallId,
-        /// How far it is.
+        /// The reported progress.
         progress: Progress,
     },
-    /// Output of a running call, as it comes.
+    /// Output of a running call, while it is produced.
     Output {
         /// The call.
         call: CallId,
@@ -130,7 +132,7 @@ pub enum LiveKind {
     SubAgent(Arc<Record>),
 }
 
-/// A failed request that is sent again after a wait.
+/// A failed request that is retried after a delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     /// The evaluation.
@@ -139,7 +141,7 @@ pub struct Retry {
     pub turn: u64,
     /// The number of the attempt that failed, from 1.
     pub attempt: u32,
-    /// The wait before the next attempt.
+    /// The delay before the next attempt.
     pub wait: Duration,
     /// A stable word for the kind of error.
     pub kind: String,
@@ -148,7 +150,7 @@ pub struct Retry {
 }
 
 impl SessionEvent {
-    /// The record, where it is one.
+    /// Returns the record of a durable event.
     pub fn record(&self) -> Option<&Record> {
         match self {
             Self::Record(record) => Some(record),
@@ -156,7 +158,7 @@ impl SessionEvent {
         }
     }
 
-    /// The live event, where it is one.
+    /// Returns a live event.
     pub fn live(&self) -> Option<&LiveEvent> {
         match self {
             Self::Live(event) => Some(event),
@@ -164,7 +166,7 @@ impl SessionEvent {
         }
     }
 
-    /// A piece of the text of an answer of the followed session or of a sub-agent, where it is one.
+    /// Returns the piece of text of a [`LiveKind::Text`] event, of the followed session or of a sub-agent.
     pub fn text(&self) -> Option<&str> {
         match &self.live()?.kind {
             LiveKind::Text { text, .. } => Some(text),
@@ -203,7 +205,7 @@ impl fmt::Display for LiveKind {
     }
 }
 
-/// What a record says, or the name of its kind.
+/// Returns the description of a record, or the name of its kind.
 fn named(record: &Record) -> String {
     describe(record).unwrap_or_else(|| record.body.kind().to_owned())
 }

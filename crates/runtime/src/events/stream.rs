@@ -1,4 +1,4 @@
-//! Reading the events of a session.
+//! The reader of a session's events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,11 +18,11 @@ use crate::error::RuntimeError;
 /// The number of records that are read at once.
 const PAGE: usize = 256;
 
-/// The time between two looks at the store, for a session that another process drives.
+/// The interval between two reads of the store, for a session that another process drives.
 const POLL: Duration = Duration::from_millis(100);
 
-/// The events of a session, in order. A reader that was cut off continues from the last [position](EventStream::position) that
-/// it saw, and misses no record.
+/// The events of a session, in order. A reader that was disconnected continues from its last
+/// [position](EventStream::position), and misses no record.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -57,23 +57,23 @@ pub struct EventStream {
     here: Option<Here>,
 }
 
-/// What the process that drives the session has beside the store.
+/// Additional sources in the process that drives the session.
 struct Here {
     durable: watch::Receiver<Position>,
     live: broadcast::Receiver<LiveEvent>,
-    /// A live event that comes after records which were not given yet.
+    /// A live event that comes after records which were not returned yet.
     ahead: Option<LiveEvent>,
     /// Live events that were missed and not reported yet.
     missed: u64,
 }
 
 impl EventStream {
-    /// The records of a session that any process may drive, from its first on.
+    /// Returns the records of a session from its first on, regardless of the process that drives it.
     pub fn of_store(store: Arc<dyn Store>, session: SessionId) -> Self {
         Self { store, session, next: Position::START, page: VecDeque::new(), here: None }
     }
 
-    /// The events of a session that this process drives, from now on.
+    /// Returns the events of a session that this process drives, from now on.
     pub(crate) fn of_channel(store: Arc<dyn Store>, session: SessionId, channel: &Channel) -> Self {
         let (durable, live) = channel.follow();
         let next = *durable.borrow();
@@ -86,25 +86,25 @@ impl EventStream {
         }
     }
 
-    /// Gives the records from this position on.
+    /// Continues with the record at this position.
     #[must_use]
     pub fn from(mut self, position: Position) -> Self {
         (self.next, self.page) = (position, VecDeque::new());
         self
     }
 
-    /// The session.
+    /// Returns the session whose events these are.
     pub fn session(&self) -> SessionId {
         self.session
     }
 
-    /// The position of the next record: where another reader would continue.
+    /// Returns the position of the next record, from which another reader can continue.
     pub fn position(&self) -> Position {
         self.next
     }
 
-    /// The next event. `None` once the session is released by the process that drives it; a stream of a session that is driven
-    /// elsewhere does not end. Dropping the future loses nothing.
+    /// Returns the next event, or `None` once the driving process has released the session. The stream of a
+    /// session that is driven elsewhere does not end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
         loop {
             if let Some(event) = self.ready().await? {
@@ -116,7 +116,7 @@ impl EventStream {
         }
     }
 
-    /// The next event, if it has happened already. Dropping the future loses nothing.
+    /// Returns the next event if it has happened already. Cancel safe.
     pub async fn ready(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
         if let Some(here) = &mut self.here {
             if here.missed > 0 {
@@ -151,7 +151,7 @@ impl EventStream {
         Ok(record)
     }
 
-    /// Waits until there may be more. `false` when nothing more comes.
+    /// Waits until there may be more events. Returns false if there are none to come.
     pub(crate) async fn wait(&mut self) -> bool {
         let Some(here) = &mut self.here else {
             tokio::time::sleep(POLL).await;
@@ -168,7 +168,7 @@ impl EventStream {
                     here.missed += missed;
                     true
                 }
-                // All that was recorded was durable before.
+                // All records were durable before the channel was closed.
                 Err(RecvError::Closed) => self.next < *here.durable.borrow(),
             },
             changed = here.durable.changed() => changed.is_ok() || self.next < *here.durable.borrow(),

@@ -1,7 +1,7 @@
-//! Calls that a session went back from and that had an effect outside.
+//! Discarded calls that had an effect outside.
 //!
-//! Going back does not take back what a call did to the world. A call that becomes pending again and whose effect may have
-//! happened is not made again unasked: the session waits, with the recorded result on offer.
+//! A rewind does not undo the outside effects of calls. If a call becomes pending again and its effect may
+//! have happened, it is not repeated without a decision: the session waits, and offers the recorded result.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ use backstitch_core::view::{CallStatus, JournalView};
 use crate::error::RuntimeError;
 use crate::live::read_records;
 
-/// What a journal knows of a call with an effect outside, visible or not.
+/// A call with an effect outside, on any branch of a journal.
 #[derive(Debug, Clone)]
 struct PriorEffect {
     name: String,
     result: Option<Point>,
 }
 
-/// The pauses of calls that are pending at a cut and that have been started somewhere.
+/// Returns the pauses of calls that are pending at a cut and have been started on any branch.
 pub(super) async fn pauses_for(
     store: &dyn Store,
     prefix: &JournalView,
@@ -42,7 +42,7 @@ pub(super) async fn pauses_for(
     Ok(pauses.collect())
 }
 
-/// The pauses of calls that are about to be made and that have been started somewhere before.
+/// Returns the pauses of calls that are about to be made and have been started before on any branch.
 pub(crate) async fn pauses_of(
     store: &dyn Store,
     session: SessionId,
@@ -58,7 +58,8 @@ fn pause(call: CallId, known: &PriorEffect) -> RecordBody {
     SessionPaused { offer: known.result, ..paused }.into()
 }
 
-/// The calls with an effect outside that were ever started, in this session and in those that it is a fork of.
+/// Returns the calls with an effect outside that were ever started, in this session and in those that it is a
+/// fork of.
 async fn happened_in(
     store: &dyn Store,
     session: SessionId,

@@ -1,7 +1,7 @@
-//! Forking: a session of its own that goes on from a place in another.
+//! Forks: sessions that continue from a point of another session.
 //!
-//! The parent's records before the place are also the fork's; nothing is copied, and the parent is not touched. The fork has its
-//! own id, its own chance, and its own files, in a directory that has to be another than the parent's.
+//! The parent's records before the point also belong to the fork. Nothing is copied, and the parent is not
+//! changed. The fork has its own id, its own seed, and its own files, in a directory other than the parent's.
 
 use std::sync::Arc;
 
@@ -19,21 +19,22 @@ use crate::error::RuntimeError;
 use crate::live::{LiveSession, SessionEnvironment, load_view};
 use crate::point::PointSpec;
 
-/// What a fork is made from.
+/// The arguments of a fork.
 #[derive(Debug, Clone)]
 pub struct Fork {
     /// The session to fork.
     pub parent: SessionId,
-    /// Where.
+    /// The point to fork at.
     pub at: PointSpec,
-    /// The seed of the fork's chance.
+    /// The seed of the fork.
     pub seed: Seed,
-    /// The definition of the agent that drives the fork; without it, that of its parent.
+    /// The definition of the agent that drives the fork. `None` means that of its parent.
     pub definition: Option<Value>,
 }
 
 impl LiveSession {
-    /// Forks a session. The parent need not be held; the workspace among the surroundings has to be the fork's own.
+    /// Forks a session. The parent need not be claimed. The workspace of the environment has to be the fork's
+    /// own.
     pub async fn fork(
         surroundings: SessionEnvironment,
         fork: Fork,

@@ -1,6 +1,6 @@
-//! Finding places in a session.
+//! Resolution of points to cuts of a journal.
 //!
-//! A place is a cut of the journal, which gives state and conversation, and the root of the files there.
+//! A cut of the journal determines state and conversation. The root of the files at the cut belongs to it.
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Position, Record, RecordBody, WorkspaceRevision};
@@ -11,18 +11,18 @@ use crate::error::RuntimeError;
 use crate::live::{load_view, read_records};
 use crate::point::{PointSpec, is_call_name};
 
-/// A place in a session.
+/// A point of a session, resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedPoint {
-    /// The session whose journal is cut. In a fork it may be that of its parent.
+    /// The session whose journal is cut. For a fork this may be its parent.
     pub session: SessionId,
     /// The cut.
     pub cut: Position,
-    /// The files there, as far as they are known.
+    /// The files at the cut, as far as they are known.
     pub files: Option<WorkspaceRevision>,
 }
 
-/// Finds a place.
+/// Resolves a point. Fails with [`RuntimeError::NoSuchPoint`] if it does not exist.
 pub async fn locate(
     store: &dyn Store,
     view: &JournalView,
@@ -80,7 +80,7 @@ async fn all_records(store: &dyn Store, session: SessionId) -> Result<Vec<Record
     read_records(store, session, Position::START, None).await
 }
 
-/// The boundaries of the one call whose id begins like this.
+/// Returns the boundaries of the only call whose id begins or ends with `name`.
 fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint, RuntimeError> {
     let call = find_call(view, name)?;
     let known = view.call(call).and_then(|call| call.checkpoint());
@@ -90,7 +90,7 @@ fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint, RuntimeError
     })
 }
 
-/// The one call whose id begins or ends like this.
+/// Returns the only call whose id begins or ends with `name`.
 pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError> {
     let missing =
         |reason: &str| RuntimeError::NoSuchPoint { point: name.to_owned(), reason: reason.to_owned() };
@@ -100,23 +100,23 @@ pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError>
     let name = name.to_ascii_lowercase();
     let mut matching = view.calls().map(|call| call.call_id).filter(|id| {
         let id = id.to_string();
-        // Ids begin with the time, so those of one turn begin alike: the end is what tells them apart.
+        // Ids begin with the time, so those of one turn begin alike, and differ at the end.
         id.starts_with(&name) || id.ends_with(&name)
     });
     match (matching.next(), matching.next()) {
         (Some(call), None) => Ok(call),
-        (Some(_), Some(_)) => Err(missing("several calls have such an id: say more of it")),
+        (Some(_), Some(_)) => Err(missing("several calls have such an id: type more of it")),
         (None, _) => Err(missing("there is no such call")),
     }
 }
 
-/// Before the session was asked anything.
+/// Returns the cut before the first evaluation.
 fn start(records: &[Record]) -> Position {
     let asked = records.iter().find(|record| matches!(record.body, RecordBody::EvaluationStarted(_)));
     asked.map_or(Position::START.after(records.len()), |record| record.position)
 }
 
-/// The cut after everything that belongs to a turn of the latest evaluation.
+/// Returns the cut after all records of a turn of the latest evaluation.
 fn end_of_turn(view: &JournalView, records: &[Record], turn: u64) -> Option<Position> {
     let evaluation = view.latest_evaluation()?.evaluation_id;
     let visible = view.lineage().visible(view.head());
@@ -142,7 +142,7 @@ fn end_of_turn(view: &JournalView, records: &[Record], turn: u64) -> Option<Posi
     end
 }
 
-/// The files that a record kept before they were put back.
+/// Returns the files that a record saved before they were restored.
 fn rescue_of(record: &Record) -> Option<WorkspaceRevision> {
     match &record.body {
         RecordBody::CallFinished(finished) => WorkspaceRevision::of(finished.rescue, finished.coverage),

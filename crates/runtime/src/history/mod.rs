@@ -1,4 +1,4 @@
-//! Time, navigated: places in a session, going back to them, forking from them, and deciding what became of a call.
+//! History of a session: points, rewinds, forks, and decisions about calls.
 
 mod effects;
 mod fork;

@@ -1,4 +1,4 @@
-//! Deciding what a paused session waits for.
+//! Decisions about paused sessions.
 
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
@@ -14,15 +14,15 @@ use crate::error::RuntimeError;
 use crate::live::{LiveSession, LiveStatus, read_records, recorded, spent_for};
 
 impl LiveSession {
-    /// Decides what the session waits for: about a call, or about the session as a whole. What it decides takes effect at
-    /// once, as far as no tool has to run for it.
+    /// Applies a decision: about a call, or about the session as a whole. It takes effect at once, as far as
+    /// no tool has to run for it.
     pub async fn resolve(
         &self,
         call: Option<CallId>,
         decision: Decision,
         by: Option<String>,
     ) -> Result<(), RuntimeError> {
-        let Some(id) = call else { return self.go_on(decision, by).await };
+        let Some(id) = call else { return self.continue_session(decision, by).await };
         let (known, reason, child) = {
             let state = self.state().await;
             let known = state.view.call(id).cloned();
@@ -47,7 +47,7 @@ impl LiveSession {
                 return refused("it does not wait for approval");
             }
             Decision::Retry | Decision::Happened { .. } | Decision::Fail { .. } if !is_unknown => {
-                return refused("nobody asks what became of it");
+                return refused("its outcome is not in question");
             }
             Decision::Continue if reason.is_none() => return refused("it does not wait for anything"),
             _ => {}
@@ -63,8 +63,8 @@ impl LiveSession {
                 let policy = PolicyName::new(&result.option_name).unwrap_or_else(|_| PolicyName::runtime());
                 let mut message = Message::new(policy, Content::OptionResult(*result));
                 message.role_hint_for_llm = Some(RoleHint::Tool);
-                // What it may have written is adopted as it is. One that does not write says nothing about the files: another
-                // call may have been writing them.
+                // Files that it may have written are adopted as they are. A call that does not write
+                // determines nothing about the files: another call may have been writing them.
                 let before = known.intent.as_ref().map(|intent| &intent.record);
                 let found =
                     match before.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage)) {
@@ -91,7 +91,7 @@ impl LiveSession {
         }
     }
 
-    /// The recorded result that a pause has on offer, if it has one.
+    /// Returns the recorded result that a pause offers, if it offers one.
     pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>, RuntimeError> {
         let offer = {
             let state = self.state().await;
@@ -106,8 +106,8 @@ impl LiveSession {
         }))
     }
 
-    /// Lets a session go on that waits for nothing in particular, or that a person has looked after.
-    async fn go_on(&self, decision: Decision, by: Option<String>) -> Result<(), RuntimeError> {
+    /// Continues a session whose pause is not about a call, or that a person has repaired.
+    async fn continue_session(&self, decision: Decision, by: Option<String>) -> Result<(), RuntimeError> {
         if decision != Decision::Continue {
             return Err(RuntimeError::Unresolvable("say which call this is about".to_owned()));
         }
@@ -118,14 +118,15 @@ impl LiveSession {
         let was_poisoned = self.check_sound().is_err();
         self.set_status(LiveStatus::Sound);
         self.record(vec![PauseResolved::new(decision).by(by).into()]).await?;
-        match was_poisoned {
-            // Resources that could not be restored then may let themselves be now.
-            true => self.restore_resources().await,
-            false => Ok(()),
+        if was_poisoned {
+            // Resources that could not be restored before may be restorable now.
+            self.restore_resources().await
+        } else {
+            Ok(())
         }
     }
 
-    /// Ends a call that was interrupted with an error, and leaves the files as they were found.
+    /// Ends an interrupted call with an error, and leaves the files as they are.
     pub(crate) async fn end_keeping_files(&self, call: &Call) -> Result<(), RuntimeError> {
         let effect = call.intent.as_ref().map_or(Effect::External, |intent| intent.record.effect);
         let unknown = match effect {
@@ -142,7 +143,8 @@ impl LiveSession {
         self.end_call(call, resolved, message, (CallVerdict::Failed, None, None), Vec::new()).await
     }
 
-    /// Puts the files back to before a call. Gives what was found, which is durable before.
+    /// Restores the files to their state before a call. Returns the root that they had, which is durable by
+    /// then.
     async fn put_back_before(&self, call: &Call) -> Result<Option<WorkspaceRoot>, RuntimeError> {
         let intent = call.intent.as_ref().map(|intent| &intent.record);
         let Some(files) = intent.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage))
@@ -196,7 +198,7 @@ impl LiveSession {
                 root: files.map(|files| files.root),
                 coverage: files.and_then(|files| files.coverage),
                 rescue,
-                summary: Some("a person said what became of it".to_owned()),
+                summary: Some("its outcome was decided".to_owned()),
                 ..CallFinished::new(call.call_id, outcome)
             });
             commit.add_objects(objects);

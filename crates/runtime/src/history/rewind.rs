@@ -1,8 +1,9 @@
-//! Going back.
+//! Rewinds.
 //!
-//! A rewind is a record. It is appended first, with the files as they were found kept as a rescue root; then the files are put
-//! back, and that is recorded too. A process that dies between leaves a session that owes its files, and whoever opens it next
-//! puts them back. Nothing is deleted, so undoing a rewind is another rewind.
+//! A rewind is a record. It is appended first, together with the current files as a rescue root. Then the
+//! files are restored, and that is recorded too. If the process dies in between, the files are still owed,
+//! and the next process that opens the session restores them. Nothing is deleted, so undoing a rewind is
+//! another rewind.
 
 use backstitch_core::crash_point;
 use backstitch_core::id::{CallId, SessionId};
@@ -19,28 +20,28 @@ use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view, read_records, spent_for};
 use crate::point::PointSpec;
 
-/// What a rewind did.
+/// The result of a rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewindReport {
-    /// Where the record of it stands.
+    /// The position of its record.
     pub at: Position,
     /// The cut that is visible now.
     pub to: Position,
-    /// What the files were put back to, if they were.
+    /// The root that the files were restored to, if they were.
     pub root: Option<WorkspaceRoot>,
-    /// What the files were before, if that was something else.
+    /// The root of the files before, if it was a different one.
     pub rescue: Option<WorkspaceRoot>,
 }
 
 impl LiveSession {
-    /// Goes back to a place: state, files, resources and conversation together.
+    /// Rewinds to a point: state, files, resources and conversation together.
     pub async fn rewind(
         &self,
         point: &PointSpec,
         reason: Option<String>,
     ) -> Result<RewindReport, RuntimeError> {
         self.settle_files().await?;
-        // What is gone is nothing to keep: undoing this has to find the files that the session had.
+        // Missing files are restored first, so that undoing this rewind finds the files that the session had.
         self.bring_back_files().await?;
         self.flush().await?;
         let view = self.state().await.view.clone();
@@ -55,13 +56,14 @@ impl LiveSession {
         self.rewind_to(&view, place, reason).await
     }
 
-    /// Goes back to before a call, which is then made again. It is a [rewind](Self::rewind) to `before:CALL`, since the journal is
-    /// the only way back of a live session.
+    /// Rewinds to before a call, which then runs again. It is a [rewind](Self::rewind) to `before:CALL`,
+    /// since a live session changes only through its journal.
     pub async fn rollback_to_tool(&self, call: CallId) -> Result<RewindReport, RuntimeError> {
         self.rewind(&PointSpec::Before(call.to_string()), None).await
     }
 
-    /// Takes back the latest rewind: what was visible before it is visible again, and the files are as they were found then.
+    /// Undoes the latest rewind: the records before it are visible again, and the files are restored to their
+    /// state then.
     pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
         self.settle_files().await?;
         self.bring_back_files().await?;
@@ -81,7 +83,8 @@ impl LiveSession {
         self.rewind_to(&view, place, Some(format!("undoes the rewind at {at}"))).await
     }
 
-    /// Goes back to before the session was asked anything, and leaves the files to whoever lent them. What it has spent stays spent.
+    /// Rewinds to before the first evaluation, and leaves the files to the parent session. The ledger is not
+    /// rolled back.
     pub(crate) async fn withdraw(&self, why: &str) -> Result<(), RuntimeError> {
         self.flush().await?;
         if self.state().await.view.latest_evaluation().is_none() {
@@ -96,12 +99,12 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Takes back what a session has done for a call of this one that failed, if that was not done yet. Files and resources are
-    /// this session's business.
+    /// Rolls back the child session of a failed call, unless that was done before. Files and resources are
+    /// restored by this session.
     pub(crate) async fn withdraw_child(&self, child: SessionId, why: &str) -> Result<(), RuntimeError> {
         let surroundings = self.lent(WorkspaceUse::None, ResourceUse::None);
         let live = match LiveSession::open(surroundings, child, self.claimed_by(), |_| {}).await {
-            // A crash came before it.
+            // The process crashed before the child session was created.
             Err(RuntimeError::SessionNotFound { .. }) => return Ok(()),
             other => other?,
         };
@@ -123,13 +126,13 @@ impl LiveSession {
             Some(files) => self.rescue(files).await?,
             None => (None, Vec::new()),
         };
-        // What the journal knows of the files need not be what they are: those of a call that was stopped are put back.
+        // The actual files may differ from those in the journal: a stopped call restores its files.
         let is_there = place.files == view.files() || self.workspace().is_none();
         if place.cut == view.head() && is_there && rescue.is_none() {
             return Err(RuntimeError::NothingToRewind { session: self.id() });
         }
         let mut more = pauses_for(&**self.store(), &prefix, self.id()).await?;
-        // Going back gives up what is held back for calls that have not ended; what was spent for them is spent.
+        // A rewind releases the reservations of open calls, but charges what was spent for them.
         let own = |call: &&Call| {
             call.is_open() && call.intent.as_ref().is_some_and(|intent| intent.point.session == self.id())
         };
@@ -161,7 +164,7 @@ impl LiveSession {
     }
 }
 
-/// Refuses to go to files that retention gave up, before anything is recorded.
+/// Fails if retention has removed these files, before anything is recorded.
 pub(super) async fn check_kept(
     store: &dyn Store,
     files: Option<WorkspaceRevision>,

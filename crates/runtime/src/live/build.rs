@@ -1,7 +1,7 @@
-//! A commit in the making.
+//! Construction of commits.
 //!
-//! Events become changes here, and changes records: a caller says what happens in the order in which it is recorded, and the
-//! rest is the same for everyone.
+//! Events become changes of slices, and changes become records. Callers add them in the order in which they
+//! are recorded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::error::RuntimeError;
 /// When a commit has to be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durable {
-    /// Before anything else happens.
+    /// Before the commit returns.
     Now,
-    /// With the next commit that has to be.
+    /// Together with the next commit that has to be durable.
     WithNext,
 }
 
-/// A commit in the making, over the state as it is.
+/// A commit under construction, based on the current state.
 pub(crate) struct Commit<'a> {
     state: &'a LiveState,
     batch: Batch,
     prepared: PreparedCommit,
-    /// How many messages of each evaluation it has.
+    /// The number of messages that it adds to each evaluation.
     said: HashMap<EvaluationId, u64>,
     when: Durable,
 }
@@ -47,39 +47,37 @@ impl<'a> Commit<'a> {
         (self.batch, self.prepared, self.when)
     }
 
-    /// The state before the commit.
+    /// Returns the state before the commit.
     pub(crate) fn state(&self) -> &'a LiveState {
         self.state
     }
 
-    /// The view before the commit.
+    /// Returns the view before the commit.
     pub(crate) fn view(&self) -> &'a JournalView {
         &self.state.view
     }
 
-    /// The session before the commit.
+    /// Returns the session before the commit.
     pub(crate) fn session(&self) -> &'a Session {
         &self.state.execution.session
     }
 
-    /// The records so far.
+    /// Returns the records so far.
     pub(crate) fn batch(&mut self) -> &mut Batch {
         &mut self.batch
     }
 
-    /// Says when the commit has to be durable; without this, before anything else happens.
+    /// Sets when the commit has to be durable. The default is [`Durable::Now`].
     pub(crate) fn durable(&mut self, when: Durable) -> &mut Self {
         self.when = when;
         self
     }
 
-    /// Adds a record.
     pub(crate) fn push(&mut self, body: impl Into<RecordBody>) -> &mut Self {
         self.batch.push(body);
         self
     }
 
-    /// Adds records.
     pub(crate) fn push_all(&mut self, bodies: impl IntoIterator<Item = impl Into<RecordBody>>) -> &mut Self {
         for body in bodies {
             self.batch.push(body);
@@ -95,7 +93,7 @@ impl<'a> Commit<'a> {
         self
     }
 
-    /// Takes items out of the session's inbox.
+    /// Removes items from the session's inbox.
     pub(crate) fn take(&mut self, items: impl IntoIterator<Item = InboxId>) -> &mut Self {
         for item in items {
             self.batch.take(item);
@@ -103,24 +101,24 @@ impl<'a> Commit<'a> {
         self
     }
 
-    /// Keeps what a draft changed. Events are dispatched on top of it, so it comes before them.
+    /// Commits the changes of a draft. Events are dispatched on top of them, so this comes first.
     pub(crate) fn keep(
         &mut self,
         prepare: impl FnOnce(&Session) -> Result<PreparedCommit, SessionError>,
     ) -> Result<(), SessionError> {
-        debug_assert!(self.prepared.changes().is_empty(), "what was dispatched before would be lost");
+        debug_assert!(self.prepared.changes().is_empty(), "events dispatched before would be lost");
         self.prepared = prepare(self.session())?;
         self.record_changes(0)
     }
 
-    /// Dispatches an event, and records what it changes.
+    /// Dispatches an event, and records its changes.
     pub(crate) fn dispatch(&mut self, event: impl Event) -> Result<(), RuntimeError> {
         let known = self.prepared.changes().len();
         self.session().prepare_more(&mut self.prepared, event)?;
         Ok(self.record_changes(known)?)
     }
 
-    /// Says something in an evaluation, at the next place.
+    /// Appends a message to an evaluation.
     pub(crate) fn say(
         &mut self,
         evaluation: EvaluationId,
@@ -130,7 +128,7 @@ impl<'a> Commit<'a> {
         self.say_with(evaluation, turn, message, None)
     }
 
-    /// Says something together with what its provider needs to see of it again.
+    /// Appends a message with the data that its provider needs to receive again.
     pub(crate) fn say_with(
         &mut self,
         evaluation: EvaluationId,

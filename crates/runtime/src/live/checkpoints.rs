@@ -1,7 +1,7 @@
-//! The latest calls of a session, each with all state before and after it.
+//! Checkpoints of the latest calls of a session: all state before and after each.
 //!
-//! Nothing of this is kept while calls run: everything is in the journal, and read from there when it is asked for. So it holds
-//! after a rewind, in a fork and in a session that was opened again.
+//! Nothing is collected while calls run. All state is read from the journal on demand, so checkpoints are
+//! also available after a rewind, in a fork, and in a session that was opened again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use super::LiveSession;
 use super::load::load_line;
 use crate::error::RuntimeError;
 
-/// The views at boundaries, each under its session and cut.
+/// The views at boundaries, by session and cut.
 type Views = HashMap<(SessionId, Position), JournalView>;
 
 impl LiveSession {
-    /// The latest calls that have ended, in the order in which they were started, each with all state before and after it. They are
-    /// the latest of those that [`Runtime::checkpoints`](crate::Runtime::checkpoints) lists.
+    /// Returns the latest calls that have ended, in the order in which they were started, each with all state
+    /// before and after it. They are the latest of those that
+    /// [`Runtime::checkpoints`](crate::Runtime::checkpoints) lists.
     ///
-    /// This reads the whole journal. Going back to one of them is a [rewind](Self::rewind).
+    /// This reads the whole journal. To return to one of them, [rewind](Self::rewind).
     pub async fn checkpoints(&self) -> Result<CheckpointStore, RuntimeError> {
         self.flush().await?;
         let line = load_line(&*self.store, self.id, None).await?;
@@ -80,7 +81,7 @@ impl LiveSession {
         })
     }
 
-    /// Everything at a boundary, as the journal says. It is the same whenever it is asked for.
+    /// Returns all state at a boundary. It depends only on the journal.
     async fn snapshot_at(
         &self,
         boundary: Boundary,
@@ -96,7 +97,7 @@ impl LiveSession {
             let state = self.resource_state(changed).await?;
             resources.insert(changed.name.clone(), ResourceSnapshot::Stored(state));
         }
-        // A call that does not write has no root of its own: the files are those that were seen last.
+        // A call that does not write has no root of its own. The files are those that were observed last.
         if let Some(WorkspaceRevision { root, coverage }) =
             WorkspaceRevision::of(boundary.root, boundary.coverage).or(view.files())
         {

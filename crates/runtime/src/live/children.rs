@@ -1,7 +1,7 @@
-//! What the journals of sessions say that work for calls of another session.
+//! Child sessions, as their journals describe them.
 //!
-//! Such a session is named by the intent of its call, so its caller finds it without holding a claim to it. A session that was named
-//! and never created has done nothing: a crash came before it.
+//! The intent of a call names its child session, so the parent finds it without a claim to it. If a child
+//! session is named but does not exist, the process crashed before it was created.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{LiveSession, SessionEnvironment, load_view, read_records};
 use crate::error::RuntimeError;
 
 impl LiveSession {
-    /// What a session that works for a call of this one lives with: the same store, and as much of the files and resources as
+    /// Returns the environment of a child session: the same store, and as much of the files and resources as
     /// the call uses.
     pub(crate) fn lent(&self, workspace: WorkspaceUse, resources: ResourceUse) -> SessionEnvironment {
         SessionEnvironment {
@@ -30,7 +30,7 @@ impl LiveSession {
     }
 }
 
-/// Whether a session that works for a call has looked at the files that it was lent.
+/// True if a child session has observed the files that it was lent.
 pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     match load_view(&**parent.store(), session, None).await {
         Ok(view) => Ok(view.files().is_some()),
@@ -39,7 +39,7 @@ pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Resul
     }
 }
 
-/// Whether there is nothing to take back of what a session did for a call.
+/// True if there is nothing to roll back in a child session.
 pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     match load_view(&**parent.store(), session, None).await {
         Ok(view) => Ok(view.latest_evaluation().is_none()),
@@ -48,11 +48,11 @@ pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Re
     }
 }
 
-/// Whether a session that works for a call waits for a decision that nobody has made yet.
+/// True if a child session waits for a decision that was not sent yet.
 pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     let store = &**parent.store();
     let view = load_view(store, session, None).await?;
-    // What only has to be resumed goes on with its caller.
+    // These pauses end when the parent is resumed.
     let is_decided = |reason| matches!(reason, PauseReason::Asked | PauseReason::Truncated);
     if view.pauses().all(|pause| is_decided(pause.reason)) {
         return Ok(false);
@@ -61,7 +61,7 @@ pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Res
     Ok(!waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution))
 }
 
-/// What a session that works for a call has spent, where the call ends without it.
+/// Returns what a child session has spent, for a call that ends without its result.
 pub(crate) async fn spent_for(
     parent: &LiveSession,
     call: &Call,
@@ -75,7 +75,7 @@ pub(crate) async fn spent_for(
     Ok((amounts != Amounts::ZERO).then(|| BudgetCharged::new(None, amounts)))
 }
 
-/// How many calls lie between a session and one that a person asked.
+/// Counts the calls between a session and its root.
 pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
     let mut origin = live.state().await.view.created().origin.clone();
     let (mut depth, mut seen) = (0, Vec::new());
@@ -92,7 +92,7 @@ pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
     Ok(depth)
 }
 
-/// The processes that calls of a session, and of those that work for them, may have left running.
+/// Returns the processes that calls of a session and of its child sessions may have left running.
 pub(crate) async fn left_running(
     live: &LiveSession,
     view: &JournalView,
@@ -100,7 +100,7 @@ pub(crate) async fn left_running(
     let mut processes = Vec::new();
     let mut views = vec![view.clone()];
     while let Some(view) = views.pop() {
-        // In a fork the calls of its parent are the parent's, which may well be running.
+        // The calls of a fork's parent belong to the parent, which may well be running.
         let own = view.calls().filter(|call| {
             let session = call.intent.as_ref().map(|intent| intent.point.session);
             call.is_open() && session == Some(view.session_id())

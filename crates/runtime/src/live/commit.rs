@@ -1,12 +1,14 @@
-//! The one way in which a session that is driven changes: records are appended, and what was appended is applied.
+//! Commits: the only way to change a live session. Records are appended, and then applied.
 //!
-//! Applying is folding: the records are taken in by a copy of the view, and the session then shares the slices of that view. What
-//! reducers prepared serves to make the records and to notify observers, and is not applied itself.
+//! Applying is folding: a copy of the view applies the records, and the session then shares the slices of
+//! that view. The changes that reducers prepared are used to make the records and to notify observers, but
+//! are not applied themselves.
 //!
-//! Records between which nothing happens can be joined: a commit that may wait is *held*, and goes to the store in one batch
-//! with the next that may not. What is held is already applied here, so that what comes next builds on it; observers and
-//! telemetry are told once it is durable. Whoever waits for that may be dropped: it is appended all the same. If it turns out that it
-//! cannot be made durable, memory and store may differ, and the session has to be opened again.
+//! Commits without an action between them can be joined: a commit that may wait is *held* in a buffer, and
+//! written to the store in one batch with the next one that may not. Held records are applied at once, so
+//! that later ones build on them. Observers and telemetry are notified once they are durable. An append
+//! completes even if its caller is dropped. If it turns out that it cannot be made durable, memory and store
+//! may differ, and the session has to be opened again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,12 +33,12 @@ use super::{LiveSession, LiveState, LiveStatus};
 use crate::error::RuntimeError;
 use crate::spans;
 
-/// What is applied here and not in the store yet.
+/// Records that are applied, but not yet in the store.
 #[derive(Default)]
 pub(super) struct WriteBuffer {
     batch: Option<(Position, Batch)>,
     unobserved: Option<PendingNotifications>,
-    /// Records for readers of the parent session, where there is one.
+    /// Records for readers of the parent session, if there is one.
     forwarded: Vec<Arc<Record>>,
 }
 
@@ -71,7 +73,7 @@ impl LiveSession {
         .await
     }
 
-    /// Says something in an evaluation: each message at the next place.
+    /// Appends messages to an evaluation.
     pub async fn say(
         &self,
         evaluation: EvaluationId,
@@ -81,7 +83,7 @@ impl LiveSession {
         self.say_with(evaluation, turn, messages, Vec::new()).await
     }
 
-    /// Says something together with the objects that it refers to.
+    /// Appends messages with the objects that they refer to.
     pub(crate) async fn say_with(
         &self,
         evaluation: EvaluationId,
@@ -99,7 +101,7 @@ impl LiveSession {
         .await
     }
 
-    /// An object that records of the session refer to, also while it waits to be stored.
+    /// Returns an object that records of the session refer to, even if it is not stored yet.
     pub async fn object(&self, id: ObjectId) -> Result<Option<Object>, RuntimeError> {
         let held = self.state.lock().await.held.object(id);
         match held {
@@ -108,30 +110,31 @@ impl LiveSession {
         }
     }
 
-    /// Puts back what is too large for a record of the session, also while it waits to be stored.
+    /// Fetches the content that is too large for a record of the session, even if it is not stored yet.
     pub(crate) async fn fetch_large(&self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
         let Some(reference) = record.large_object() else { return Ok(()) };
         let found = self.object(reference.object).await?;
         hydrate(record, found).map_err(RuntimeError::Store)
     }
 
-    /// Holds the first batch of a session, and all that follows, until the session is asked something.
+    /// Holds the first batch of a session, and all later ones, until its first mission.
     pub(super) async fn hold_until_asked(&self, first: Batch) {
         self.until_asked.store(true, Ordering::SeqCst);
         self.state.lock().await.held.batch = Some((Position::START, first));
     }
 
-    /// The next commit says what the session is asked: from here on nothing is held for that any more.
+    /// Ends the holding by [`hold_until_asked`](Self::hold_until_asked): the next commit contains the
+    /// mission.
     pub(crate) fn is_asked(&self) {
         self.until_asked.store(false, Ordering::SeqCst);
     }
 
-    /// Makes durable whatever is held.
+    /// Makes all held records durable.
     pub async fn flush(&self) -> Result<(), RuntimeError> {
         self.record(Vec::new()).await
     }
 
-    /// Appends what `build` says to the session as it is, and applies it.
+    /// Builds a commit on the current state, appends it and applies it.
     pub(crate) async fn commit<R>(
         &self,
         build: impl FnOnce(&mut Commit<'_>) -> Result<R, RuntimeError>,
@@ -139,7 +142,7 @@ impl LiveSession {
         self.try_commit(build).await
     }
 
-    /// The same, with errors of the caller's own kind.
+    /// Like [`commit`](Self::commit), with an error type of the caller.
     pub(crate) async fn try_commit<R, E: From<RuntimeError>>(
         &self,
         build: impl FnOnce(&mut Commit<'_>) -> Result<R, E>,
@@ -164,7 +167,7 @@ impl LiveSession {
         let head = state.view.head();
         // Records that join a batch are stored with its time.
         let at = state.held.batch.as_ref().map_or(batch.time(), |(_, held)| held.time());
-        // Tried on a copy first: what cannot be folded must not be written.
+        // Tried on a copy first: records that cannot be folded must not be written.
         let mut view = state.view.clone();
         view.expect(&state.execution.session, &prepared)?;
         let records: Vec<_> = batch.records(head, at).collect();
@@ -188,7 +191,7 @@ impl LiveSession {
             return Ok(());
         }
         let live = self.this();
-        // Whoever waits for this may be dropped. Then it is appended and applied all the same, and the next one waits for the state.
+        // The caller may be dropped. Then this still completes, and the next commit waits for the state.
         DetachedTask::plain(async move {
             crash_point!("append.before");
             let ahead = start != head;
@@ -205,7 +208,7 @@ impl LiveSession {
         .await
     }
 
-    /// Goes back: appends the records, of which the first is the rewind, and makes memory what was visible at its cut.
+    /// Appends records, the first of which is the rewind, and loads the state at its cut.
     pub(crate) async fn go_back(
         &self,
         prefix: &JournalView,
@@ -224,7 +227,7 @@ impl LiveSession {
         for object in objects {
             batch.add_object(object);
         }
-        // Tried on a copy first: what cannot be folded must not be written.
+        // Tried on a copy first: records that cannot be folded must not be written.
         let mut view = state.view.clone();
         for record in batch.records(head, batch.time()) {
             view.rewind(&record, prefix)?;
@@ -245,10 +248,10 @@ impl LiveSession {
         .await
     }
 
-    /// Stops everything: the session cannot be trusted any more. That is recorded where it still can be.
+    /// Marks the session as poisoned, so that nothing more runs. That is recorded if it still can be.
     pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
         let paused = SessionPaused::new(PauseReason::Poisoned).with_detail(reason.clone());
-        // Also if whoever waits for the record is dropped.
+        // Also takes effect if the caller is dropped.
         let poisoned = PoisonGuard(self);
         if let Err(error) = self.record(vec![paused.into()]).await {
             tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
@@ -266,7 +269,7 @@ impl LiveSession {
     }
 
     fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
-        // Nothing of what was refused is applied here, unless it was before.
+        // A refused batch is not applied, unless parts of it were held before.
         if !ahead {
             self.set_status(LiveStatus::Sound);
         }
@@ -278,13 +281,13 @@ impl LiveSession {
         }
     }
 
-    /// Says whether the session can be driven on. While a batch is on its way nobody knows whether the store has it: an async runtime
-    /// that ends meanwhile leaves a session behind that has to be opened again.
+    /// Sets whether the session can be driven. While an append is in progress, it is not known whether the
+    /// store has the batch: if the async runtime ends then, the session has to be opened again.
     pub(crate) fn set_status(&self, status: LiveStatus) {
         self.status.store(status as u8, Ordering::SeqCst);
     }
 
-    /// Refuses to go on with a session that cannot be driven on.
+    /// Fails if the session can no longer be driven.
     pub(crate) fn check_sound(&self) -> Result<(), RuntimeError> {
         match LiveStatus::from(self.status.load(Ordering::SeqCst)) {
             LiveStatus::Sound => Ok(()),
@@ -306,7 +309,7 @@ impl Drop for PoisonGuard<'_> {
 }
 
 impl LiveState {
-    /// Makes memory what was committed.
+    /// Loads the committed state.
     fn advance(&mut self, view: JournalView, prepared: PreparedCommit) {
         let unobserved = view.advance(&self.view, &mut self.execution.session, prepared);
         self.view = view;

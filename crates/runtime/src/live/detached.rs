@@ -1,8 +1,9 @@
-//! Work that is finished even if whoever waits for it is dropped.
+//! Work that completes even if its caller is dropped.
 //!
-//! A future may be dropped at any await point: a request of a web server is cut off, a `select!` takes another branch. What must
-//! not stop half-way, an append or the end of a call, is owned by a [`DetachedTask`]. It is polled in place, in the order and on the
-//! task of whoever waits; and when it is dropped before it is done, the rest of it runs as a task of its own.
+//! A future may be dropped at any await point: a web server cancels a request, or a `select!` takes another
+//! branch. Work that must not stop half-way, such as an append or the end of a call, is owned by a
+//! [`DetachedTask`]. It is polled in place, on the task of its caller. If it is dropped before it is done,
+//! the rest of it runs as a task of its own.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,10 +15,10 @@ use tracing::Instrument as _;
 use super::{LiveSession, LiveStatus};
 use crate::error::RuntimeError;
 
-/// What becomes of work that nobody waits for any more.
+/// Receives the rest of the work when the caller is dropped.
 type Abandon<T> = Box<dyn FnOnce(BoxFuture<'static, T>) + Send>;
 
-/// Work that is finished even if this is dropped.
+/// Work that completes even if this is dropped.
 pub(crate) struct DetachedTask<T> {
     work: Option<BoxFuture<'static, T>>,
     abandon: Option<Abandon<T>>,
@@ -33,11 +34,11 @@ impl<T: 'static> DetachedTask<T> {
 }
 
 impl<T: Send + 'static> DetachedTask<T> {
-    /// Work that nobody else has to wait for by name: what it holds, such as a lock, makes them wait.
+    /// Creates work that is not tracked. Other tasks wait for it through what it holds, such as a lock.
     pub(super) fn plain(work: impl Future<Output = T> + Send + 'static) -> Self {
         let handle = Handle::try_current();
         Self::new(work, move |work| {
-            // Where there is no runtime it is dropped, and leaves behind what a crash would.
+            // Without a runtime it is dropped, and leaves the same state as a crash.
             if let Ok(handle) = handle {
                 handle.spawn(async move { drop(work.await) });
             }
@@ -49,7 +50,7 @@ impl<T> Future for DetachedTask<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        // Taken out meanwhile, so that what panics is not polled again.
+        // Removed during the poll, so that work which panics is not polled again.
         let mut work = self.work.take().expect("invariant: it is not polled after it is done");
         match work.as_mut().poll(context) {
             Poll::Ready(done) => Poll::Ready(done),
@@ -70,8 +71,8 @@ impl<T> Drop for DetachedTask<T> {
 }
 
 impl LiveSession {
-    /// A call under way. If it is dropped, `stop` is called, the rest of it runs in the background, and whoever uses the session
-    /// next waits for that.
+    /// Creates a task for a running call. If it is dropped, `stop` is called, the rest of it runs in the
+    /// background, and the next user of the session waits for that.
     pub(crate) fn call_under_way<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
@@ -86,7 +87,7 @@ impl LiveSession {
                 let ended = work.await;
                 let live = cut_off.defuse();
                 if let Err(error) = ended {
-                    tracing::warn!(session = ?live.map(|live| live.id()), %error, "a call that nobody waited for did not end");
+                    tracing::warn!(session = ?live.map(|live| live.id()), %error, "a call whose caller was dropped did not end");
                 }
             };
             handle.spawn(live.abandoned.track_future(rest.instrument(tracing::Span::current())));
@@ -94,8 +95,8 @@ impl LiveSession {
     }
 }
 
-/// Marks a session whose call was cut off by the end of the async runtime: what the call has left is known to the journal alone,
-/// and put back by whoever opens the session again.
+/// Marks a session whose call was aborted by the end of the async runtime. Only the journal knows what the
+/// call has left, and the next process that opens the session restores it.
 struct CutOff {
     live: Option<std::sync::Arc<LiveSession>>,
 }

@@ -1,8 +1,9 @@
-//! Exports: snapshots and conversations that bring their content along.
+//! Exports: snapshots and conversations that include their content.
 //!
-//! A session that was opened from a store holds names in place of large content, and media is named always. An export fetches
-//! all of it, so that any store can adopt what comes of it. What is not wanted that large is a plain
-//! [`Session::snapshot`](backstitch_core::session::Session::snapshot), which says what it refers to.
+//! A session holds references in place of large content and media. An export fetches all of it, so that any
+//! store can adopt the export. For a smaller result use
+//! [`Session::snapshot`](backstitch_core::session::Session::snapshot), which lists the objects that it refers
+//! to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use super::LiveSession;
 use crate::error::RuntimeError;
 
 impl LiveSession {
-    /// A snapshot with all content inlined: any store can adopt it, and continue with the same requests.
+    /// Returns a snapshot with all content inlined. Any store can adopt it, and continue with the same
+    /// requests.
     pub async fn export_snapshot(&self) -> Result<Snapshot, RuntimeError> {
         let (snapshot, transcript) = {
             let state = self.state().await;
@@ -34,7 +36,8 @@ impl LiveSession {
         Ok(snapshot.with_content(messages, provenance, content.media.into_values().collect()))
     }
 
-    /// An evaluation, the latest if none is named, as a conversation with all content inlined; `None` when it has no messages.
+    /// Returns an evaluation, by default the latest, as a conversation with all content inlined. `None` if it
+    /// has no messages.
     pub async fn export_conversation(
         &self,
         evaluation: Option<EvaluationId>,
@@ -86,7 +89,7 @@ impl Content<'_> {
         }
         let mut whole = InnerMessage::clone(message);
         whole.hydrate(|reference| found.get(&reference.object).map(|object| object.bytes().clone()))?;
-        // What is not inlined now is media.
+        // Objects that are not inlined are media.
         for id in whole.object_refs() {
             self.media.extend(found.remove_entry(&id));
         }

@@ -1,7 +1,7 @@
 //! The files of a session, outside of calls.
 //!
-//! Whoever looks at them or puts them back holds them alone, as a call that writes does. Files that cannot be put back poison the
-//! session: it does not go on until a person has looked.
+//! Captures and restores hold the files exclusively, as a call that writes does. If the files cannot be
+//! restored, the session is poisoned: it does not continue until a person decides.
 
 use std::sync::atomic::Ordering;
 
@@ -17,15 +17,15 @@ use super::{LiveSession, read_records};
 use crate::error::RuntimeError;
 use crate::process::end_survivors;
 
-/// How much new content is kept of files before they are restored, unless something else is said.
+/// The most bytes of new content that are saved of files before they are restored.
 pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
 impl LiveSession {
-    /// What the files are now; `None` when there are none.
+    /// Captures the files. `None` without a workspace.
     pub(crate) async fn look_at_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };
         let alone = self.files.clone().write_owned().await;
-        // Whoever waits for it may be dropped, and then it still works with them.
+        // The capture continues if its caller is dropped, and keeps its hold on the files.
         let capture = move || {
             let _alone = alone;
             workspace.capture()
@@ -33,7 +33,7 @@ impl LiveSession {
         blocking(capture).await.map(Some)
     }
 
-    /// Puts the files back to what they were. `rescue` is the position at which they are recorded as found.
+    /// Restores the files. `rescue` is the position at which their current state is recorded.
     pub(crate) async fn put_files_back(
         &self,
         files: WorkspaceRevision,
@@ -49,11 +49,11 @@ impl LiveSession {
         };
         match blocking(restore).await {
             Ok(restored) => self.note_restored(restored, rescue).await,
-            Err(error) => Err(self.poison(format!("the files could not be put back: {error}")).await),
+            Err(error) => Err(self.poison(format!("the files could not be restored: {error}")).await),
         }
     }
 
-    /// Records what the files are, with the objects that are not stored yet.
+    /// Records the state of the files, with the objects that are not stored yet.
     pub(crate) async fn observe_files(
         &self,
         found: WorkspaceCapture,
@@ -63,7 +63,8 @@ impl LiveSession {
         self.record_files(files, objects, cause).await.map(drop)
     }
 
-    /// Records what a call has left that was interrupted or failed, before its files are put back. Gives the position.
+    /// Records the files that an interrupted or failed call has left, before they are restored. Returns the
+    /// position.
     pub(crate) async fn keep_rescue(
         &self,
         files: WorkspaceRevision,
@@ -87,8 +88,8 @@ impl LiveSession {
         .await
     }
 
-    /// Waits for calls that were dropped, and ends what interrupted ones have left running, so that nobody else writes while files
-    /// are looked at or put back.
+    /// Waits for calls that were dropped, and ends processes that interrupted calls have left, so that
+    /// nothing else writes while files are captured or restored.
     pub(crate) async fn end_survivors(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
         let view = self.state().await.view.clone();
@@ -97,7 +98,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Puts the files where the journal says that they have to be, if they still have to: after going back, or in a fork.
+    /// Restores the files to the state in the journal, if that is still owed after a rewind or in a fork.
     pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
         self.end_survivors().await?;
         if self.owes.load(Ordering::SeqCst) {
@@ -115,8 +116,9 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Makes durable what is found of files that the session has to restore, and returns the position: a person may have edited
-    /// them since the process ended that was to restore them. `None` when there is nothing to keep.
+    /// Saves the current files before the session restores those that it owes, and returns the position: a
+    /// person may have edited them since the process ended that was to restore them. `None` if there is
+    /// nothing to save.
     async fn keep_found(&self, owed: WorkspaceRevision) -> Result<Option<Position>, RuntimeError> {
         let (found, objects) = self.rescue(owed).await?;
         let Some(root) = found.filter(|root| !holds_nothing(*root)) else { return Ok(None) };
@@ -126,7 +128,7 @@ impl LiveSession {
         }
     }
 
-    /// The position of the latest rewind, if it kept these very files.
+    /// Returns the position of the latest rewind, if it saved exactly these files.
     async fn rewound_from(&self, root: WorkspaceRoot) -> Result<Option<Position>, RuntimeError> {
         let latest = self.state().await.view.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else { return Ok(None) };
@@ -138,7 +140,8 @@ impl LiveSession {
         Ok((kept == Some(root)).then_some(at))
     }
 
-    /// What the files are before they are put back, if that is something else, and what has to be stored of it.
+    /// Captures the files before they are restored. Returns their root if it differs, and the objects to
+    /// store for it.
     pub(crate) async fn rescue(
         &self,
         files: WorkspaceRevision,
@@ -152,19 +155,19 @@ impl LiveSession {
         Ok((Some(rescued.root), objects))
     }
 
-    /// Says that files and resources are what the journal says that they are.
+    /// Marks files and resources as equal to the state in the journal.
     pub(crate) fn owes_nothing(&self) {
         self.owes.store(false, Ordering::SeqCst);
     }
 
-    /// Makes the files and the journal agree, as long as no call is writing them: files that are gone altogether are brought back,
-    /// and what else changed meanwhile is noted.
+    /// Reconciles the files with the journal, if no call is writing them: an emptied directory is restored,
+    /// and other changes since the last observation are recorded.
     pub(crate) async fn take_up_files(&self) -> Result<(), RuntimeError> {
         let Some(found) = self.bring_back_files().await? else { return Ok(()) };
         self.note_files(found).await
     }
 
-    /// Notes what the files are, and leaves them so, whatever that is.
+    /// Records the state of the files, and leaves them as they are.
     pub(crate) async fn adopt_files(&self) -> Result<(), RuntimeError> {
         match self.look_at_files().await? {
             Some(found) => self.note_files(found).await,
@@ -181,7 +184,7 @@ impl LiveSession {
         }
     }
 
-    /// Puts the files back to what is known of them, when they are something else. As found they are kept.
+    /// Restores the files to their last recorded state, if they differ. Their state before that is saved.
     pub(crate) async fn undo_drift(&self) -> Result<(), RuntimeError> {
         let Some(known) = self.state().await.view.files() else { return Ok(()) };
         let (rescue, objects) = self.rescue(known).await?;
@@ -194,8 +197,8 @@ impl LiveSession {
         }
     }
 
-    /// Brings back files that are gone altogether: those of a directory that was emptied, or of the memory of a process that has
-    /// ended. Gives what the files are then.
+    /// Restores files that are missing altogether: those of a directory that was emptied, or of the memory of
+    /// a process that has ended. Returns the files after that.
     pub(crate) async fn bring_back_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(found) = self.look_at_files().await? else { return Ok(None) };
         let known = self.state().await.view.files();
@@ -210,8 +213,8 @@ impl LiveSession {
         Ok(found)
     }
 
-    /// The files as a call has left them that nobody interrupted any more: as they are, unless they are gone altogether. Then they
-    /// are put back to before the call, since nothing else is left of them.
+    /// Returns the files that a call has left: the current ones, unless all are missing. Then they are
+    /// restored to their state before the call, since nothing else is left of them.
     pub(crate) async fn files_left_by(
         &self,
         before: WorkspaceRevision,
@@ -226,13 +229,13 @@ impl LiveSession {
     }
 }
 
-/// Whether a root is that of no files at all.
+/// True for the root of an empty workspace.
 fn holds_nothing(root: WorkspaceRoot) -> bool {
     let no_tree = empty_tree().id() == root.tree;
     no_tree && Manifest::default().to_object().id() == root.manifest
 }
 
-/// What is recorded of a capture, and what has to be stored with it.
+/// Returns the revision to record for a capture, and the objects to store with it.
 pub(crate) fn recorded(captured: WorkspaceCapture) -> (WorkspaceRevision, Vec<Object>) {
     let WorkspaceCapture { root, mut objects, coverage, .. } = captured;
     let files = WorkspaceRevision { root, coverage: coverage.as_ref().map(Object::id) };
@@ -240,7 +243,7 @@ pub(crate) fn recorded(captured: WorkspaceCapture) -> (WorkspaceRevision, Vec<Ob
     (files, objects)
 }
 
-/// Work with files, where it holds up nobody.
+/// Runs work with files on a thread where it may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
 ) -> Result<T, RuntimeError> {

@@ -1,7 +1,6 @@
-//! From a store to a view, and to values that are too large for their records.
+//! Loading of views and records from a store.
 //!
-//! A fork shares the records of its parent up to the place of the fork, so loading one loads its line of parents first, the
-//! eldest at the beginning.
+//! A fork shares the records of its parent up to the fork's cut, so loading a fork also loads its ancestors.
 
 use std::collections::HashSet;
 
@@ -12,10 +11,10 @@ use backstitch_core::view::JournalView;
 
 use crate::error::RuntimeError;
 
-/// How many records are read at a time.
+/// The most records that are read at a time.
 const READ_LIMIT: usize = 1_000;
 
-/// The records of a session from `from` up to `to`, or to the end.
+/// Reads the records of a session from `from` up to `to`, or to the end.
 pub async fn read_records(
     store: &dyn Store,
     session: SessionId,
@@ -38,7 +37,7 @@ pub async fn read_records(
     }
 }
 
-/// The view of a session as its journal stands, or as it stood at a cut.
+/// Loads the view of a session at the end of its journal, or at a cut.
 pub async fn load_view(
     store: &dyn Store,
     session: SessionId,
@@ -47,14 +46,15 @@ pub async fn load_view(
     load_line(store, session, at).await?.fold(|_| {})
 }
 
-/// The records of a session and of those that it is a fork of, the eldest last.
+/// The records of a session and of its ancestors by fork, the eldest last.
 pub(super) struct Line {
     session: SessionId,
     records: Vec<Vec<Record>>,
 }
 
 impl Line {
-    /// The view of the session. `each` is shown the view of every cut on the way, also of those before the fork.
+    /// Folds the view of the session. `each` receives the view at every cut before it, including those before
+    /// the fork.
     pub(super) fn fold(&self, mut each: impl FnMut(&JournalView)) -> Result<JournalView, RuntimeError> {
         let mut view: Option<JournalView> = None;
         for records in self.records.iter().rev() {
@@ -90,7 +90,7 @@ pub(super) async fn load_line(
     }
 }
 
-/// A session that the store does not know is a conversation that nobody had.
+/// Maps an unknown session of a store to [`RuntimeError::SessionNotFound`].
 fn not_found(error: StoreError) -> RuntimeError {
     match error {
         StoreError::NotFound { session } => RuntimeError::SessionNotFound { session },

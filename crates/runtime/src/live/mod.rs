@@ -1,11 +1,13 @@
-//! A session that this process drives.
+//! Live sessions: sessions that this process drives.
 //!
-//! A [`LiveSession`] holds the claim to a session, its view and its execution state, and is the only one who writes its
-//! journal. Every write goes through [`commit`](self::commit): records are appended first, and only what was appended is
-//! applied, so memory never runs ahead of the store unnoticed. What is handed out is a copy to read.
+//! A [`LiveSession`] holds the claim to a session, its view and its execution state, and is the only writer
+//! of its journal. Every write goes through [`commit`](self::commit): records are appended first, and only
+//! appended records are applied, so memory never gets ahead of the store unnoticed. Callers receive copies
+//! for reading.
 //!
-//! Every future of a session may be dropped at any await point. A batch that is being appended is appended (`detached`); a call is
-//! stopped, rolled back and recorded as ended in the background; and whoever uses the session next waits for that first.
+//! Every future of a session may be dropped at any await point. An append in progress completes (`detached`).
+//! A call is stopped, rolled back and recorded as ended in the background, and the next user of the session
+//! waits for that first.
 
 mod build;
 mod checkpoints;
@@ -47,74 +49,72 @@ pub(crate) use save::Saver;
 use crate::error::RuntimeError;
 use crate::events::{Channel, EventStream, LiveKind};
 
-/// What a session lives with, besides its journal.
+/// The environment of a session.
 pub struct SessionEnvironment {
-    /// Where the journal is kept.
+    /// Holds the journal.
     pub store: Arc<dyn Store>,
-    /// Where the time comes from.
+    /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Who claims the session.
+    /// The process that claims the session.
     pub owner: Owner,
-    /// What tools use.
+    /// Resources of tools.
     pub resources: Resources,
-    /// The files, if there are any.
+    /// The workspace, if there is one.
     pub workspace: Option<Arc<dyn Workspace>>,
 }
 
 /// A session that this process drives.
 pub struct LiveSession {
-    /// Itself, for work that outlives whoever waits for it.
+    /// A reference to itself, for work that outlives its caller.
     this: Weak<Self>,
     id: SessionId,
     store: Arc<dyn Store>,
     lease: SessionClaim,
-    /// How the session was claimed.
     claim: ClaimMode,
     clock: Arc<dyn Clock>,
     workspace: Option<Arc<dyn Workspace>>,
     resources: Resources,
-    /// The hold on files and snapshotable resources, granted in the order in which it is asked for, so that of two calls of one
-    /// turn the later sees what the earlier has done.
+    /// The lock of files and snapshotable resources. It is fair, so that of two calls of one turn the later
+    /// sees the changes of the earlier.
     pub(crate) files: Arc<RwLock<()>>,
-    /// Whether the files are those of a session that works for a call and has not ended: nobody else may use them.
+    /// Whether a child session that has not ended has the files. Nothing else may use them then.
     files_are_lent: AtomicBool,
-    /// Whether files and resources may have to be made what the journal says that they are.
+    /// Whether files and resources may have to be restored to the state in the journal.
     owes: AtomicBool,
-    /// Calls that nobody waits for any more and that have not ended.
+    /// Calls that have not ended, and whose callers were dropped.
     abandoned: TaskTracker,
     state: Arc<Mutex<LiveState>>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
-    /// Whether an evaluation is driven here. It stays so when whoever drives it is dropped.
+    /// Whether an evaluation is driven here. Stays set if the driving future is dropped.
     is_driven: AtomicBool,
-    /// Whether everything is held until the session is asked something for the first time.
+    /// Whether all records are held until the first mission.
     until_asked: AtomicBool,
-    /// Where events are published.
     channel: Arc<Channel>,
 }
 
-/// What a driven session holds in memory.
+/// The state of a live session in memory.
 #[derive(Debug)]
 pub struct LiveState {
-    /// Everything that follows from the journal.
+    /// State that follows from the journal.
     pub view: JournalView,
-    /// Everything that can change.
+    /// State that calls can change.
     pub execution: ExecutionState,
     held: commit::WriteBuffer,
 }
 
 impl LiveState {
-    /// What is in it, for reading.
+    /// Returns a copy for reading.
     fn copy(&self) -> Self {
         let (view, mut execution) = (self.view.clone(), self.execution.copy_to_read());
-        // Snapshots of it carry what the journal knows.
+        // Snapshots of the copy include the provenance from the journal.
         view.attach_to(&mut execution.session);
         Self { view, execution, held: commit::WriteBuffer::default() }
     }
 }
 
-/// What a session held in memory at one moment, for reading. It is a copy, which is cheap since all that is large is shared; so it
-/// keeps nobody waiting, and the only way to change a live session remains its journal.
+/// The state of a live session at one moment, for reading. It is a cheap copy, since all large parts are
+/// shared. So it holds no lock, and a live session can only be changed through its journal.
 #[derive(Debug)]
 pub struct StateView(Box<LiveState>);
 
@@ -126,7 +126,7 @@ impl Deref for StateView {
     }
 }
 
-/// Whether a session can be driven on.
+/// Whether a session can be driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum LiveStatus {
@@ -155,7 +155,7 @@ impl LiveSession {
         Self::begin(surroundings, id, |at| Batch::at(at).with(created), set_up).await
     }
 
-    /// Creates a session that is stored together with the first thing that it is asked.
+    /// Creates a session that is stored together with its first mission.
     pub(crate) async fn create_with_mission(
         surroundings: SessionEnvironment,
         created: SessionCreated,
@@ -181,7 +181,7 @@ impl LiveSession {
         }
     }
 
-    /// Creates a session whose first batch is given. A fork's parent has to be in the same store.
+    /// Creates a session with this first batch. A fork's parent has to be in the same store.
     pub(crate) async fn begin(
         surroundings: SessionEnvironment,
         id: SessionId,
@@ -190,7 +190,7 @@ impl LiveSession {
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
         let owner = surroundings.owner.clone();
-        // What cannot be captured could not be restored, so no session begins with it.
+        // A resource that cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
         let lease = store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
         let claimed = ClaimGuard::new(&store, &lease);
@@ -219,7 +219,7 @@ impl LiveSession {
         }
     }
 
-    /// Opens a session that exists.
+    /// Opens an existing session.
     pub async fn open(
         surroundings: SessionEnvironment,
         id: SessionId,
@@ -227,7 +227,7 @@ impl LiveSession {
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
-        // Asked first, so that nothing is claimed that does not exist.
+        // Checked first, so that a session that does not exist is not claimed.
         load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
         let claimed = ClaimGuard::new(&store, &lease);
@@ -283,47 +283,47 @@ impl LiveSession {
         })
     }
 
-    /// The session.
+    /// Returns the id of the session.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// Where the time comes from.
+    /// Returns the source of time.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// Where the journal is kept.
+    /// Returns the store of the journal.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// The claim to the session.
+    /// Returns the claim to the session.
     pub fn lease(&self) -> &SessionClaim {
         &self.lease
     }
 
-    /// How the session was claimed, and so those that work for its calls are.
+    /// Returns how the session was claimed. Child sessions are claimed in the same way.
     pub(crate) fn claimed_by(&self) -> ClaimMode {
         self.claim
     }
 
-    /// The files, if there are any.
+    /// Returns the workspace, if there is one.
     pub fn workspace(&self) -> Option<&Arc<dyn Workspace>> {
         self.workspace.as_ref()
     }
 
-    /// Says whether the files are those of a session that works for a call. They are until the call has ended, also while it waits.
+    /// Sets whether a child session has the files. It has them until its call has ended, even while it waits.
     pub(crate) fn lend_files(&self, are_lent: bool) {
         self.files_are_lent.store(are_lent, Ordering::SeqCst);
     }
 
-    /// Whether the files are those of a session that works for a call.
+    /// True if a child session has the files.
     pub(crate) fn files_are_lent(&self) -> bool {
         self.files_are_lent.load(Ordering::SeqCst)
     }
 
-    /// What is in memory now, for reading. It is a copy: what is committed later does not show in it.
+    /// Returns a copy of the current state for reading. Later commits do not change it.
     pub async fn state(&self) -> StateView {
         StateView(Box::new(self.state.lock().await.copy()))
     }
@@ -332,8 +332,8 @@ impl LiveSession {
         self.this.upgrade().expect("invariant: a live session is made inside of an Arc")
     }
 
-    /// Waits until calls that were dropped have ended, and makes files and resources what the journal says that they are, if a rewind
-    /// was dropped before it did. Without either this waits for nothing.
+    /// Waits until dropped calls have ended. If a rewind was dropped, also restores files and resources to
+    /// the state in the journal. Returns at once if there is neither.
     pub(crate) async fn settle(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
         if self.owes.load(Ordering::SeqCst) {
@@ -342,7 +342,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// The events of the session from now on, while this process drives it.
+    /// Returns the events of the session from now on, while this process drives it.
     pub fn events(&self) -> EventStream {
         EventStream::of_channel(self.store.clone(), self.id, &self.channel)
     }
@@ -352,42 +352,43 @@ impl LiveSession {
         self.channel.publish(kind);
     }
 
-    /// Publishes the events of this session to readers of its parent's too.
+    /// Also publishes the events of this session to readers of its parent.
     pub(crate) fn forward_events_to(&self, parent: &Self) {
         self.channel.forward_to(parent.channel.clone());
     }
 
-    /// The seed of the session's chance.
+    /// Returns the seed of the session.
     pub async fn seed(&self) -> Seed {
         self.state().await.view.created().seed
     }
 
-    /// When an evaluation has to be done; none when it has all the time.
+    /// Returns the deadline of an evaluation. `None` means no limit.
     pub fn deadline(&self, evaluation: EvaluationId) -> Option<Timestamp> {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).get(&evaluation).copied()
     }
 
-    /// Gives an evaluation a deadline, in place of the one that it had.
+    /// Sets the deadline of an evaluation, and replaces the previous one.
     pub fn set_deadline(&self, evaluation: EvaluationId, deadline: Timestamp) {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert(evaluation, deadline);
     }
 
-    /// Says whether an evaluation is driven here.
+    /// Sets whether an evaluation is driven here.
     pub(crate) fn set_driven(&self, is_driven: bool) {
         self.is_driven.store(is_driven, Ordering::SeqCst);
     }
 
-    /// Records why nobody drives the session from here on. It is stored with what comes next, or when the session is released.
+    /// Records why the session is not driven any more. The record is stored with the next one, or when the
+    /// session is released.
     pub async fn record_stop(&self, reason: StopReason) -> Result<(), RuntimeError> {
         let latest = self.state().await.view.latest_evaluation().map(|latest| latest.evaluation_id);
         self.record_when(vec![SessionStopped::new(reason, latest).into()], Durable::WithNext).await
     }
 
-    /// Gives the session back, with everything that was done made durable. Calls that were dropped have ended before.
+    /// Releases the session after all records are durable. Waits for calls that were dropped.
     pub async fn release(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
         if self.is_driven.swap(false, Ordering::SeqCst) && self.is_interrupted().await {
-            // If it cannot be recorded, flushing tells why.
+            // If it cannot be recorded, the flush fails with the reason.
             let _ = self.record_stop(StopReason::Released).await;
         }
         let flushed = self.flush().await;
@@ -395,12 +396,12 @@ impl LiveSession {
         self.given_back(flushed).await
     }
 
-    /// Whether an evaluation is open that waits for nothing.
+    /// True if an evaluation is open and not paused.
     async fn is_interrupted(&self) -> bool {
         self.state().await.view.status(DriverPresence::Absent) == SessionStatus::Interrupted
     }
 
-    /// Gives the session back, and leaves its resources to whoever lent them.
+    /// Releases the session, and leaves its resources to the parent session.
     pub(crate) async fn give_back(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
         let flushed = self.flush().await;
@@ -410,14 +411,14 @@ impl LiveSession {
     async fn given_back(&self, flushed: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
         self.store.release(self.lease.clone()).await.map_err(RuntimeError::Store)?;
         match flushed {
-            // It is not ours to write to any more, and so there is nothing to make durable.
+            // This process may not write to the session any more, so there is nothing to make durable.
             Err(RuntimeError::LeaseLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),
             other => other,
         }
     }
 }
 
-/// A claim to a session that is being opened. If whoever opens it is dropped, it is given back.
+/// A claim to a session that is being opened. It is released if the opening future is dropped.
 struct ClaimGuard {
     lease: Option<(Arc<dyn Store>, SessionClaim)>,
 }
@@ -441,10 +442,10 @@ impl Drop for ClaimGuard {
     }
 }
 
-/// Gives back what was claimed for nothing.
+/// Releases a claim to a session that could not be opened.
 async fn give_back(store: &dyn Store, lease: SessionClaim) {
     let session = lease.session;
     if let Err(error) = store.release(lease).await {
-        tracing::warn!(%session, %error, "a session that could not be opened could not be given back");
+        tracing::warn!(%session, %error, "a session that could not be opened could not be released");
     }
 }

@@ -1,8 +1,8 @@
 //! The snapshotable resources of a session.
 //!
-//! Their states are recorded: with the first batch, and in the batch of each call that changed one. Opening a session, going back
-//! and forking restore what is recorded, so a process that dies loses nothing of it. A resource that refuses to be restored
-//! poisons the session.
+//! Their states are recorded: in the first batch, and in the batch of each call that changed one. Opening,
+//! rewinding and forking a session restores the recorded states, so a crash loses none of them. A resource
+//! that cannot be restored poisons the session.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,14 +20,14 @@ use serde_json::Value;
 use super::{LiveSession, LiveState, give_back, load_view};
 use crate::error::RuntimeError;
 
-/// A snapshotable resource as it was captured.
+/// The state of a snapshotable resource.
 pub(crate) struct CapturedResource {
     name: &'static str,
     state: Value,
 }
 
 impl CapturedResource {
-    /// Captures a resource. What could not be stored, or not be read again, is refused.
+    /// Captures a resource. Fails if the state cannot be stored or read again.
     pub(crate) fn of(resource: &SnapshotableResource) -> Result<Self, ExecutionStateError> {
         let name = resource.name();
         let captured = || -> Result<Self, BoxError> {
@@ -35,7 +35,7 @@ impl CapturedResource {
             storable::check(&state)?;
             Ok(Self { name, state })
         };
-        // It is code of the session's user, and a panic is its refusal.
+        // A resource is code of the session's user. A panic counts as a failure.
         let captured = catch_unwind(AssertUnwindSafe(captured));
         let captured = captured.unwrap_or_else(|_| Err("capturing it panicked".into()));
         captured.map_err(|source| ExecutionStateError::Snapshot { resource: name.to_owned(), source })
@@ -46,7 +46,7 @@ impl CapturedResource {
         resources.registered().map(Self::of).collect()
     }
 
-    /// Adds the record of this state, unless it is what is recorded already.
+    /// Adds the record of this state, unless the same state is recorded already.
     pub(crate) fn push_to(&self, batch: &mut Batch, at: Timestamp, view: Option<&JournalView>) {
         let record = Batch::at(at).with(ResourceChanged::new(self.name, self.state.clone()));
         let known = view.and_then(|view| view.resource(self.name));
@@ -60,7 +60,8 @@ impl CapturedResource {
     }
 }
 
-/// Adds the states of a new session's resources to its first batch. A fork starts from what its parent recorded.
+/// Adds the states of a new session's resources to its first batch. A fork starts from the states that its
+/// parent recorded.
 pub(super) fn push_first(batch: &mut Batch, at: Timestamp, resources: &[CapturedResource]) {
     let is_fork = batch.bodies().iter().any(|body| match body {
         RecordBody::SessionCreated(created) => matches!(created.origin, Origin::Fork { .. }),
@@ -72,8 +73,8 @@ pub(super) fn push_first(batch: &mut Batch, at: Timestamp, resources: &[Captured
 }
 
 impl LiveState {
-    /// Adds the states of resources that no record tells of yet, because they were registered after the session was created. One
-    /// that cannot be captured cannot be changed either.
+    /// Adds the states of resources without a record, which were registered after the session was created.
+    /// One that cannot be captured cannot be changed either.
     pub(crate) fn push_unrecorded(&self, batch: &mut Batch, at: Timestamp) {
         let resources = self.execution.resources.registered();
         for resource in resources.filter(|one| self.view.resource(one.name()).is_none()) {
@@ -86,12 +87,11 @@ impl LiveState {
 }
 
 impl LiveSession {
-    /// The resources.
     pub(crate) fn resources(&self) -> &Resources {
         &self.resources
     }
 
-    /// Restores the resources to what the journal records. One that refuses poisons the session.
+    /// Restores the resources to their recorded states. A failure poisons the session.
     pub(crate) async fn restore_resources(&self) -> Result<(), RuntimeError> {
         if self.resources.registered().next().is_none() {
             return Ok(());
@@ -100,12 +100,13 @@ impl LiveSession {
         self.restore_held_resources().await
     }
 
-    /// The same for whoever holds the resources alone.
+    /// Like [`restore_resources`](Self::restore_resources), for a caller that holds the resources
+    /// exclusively.
     pub(crate) async fn restore_held_resources(&self) -> Result<(), RuntimeError> {
         let recorded: Vec<Arc<ResourceChanged>> = self.state.lock().await.view.resources().cloned().collect();
         let mut restored = BTreeMap::new();
         for changed in recorded {
-            // What is not registered here is left to a process that has it.
+            // Resources that are not registered here are left to a process that has them.
             let resource = self.resources.registered().find(|one| one.name() == changed.name);
             let Some(resource) = resource else { continue };
             let state = self.resource_state(&changed).await?;
@@ -120,14 +121,15 @@ impl LiveSession {
         Ok(())
     }
 
-    /// The state of a resource that a record holds, or names.
+    /// Returns the state of a resource from its record. Large ones are fetched.
     pub(super) async fn resource_state(&self, changed: &Arc<ResourceChanged>) -> Result<Value, RuntimeError> {
         let mut changed = changed.clone();
         self.fetch_large(&mut changed).await?;
         Ok(changed.state.inline().cloned().unwrap_or_default())
     }
 
-    /// Makes resources and files of a new session what a snapshot holds, and records that. Both were recorded as they were before.
+    /// Restores resources and files of a new session from a snapshot, and records them. Their earlier state
+    /// is recorded already.
     pub(crate) async fn adopt_parts(
         &self,
         states: BTreeMap<String, ResourceSnapshot>,
@@ -155,7 +157,7 @@ impl LiveSession {
         }
     }
 
-    /// Stops everything, because resources are not what they have to be.
+    /// Poisons the session, because resources have the wrong state.
     pub(crate) async fn poison_for(&self, error: &ExecutionStateError, what: &str) -> RuntimeError {
         let reason = format!("{what}: {}", with_causes(error));
         match self.check_sound() {
@@ -164,7 +166,8 @@ impl LiveSession {
         }
     }
 
-    /// The session once its resources are what its journal records. One that was poisoned meanwhile says so when it is driven.
+    /// Restores the resources to their recorded states, and returns the session. If that poisons it, driving
+    /// it fails.
     pub(super) async fn with_resources(self: Arc<Self>) -> Result<Arc<Self>, RuntimeError> {
         match self.restore_resources().await {
             Ok(()) | Err(RuntimeError::Poisoned { .. }) => Ok(self),
@@ -175,7 +178,7 @@ impl LiveSession {
         }
     }
 
-    /// The states in which a session that works for a call has left the resources that it was lent.
+    /// Returns the states in which a child session has left the resources that it was lent.
     pub(crate) async fn resources_left_by(&self, call: &Call) -> Result<Vec<RecordBody>, RuntimeError> {
         let Some(child) = call.session() else { return Ok(Vec::new()) };
         match load_view(&*self.store, child, None).await {

@@ -1,7 +1,9 @@
-//! What is recorded of a restore: which files were restored, what was left alone, and where to find what was overwritten.
+//! Notes about restores: which files were restored, which were left alone, and where to find the overwritten
+//! ones.
 //!
-//! A person may have edited files while a call ran, and cannot tell what a rollback did with them. So every restore that
-//! changes something, or leaves something alone, is a note in the journal, for the command line and for `log`.
+//! A person may have edited files while a call ran, and has to know what a rollback did with them. So every
+//! restore that changes something, or leaves something alone, is a note in the journal, for the command line
+//! and for `log`.
 
 use backstitch_core::journal::{Note, Position, RecordBody};
 use backstitch_core::ports::{PathChange, RestoreReport, UncoveredPath};
@@ -14,32 +16,32 @@ use crate::point::PointSpec;
 /// The topic of the note.
 const TOPIC: &str = "files_restored";
 
-/// More than this is counted and not listed.
+/// The most files that are listed. Others are only counted.
 const MOST_LISTED: usize = 1_000;
 
 /// A restore that changed files, or left some alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRestored {
-    /// Where the files are recorded as they were found, if they were.
+    /// The position at which the files before the restore are recorded, if they are.
     pub rescue: Option<Position>,
-    /// The files that were changed to what they had been: added, modified or deleted by the restore.
+    /// The files that the restore added, modified or deleted.
     pub changed: Vec<PathChange>,
-    /// The files that should have been changed and were left alone.
+    /// The files that differ, and were left alone.
     pub kept: Vec<UncoveredPath>,
-    /// How many files are not listed.
+    /// The number of files that are not listed.
     #[serde(default)]
     pub more: usize,
 }
 
 impl FilesRestored {
-    /// The restore that a record tells of.
+    /// Returns the restore that a record describes.
     pub fn of(record: &RecordBody) -> Option<Self> {
         let RecordBody::Note(note) = record else { return None };
         let is_one = note.topic == TOPIC;
         is_one.then(|| serde_json::from_value(note.data.inline()?.clone()).ok()).flatten()
     }
 
-    /// The name of the place where the files are as they were found: `rescue:POSITION`.
+    /// Returns the point of the files before the restore: `rescue:POSITION`.
     pub fn point(&self) -> Option<PointSpec> {
         self.rescue.map(PointSpec::Rescue)
     }
@@ -69,7 +71,7 @@ impl FilesRestored {
 }
 
 impl LiveSession {
-    /// Records what a restore did, with whatever is recorded next. `rescue` is the position of the files as found.
+    /// Records a restore, together with the next record. `rescue` is the position of the files before it.
     pub(crate) async fn note_restored(
         &self,
         restored: RestoreReport,

@@ -1,8 +1,8 @@
-//! Saving checkpoints while a session is driven.
+//! Saving of checkpoints while a session is driven.
 //!
-//! A checkpoint is saved before every action and after every call, so that what an answer wants is saved before it is done, and
-//! what a call did as soon as it is known. Where it cannot be saved, the next action is not taken: whoever asked for
-//! checkpoints has no other durability.
+//! A checkpoint is saved before every action and after every call. So the calls of an answer are saved before
+//! they run, and their results as soon as they are known. If a checkpoint cannot be saved, the next action
+//! does not run, since a caller that uses checkpoints has no other durability.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,8 @@ type Save = dyn Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync;
 /// Saves checkpoints of one session.
 pub(crate) struct Saver {
     save: Box<Save>,
-    /// The head of the journal that was saved last. Held while one is saved, so that an older one never replaces a newer one.
+    /// The head of the journal at the last checkpoint. Locked during a save, so that an older checkpoint
+    /// never replaces a newer one.
     saved: tokio::sync::Mutex<Option<Position>>,
     failed: Mutex<Option<RuntimeError>>,
 }
@@ -35,7 +36,7 @@ impl Saver {
         })
     }
 
-    /// Saves the session as it is, unless nothing happened since the last time.
+    /// Saves the current state of the session, unless nothing happened since the last checkpoint.
     pub(crate) async fn save(&self, live: &LiveSession) -> Result<(), RuntimeError> {
         let mut saved = self.saved.lock().await;
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -52,7 +53,8 @@ impl Saver {
         Ok(())
     }
 
-    /// Saves the session after a call. A failure is returned before the next action, so that no sibling's result is lost.
+    /// Saves the session after a call. A failure is returned before the next action, so that no sibling's
+    /// result is lost.
     pub(crate) async fn save_after_call(&self, live: &LiveSession) {
         if let Err(error) = self.save(live).await {
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -61,8 +63,9 @@ impl Saver {
 }
 
 impl LiveSession {
-    /// Keeps the state beside the journal, so that it can be read without folding all of it. It is kept anew once the journal is
-    /// twice as long as at the last time, so that all snapshots together cost no more than the journal. Failing to is no harm.
+    /// Stores a snapshot beside the journal, so that the state can be read without folding all records. The
+    /// next one is stored once the journal is twice as long, so that all snapshots together cost no more than
+    /// the journal. Failures are logged and harmless.
     pub(crate) async fn keep_snapshot(&self) {
         let kept = match self.store().snapshot(self.id()).await {
             Ok(kept) => kept.map_or(0, |kept| kept.position.number()),

@@ -1,4 +1,4 @@
-//! Any async function as a policy: a person at a prompt, a rule, a model behind an interface of one's own.
+//! Async functions as policies: a person at a prompt, a rule, or a model behind another interface.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ pub struct FunctionPolicy {
 }
 
 impl FunctionPolicy {
-    /// The policy that asks this function.
+    /// Creates a policy that calls this function.
     pub fn new<F, W>(name: PolicyName, decide: F) -> Self
     where
         F: Fn(PolicyRequest) -> W + Send + Sync + 'static,

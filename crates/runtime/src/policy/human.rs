@@ -1,9 +1,10 @@
-//! A person as a policy.
+//! Persons as policies.
 //!
-//! What a person is asked waits, durably: the session pauses until somebody says something to it
-//! ([`Runtime::send`](crate::Runtime::send)), and that is the answer. It works across processes, since which message answers
-//! which question follows from the transcript alone: the first message of an evaluation is the question, and each later one the next
-//! answer. So an agent can ask a person like any other agent, as a [`SubAgent`](crate::SubAgent).
+//! A question to a person waits durably: the session pauses until it receives a message
+//! ([`Runtime::send`](crate::Runtime::send)), which is the answer. It works across processes, since the
+//! transcript alone determines which message answers which question: the first message of an evaluation is
+//! the question, and each later one the next answer. So an agent can ask a person like any other agent, as a
+//! [`SubAgent`](crate::SubAgent).
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::Role;
@@ -12,16 +13,17 @@ use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, Polic
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The kind of the error that says that a person has not answered yet. Whoever drives a session pauses it then.
+/// The kind of the error for a person who has not answered yet. The driver pauses the session then.
 pub(crate) const WAITS: &str = ErrorCode::WaitsForPerson.as_str();
 
-/// A person as a policy. Words are an answer; `{"text": ..., "calls": [{"name": ..., "arguments": {...}}]}` calls options.
+/// A person as a policy. Text is an answer; `{"text": ..., "calls": [{"name": ..., "arguments": {...}}]}`
+/// calls options.
 #[derive(Debug, Clone)]
 pub struct HumanPolicy {
     name: PolicyName,
 }
 
-/// An answer that calls options.
+/// An answer with calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HumanReply {
@@ -39,7 +41,7 @@ struct HumanCall {
 }
 
 impl HumanPolicy {
-    /// A person of this name.
+    /// Creates a policy with the name of a person.
     pub fn new(name: PolicyName) -> Self {
         Self { name }
     }
@@ -83,10 +85,8 @@ impl Policy for HumanPolicy {
 
 fn answer_of(text: String) -> PolicyAnswer {
     let Ok(calling) = serde_json::from_str::<HumanReply>(&text) else { return PolicyAnswer::text(text) };
-    let mut answer = match calling.text.is_empty() {
-        true => PolicyAnswer::default(),
-        false => PolicyAnswer::text(calling.text),
-    };
+    let mut answer =
+        if calling.text.is_empty() { PolicyAnswer::default() } else { PolicyAnswer::text(calling.text) };
     for call in calling.calls {
         answer = answer.call(call.name, Arguments::from_object(call.arguments));
     }

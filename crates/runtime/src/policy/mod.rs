@@ -1,4 +1,4 @@
-//! Policies that need no provider: functions.
+//! Policies without a provider: functions and people.
 
 mod function;
 mod human;

@@ -1,10 +1,10 @@
-//! The policy of an agent that has none yet.
+//! The policy of an agent without a model or a policy.
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 
-/// Answers nothing.
+/// Fails every request.
 #[derive(Debug)]
 pub(crate) struct NoPolicy(PolicyName);
 

@@ -1,11 +1,11 @@
-//! All processes of a call, in whatever group or session they are.
+//! All processes of a call, including those that left its group or session.
 //!
-//! Every process of a call inherits its mark in its environment. So those that left their group, as daemons do, are found by
-//! it, together with all that they have started. Out of reach is a process that erased its environment (`env -i`) and whose
-//! parent has ended.
+//! Every process of a call inherits its mark in its environment. So processes that left their group, as
+//! daemons do, are found by the mark, together with their descendants. A process that erased its environment
+//! (`env -i`) and whose parent has ended cannot be found.
 //!
-//! A process is known by its number and the moment of its start, and is looked at again before it is killed: a number that
-//! was given out again is nobody of ours.
+//! A process is identified by its number and its start time, which is checked again before it is killed: a
+//! reused number belongs to another process.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use rustix::process::Pid;
 
 use super::identity::{self, Mark, ProcessSighting};
 
-/// How long killed processes may take to go away: only the system itself can hold up a killed process.
+/// How long killed processes may take to disappear. Only the kernel can delay them.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A process that is to be ended.
@@ -31,7 +31,7 @@ impl Member {
         Self { process: seen.process, started: seen.started.clone() }
     }
 
-    /// Kills the process, if it is still this one.
+    /// Kills the process, if the number was not reused.
     pub(super) fn kill(&self) {
         if let Some(process) = Pid::from_raw(self.process) {
             identity::kill(process, &self.started);
@@ -39,7 +39,7 @@ impl Member {
     }
 }
 
-/// All that a process has started, and what that has started.
+/// Returns all descendants of a process.
 pub(super) fn descendants(process: Pid) -> Vec<Member> {
     let all = identity::all_running();
     let root = process.as_raw_nonzero().get();
@@ -48,7 +48,7 @@ pub(super) fn descendants(process: Pid) -> Vec<Member> {
     all.iter().filter(|seen| seen.process != root && family.contains(&seen.process)).map(Member::of).collect()
 }
 
-/// Adds all processes whose parent is in a family.
+/// Adds all processes whose parent is in a family, until there are no more.
 fn extend(all: &[ProcessSighting], family: &mut HashSet<i32>) {
     loop {
         let before = family.len();
@@ -63,8 +63,8 @@ fn extend(all: &[ProcessSighting], family: &mut HashSet<i32>) {
     }
 }
 
-/// Kills all processes that carry the marks of one of these groups of calls, with all their descendants, and waits until they
-/// are gone. Gives how many there were. `since` is when the first of them can have started.
+/// Kills all processes that carry the marks of one of these groups of calls, with all their descendants, and
+/// waits until they are gone. Returns their number. `since` is the earliest start time of any of them.
 pub(super) fn end_marked(
     groups: &HashSet<(CallId, u32)>,
     since: Option<&str>,
@@ -76,7 +76,7 @@ pub(super) fn end_marked(
     loop {
         let found = marked(groups, since);
         if found.is_empty() {
-            // One that was just being started may have been overlooked.
+            // A process that was just being started may have been missed.
             if killed.is_empty() || calm {
                 return Ok(killed.len());
             }

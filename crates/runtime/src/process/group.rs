@@ -15,30 +15,31 @@ use super::family::{self, Member};
 use super::identity;
 use super::prepare::PreparedProcess;
 
-/// The word on which a process that waits becomes the program.
+/// The input on which a waiting process executes the program.
 pub(super) const GO: &[u8] = b"go\n";
 
-/// Waits for the word. At the end of its input, which comes when we die, it ends. Its number is that of the group, and all that
-/// it starts inherits it.
+/// Waits for [`GO`]. It exits at the end of its input, which comes when this process dies. Its number is that
+/// of the group, and all its descendants inherit it.
 const WAITING: &str =
     r#"IFS= read -r word && [ "$word" = go ] && export BACKSTITCH_GROUP=$$ && exec "$@"; exit 125"#;
 
-/// Waits for the end of its input, which comes when we die, and kills the group. Nothing is ever written to it.
+/// Waits for the end of its input, which comes when this process dies, and kills the group. Nothing is ever
+/// written to it.
 const WATCHING: &str = r#"read -r _ || kill -s KILL -- "-$1""#;
 
-/// How long a killed group may take to go away: only the system itself can hold up a killed process.
+/// How long a killed group may take to disappear. Only the kernel can delay it.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The ends of a leader's pipes that are ours.
+/// This process's ends of a leader's pipes.
 pub(super) struct Pipes {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
 }
 
-/// A group. Dropping it kills it.
+/// A process group. Dropping it kills it.
 pub(super) struct Group {
-    /// Not waited for until the group is killed, so that its number cannot be given to anyone else.
+    /// Not waited for until the group is killed, so that its number cannot be reused.
     leader: Child,
     watchdog: Option<Child>,
     id: Pid,
@@ -49,7 +50,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Starts a process that waits for the word, and its watchdog.
+    /// Starts a process that waits for [`GO`], and its watchdog.
     pub(super) fn start(prepared: &PreparedProcess) -> Result<(Self, Pipes), ProcessError> {
         let failed = |source: io::Error| ProcessError::Start {
             program: prepared.program.display().to_string(),
@@ -79,12 +80,12 @@ impl Group {
             timed_out: false,
             ended: false,
         };
-        // From here on a failure drops the group, and so kills it.
+        // From here on a failure drops the group, which kills it.
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(failed(io::Error::other("it has no pipes")));
         };
         if started.is_none() {
-            return Err(failed(io::Error::other("the system does not tell when it started")));
+            return Err(failed(io::Error::other("its start time is not available")));
         }
         group.watchdog = Some(watchdog(id).map_err(failed)?);
         let wait = move || {
@@ -99,12 +100,12 @@ impl Group {
         Ok((group, Pipes { stdin, stdout, stderr }))
     }
 
-    /// The group's number.
+    /// Returns the group's number.
     pub(super) fn number(&self) -> u32 {
         self.leader.id()
     }
 
-    /// When its leader started.
+    /// Returns the start time of its leader.
     pub(super) fn started(&self) -> &str {
         &self.started
     }
@@ -122,17 +123,17 @@ impl Group {
         self.timed_out
     }
 
-    /// Kills all that is left of the group, and waits until it is gone.
+    /// Kills the rest of the group, and waits until it is gone.
     pub(super) fn end(mut self) -> Result<ProcessExit, ProcessError> {
         let status = self.kill();
         await_gone(self.id)?;
         Ok(if self.timed_out { ProcessExit::TimedOut } else { exit_of(status) })
     }
 
-    /// Kills the group, then its watchdog, and takes the leader's status last: until then the number is ours.
+    /// Kills the group, then its watchdog, and reaps the leader last: until then its number is not reused.
     fn kill(&mut self) -> Option<ExitStatus> {
         self.ended = true;
-        // Those that left the group are found as long as whoever started them lives.
+        // Processes that left the group are found as long as their parent runs.
         let family = if has_exited(self.id) { Vec::new() } else { family::descendants(self.id) };
         let _ = kill_process_group(self.id, Signal::KILL);
         if let Some(watchdog) = &mut self.watchdog {
@@ -160,20 +161,19 @@ fn watchdog(group: Pid) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Waits until a child has ended, and leaves its status where it is.
+/// Waits until a child has ended, without reaping it.
 fn await_exit(child: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while waitid(WaitId::Pid(child), options).is_err_and(|error| error == rustix::io::Errno::INTR) {}
 }
 
-/// Whether a child has ended. Its status is left where it is.
+/// True if a child has ended. Does not reap it.
 fn has_exited(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     matches!(waitid(WaitId::Pid(child), options), Ok(Some(_)))
 }
 
-/// Waits until no process of a killed group runs any more. One that has ended counts as gone, even where nobody asks for its
-/// status.
+/// Waits until no process of a killed group runs any more. A zombie counts as gone.
 pub(super) fn await_gone(group: Pid) -> Result<(), ProcessError> {
     let began = Instant::now();
     let mut pause = Duration::from_micros(200);
@@ -192,7 +192,7 @@ pub(super) fn await_gone(group: Pid) -> Result<(), ProcessError> {
     }
 }
 
-/// How the leader ended, as the port tells it.
+/// Converts the exit status of the leader.
 fn exit_of(status: Option<ExitStatus>) -> ProcessExit {
     match status {
         Some(status) => match (status.code(), status.signal()) {
@@ -200,7 +200,7 @@ fn exit_of(status: Option<ExitStatus>) -> ProcessExit {
             (None, Some(signal)) => ProcessExit::Signal(signal),
             (None, None) => ProcessExit::Code(-1),
         },
-        // Somebody else in this process took its status.
+        // Another part of this process reaped it.
         None => ProcessExit::Code(-1),
     }
 }

@@ -1,33 +1,33 @@
-//! Who a process is, so that a number that was given out again is not mistaken for it.
+//! Identity of processes, so that a reused number is not mistaken for an earlier process.
 //!
-//! A process is known by its number, the moment at which it started, and the start of the system which that moment belongs
-//! to. What it starts inherits a mark in its environment ([`MARK`]), by which a group is known whose first process has ended,
-//! and a process that has left its group.
+//! A process is identified by its number, its start time, and the boot of the system that the time belongs
+//! to. Its descendants inherit a mark in their environment ([`MARK`]). The mark identifies a group whose
+//! first process has ended, and a process that has left its group.
 
 use std::sync::OnceLock;
 
 use backstitch_core::id::CallId;
 use rustix::process::Pid;
 
-/// The variable that tells every process of a call which call it is of.
+/// The variable that identifies the call of a process.
 pub(super) const MARK: &str = "BACKSTITCH_CALL";
 
-/// The variable that tells every process of a group which group it was started in, even if it has left it. A session that is
-/// repeated has the same calls, and its processes are not those of the first one.
+/// The variable that identifies the group in which a process was started, even if the process has left it. A
+/// session that is repeated has the same calls, but its processes are not those of the first one.
 pub(super) const GROUP_MARK: &str = "BACKSTITCH_GROUP";
 
-/// Which start of the system this is.
+/// Returns an id of the current boot of the system.
 pub(super) fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| system::boot().unwrap_or_default())
 }
 
-/// When a process started; none when there is no such process.
+/// Returns the start time of a process, or `None` if there is no such process.
 pub(super) fn started(process: Pid) -> Option<String> {
     system::status(process.as_raw_nonzero().get()).map(|status| status.started)
 }
 
-/// The processes of a group that have not ended.
+/// Returns the processes of a group that have not ended.
 pub(super) fn members(group: Pid) -> Vec<Pid> {
     let group = group.as_raw_nonzero().get();
     let here = |pid: &i32| {
@@ -37,15 +37,15 @@ pub(super) fn members(group: Pid) -> Vec<Pid> {
     system::all().into_iter().filter(here).filter_map(Pid::from_raw).collect()
 }
 
-/// Whether a process carries the mark of a call.
+/// True if a process carries the mark of a call.
 pub(super) fn is_of(process: Pid, call: CallId) -> bool {
     Mark::of(process).is_some_and(|mark| mark.call == call)
 }
 
-/// What a process has inherited from the call that it is of.
+/// The marks that a process has inherited.
 pub(super) struct Mark {
     pub(super) call: CallId,
-    /// The group that it was started in. None before the program runs, and if it has erased that.
+    /// The group that it was started in. `None` before the program runs, and if the process has erased it.
     pub(super) group: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct ProcessSighting {
     pub(super) started: String,
 }
 
-/// All processes that have not ended.
+/// Returns all processes that have not ended.
 pub(super) fn all_running() -> Vec<ProcessSighting> {
     let seen = system::all().into_iter().filter_map(|process| {
         let status = system::status(process).filter(|status| !status.has_ended)?;
@@ -79,7 +79,7 @@ pub(super) fn all_running() -> Vec<ProcessSighting> {
     seen.collect()
 }
 
-/// Kills a process, if it is the one that started then.
+/// Kills a process, if it has this start time.
 pub(super) fn kill(process: Pid, started: &str) {
     system::kill(process, started);
 }
@@ -104,7 +104,8 @@ mod system {
         Some(text.trim().to_owned())
     }
 
-    /// The fields are those of `proc_pid_stat(5)`; the second one, the name, may hold anything but ends with the last `)`.
+    /// Reads the fields of `proc_pid_stat(5)`. The second one, the name, may contain anything, and ends with
+    /// the last `)`.
     pub(super) fn status(process: i32) -> Option<Status> {
         let bytes = fs::read(format!("/proc/{process}/stat")).ok()?;
         let end = bytes.iter().rposition(|byte| *byte == b')')?;
@@ -126,7 +127,7 @@ mod system {
         fs::read(format!("/proc/{process}/environ")).ok()
     }
 
-    /// A handle is taken first: what it names has the start that is looked at afterwards, or the signal reaches nobody.
+    /// Opens a handle before the start time is checked. So the signal reaches the checked process or none.
     pub(super) fn kill(process: Pid, started: &str) {
         let handle = pidfd_open(process, PidfdFlags::empty());
         if status(process.as_raw_nonzero().get()).is_none_or(|status| status.started != started) {
@@ -134,7 +135,7 @@ mod system {
         }
         let _ = match handle {
             Ok(handle) => pidfd_send_signal(handle, Signal::KILL),
-            // A system that has no handles.
+            // The kernel has no handles.
             Err(rustix::io::Errno::NOSYS) => kill_process(process, Signal::KILL),
             Err(error) => Err(error),
         };
@@ -173,8 +174,8 @@ mod system {
         text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// It is not told, so a group whose first process has ended is not known for ours and is left alone, and so is a process
-    /// that has left its group.
+    /// Not available here. So a group whose first process has ended cannot be identified and is left alone,
+    /// and so is a process that has left its group.
     pub(super) fn environment(_: i32) -> Option<Vec<u8>> {
         None
     }

@@ -1,17 +1,17 @@
-//! Output of a process as it comes, in whole lines.
+//! Live output of a process, in whole lines.
 //!
-//! Keys are replaced in what is published, and a key could lie across two reads. So output is published up to the end of a line;
-//! a line that does not end is published in pieces, of which the end is held back.
+//! Keys are redacted in published output, and a key could span two reads. So output is published up to the
+//! end of a line. A long line without an end is published in pieces, of which the last bytes are held back.
 
 use std::sync::Arc;
 
 /// Publishes output.
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The length of an unfinished line from which on it is published.
+/// The length from which an unfinished line is published.
 const LONG: usize = 8 * 1024;
 
-/// The bytes of a long line that are held back: longer than a key.
+/// The number of bytes of a long line that are held back. It exceeds the length of a key.
 const HELD_BACK: usize = 512;
 
 /// Publishes one stream.
@@ -35,7 +35,7 @@ impl Lines {
     }
 
     fn publish(&mut self, mut end: usize) {
-        // No character is split: continuation bytes of UTF-8 go with the next piece.
+        // Characters are not split: continuation bytes of UTF-8 belong to the next piece.
         while end < self.held.len() && end > 0 && self.held[end] & 0xc0 == 0x80 {
             end -= 1;
         }

@@ -1,16 +1,17 @@
-//! Child processes that never outlive what started them.
+//! Child processes that never outlive the call that started them.
 //!
-//! Each process leads a group of its own, and all that it starts belongs to it. The group is killed, and waited for, when its
-//! leader ends, when it takes too long, and when its call ends or is stopped. If the runtime itself is killed, a watchdog, a
-//! plain shell in another group whose pipe to us closes then, does it. And because both could die at once, the group is in the
-//! journal before the program runs: the process that is started waits for a word on its input before it becomes the program,
-//! and says nothing and does nothing if the word never comes. Who takes over after a crash ends what is recorded and still
-//! there with [`end_survivors`].
+//! Each process leads a group of its own, which its descendants belong to. The group is killed, and waited
+//! for, when its leader ends, when it takes too long, and when its call ends or is stopped. If the runtime
+//! itself is killed, a watchdog kills the group: a plain shell in another group, whose pipe to the runtime
+//! closes then. Because both could die at once, the group is in the journal before the program runs: the new
+//! process waits for a word on its input before it executes the program, and does nothing if the word never
+//! comes. After a crash, the next process ends the recorded groups that still run with [`end_survivors`].
 //!
-//! A process that leaves its group (`setsid`, `setpgid`) is known by the mark of its call, which it has inherited in its
-//! environment: when the call ends, and before anything is recovered, all processes of this user that carry the mark are killed,
-//! with all their descendants. One that erased its environment (`env -i`) and whose parent has ended is out of reach, and so are
-//! all of them where the system does not tell the environment of a process.
+//! A process that leaves its group (`setsid`, `setpgid`) is identified by the mark of its call, which it has
+//! inherited in its environment: when the call ends, and before anything is recovered, all processes of this
+//! user that carry the mark are killed, with all their descendants. A process that erased its environment
+//! (`env -i`) and whose parent has ended cannot be found. On systems that do not show the environment of a
+//! process, none of them can.
 
 #[cfg(unix)]
 mod family;
@@ -53,10 +54,9 @@ use unsupported::{end_call, supervise};
 
 pub(crate) use lines::Sink;
 
-/// What a call has started.
 struct StartedBy {
     call: CallId,
-    /// When its first process started.
+    /// The start time of its first process.
     since: String,
     groups: Vec<u32>,
 }
@@ -68,13 +68,12 @@ pub(crate) struct Processes {
     running: TaskTracker,
     /// A group that was killed and is still there.
     survivor: Arc<Mutex<Option<u32>>>,
-    /// What was started.
     started: Arc<Mutex<Option<StartedBy>>>,
 }
 
 impl Processes {
-    /// Runs a program to its end, below `root` if there are files. `record` makes its group durable; only then is it let go.
-    /// Its output is published as it comes.
+    /// Runs a program to its end, below `root` if there are files. `record` makes its group durable before
+    /// the program starts. Its output is published as it is written.
     pub(crate) async fn run<R, F>(
         &self,
         call: CallId,
@@ -87,7 +86,7 @@ impl Processes {
         R: FnOnce(ProcessStarted) -> F + Send + 'static,
         F: Future<Output = Result<(), BoxError>> + Send,
     {
-        // Counted before the question, so that whoever waits for the end either counts it or makes the answer a no.
+        // Counted before the check, so that `end` either waits for this process or prevents it.
         let counted = self.running.token();
         if self.stop.is_cancelled() {
             return Err(ProcessError::Ended);
@@ -102,7 +101,7 @@ impl Processes {
             drop(known);
             record(started)
         };
-        // A task of its own: whoever asked may be gone at any moment, and the group must end all the same.
+        // In a task of its own: the caller may be dropped at any moment, and the group must end all the same.
         let task = tokio::spawn(async move {
             let outcome = supervise(call, spec, root, record, (live, own_stop)).await;
             if let Err(ProcessError::Survives { group }) = &outcome {
@@ -119,7 +118,7 @@ impl Processes {
         }
     }
 
-    /// Does something that has to be finished even if the handler which asked for it is stopped.
+    /// Runs work that has to be finished even if the handler that requested it is stopped.
     pub(crate) async fn finish<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -133,12 +132,12 @@ impl Processes {
         task.await.ok()
     }
 
-    /// Lets nothing more start, and has all groups killed. It does not wait.
+    /// Prevents further processes, and kills all groups. It does not wait.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Kills all groups and what has left them, and waits until they are gone.
+    /// Kills all groups and the processes that left them, and waits until they are gone.
     pub(crate) async fn end(&self) -> Result<(), ProcessError> {
         self.stop();
         self.running.close();

@@ -1,4 +1,4 @@
-//! What a process writes, kept within bounds.
+//! Output of processes, within limits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::{Lines, Sink};
 
-/// One stream. It is read to its end, so that the process never waits for us, and as much is kept as may be.
+/// One stream. It is read to its end, so that the process never blocks, and kept up to the limits.
 pub(super) struct Stream {
     kept: Arc<Mutex<CappedOutput>>,
     ended: CancellationToken,
@@ -38,12 +38,12 @@ impl Stream {
         Self { kept, ended, reading: task.abort_handle() }
     }
 
-    /// Completes when all was read.
+    /// Completes when the stream has ended.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// What was kept so far.
+    /// Returns the output so far.
     pub(super) fn take(&self) -> ProcessOutput {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

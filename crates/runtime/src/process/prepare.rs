@@ -1,4 +1,4 @@
-//! What is checked before anything is started.
+//! Checks before a process is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,10 +10,10 @@ use backstitch_filesystem::FilePath;
 
 use super::identity::MARK;
 
-/// Where programs are looked for without a `PATH`.
+/// The search path of programs without a `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A program that is there, and all that it is given.
+/// A checked program, with its arguments and environment.
 pub(super) struct PreparedProcess {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
@@ -53,13 +53,14 @@ impl PreparedProcess {
 }
 
 fn refuse_nul(text: &str, what: impl FnOnce() -> String) -> Result<(), ProcessError> {
-    match text.contains('\0') {
-        true => Err(ProcessError::Invalid { what: what(), reason: "it holds a NUL byte" }),
-        false => Ok(()),
+    if text.contains('\0') {
+        Err(ProcessError::Invalid { what: what(), reason: "it holds a NUL byte" })
+    } else {
+        Ok(())
     }
 }
 
-/// A directory of the workspace, with links followed as long as they stay inside.
+/// Resolves a directory of the workspace. Links are followed as long as they stay inside.
 fn directory_below(root: Option<&Path>, directory: &FilePath) -> Result<PathBuf, ProcessError> {
     let refuse = |reason: &str| ProcessError::Directory {
         directory: directory.to_string(),

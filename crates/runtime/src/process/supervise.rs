@@ -18,10 +18,12 @@ use super::lines::Sink;
 use super::output::Stream;
 use super::prepare::PreparedProcess;
 
-/// How long what a leader leaves behind may go on writing to its output: some shells end before their last filter does.
+/// How long the descendants of a leader may keep writing to its output after it has ended: some shells end
+/// before their last filter does.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long output is read once every process of the group has ended. Only one that left the group can still hold it open.
+/// How long output is read once every process of the group has ended. Only a process that left the group can
+/// still hold it open.
 const DRAIN: Duration = Duration::from_millis(500);
 
 pub(super) async fn supervise<R, F>(
@@ -64,7 +66,7 @@ where
     let (stdout, stderr) = (Stream::of(stdout, caps, live.clone()), Stream::of(stderr, caps, live));
 
     let feeding = async move {
-        // A program that does not read all it is given is no error.
+        // It is no error if a program does not read all of its input.
         if stdin.write_all(GO).await.is_ok() {
             let _ = stdin.write_all(&input).await;
         }

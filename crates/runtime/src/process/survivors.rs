@@ -1,4 +1,4 @@
-//! What a runtime that was killed has left running.
+//! Processes that a killed runtime has left running.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use super::family::{Member, descendants, end_marked};
 use super::group::await_gone;
 use super::identity;
 
-/// Kills the groups that are still those that were recorded, and all other processes that carry the mark of one of their calls,
-/// with their descendants; and waits until they are gone. Gives how many groups and others there were. To be called before any
-/// file is touched after a crash.
+/// Kills the recorded groups that still run, and all other processes that carry the mark of one of their
+/// calls, with their descendants, and waits until they are gone. Returns the number of groups and other
+/// processes. To be called after a crash, before any file is touched.
 ///
-/// A group is the one that was recorded when its first process started then, since the same start of the system; or, when that
-/// one has ended and others of the group have not, when one of them carries the mark of the call. A number that was given out
-/// again fulfils neither.
+/// A running group is the recorded one if its first process has the recorded start time and the system was
+/// not restarted since. If that process has ended and others of the group have not, one of them has to carry
+/// the mark of the call. A reused number fulfils neither.
 pub async fn end_survivors<'a>(
     recorded: impl IntoIterator<Item = &'a ProcessStarted>,
 ) -> Result<usize, ProcessError> {
@@ -27,7 +27,7 @@ pub async fn end_survivors<'a>(
     }
     super::supervise::blocking(move || {
         let groups: Vec<_> = recorded.iter().filter_map(still_there).collect();
-        // What is left of them is found through those who started it, as long as these live.
+        // Descendants that left a group are found as long as their parents run.
         let family: Vec<_> = groups.iter().flat_map(|group| descendants(*group)).collect();
         for group in &groups {
             let _ = kill_process_group(*group, Signal::KILL);
@@ -41,8 +41,8 @@ pub async fn end_survivors<'a>(
     .await
 }
 
-/// Kills what a call has started and what has left its group, and waits until it is gone. `since` is when the first of its processes
-/// started.
+/// Kills the processes of a call, including those that left its group, and waits until they are gone. `since`
+/// is the start time of the first of them.
 pub(super) async fn end_call(call: CallId, groups: Vec<u32>, since: String) -> Result<(), ProcessError> {
     super::supervise::blocking(move || {
         let marks = groups.into_iter().map(|group| (call, group)).collect();

@@ -1,4 +1,4 @@
-//! Where there are no process groups, there are no processes.
+//! Systems without process groups, on which no processes are started.
 
 use std::path::PathBuf;
 
@@ -19,14 +19,14 @@ pub(super) async fn supervise<R>(
     Err(ProcessError::Unsupported)
 }
 
-/// Nothing was started here, so nothing is left.
+/// Returns 0, since nothing was started here.
 pub async fn end_survivors<'a>(
     _: impl IntoIterator<Item = &'a ProcessStarted>,
 ) -> Result<usize, ProcessError> {
     Ok(0)
 }
 
-/// Nothing was started here, so nothing has to be ended.
+/// Returns at once, since nothing was started here.
 pub(super) async fn end_call(_: CallId, _: Vec<u32>, _: String) -> Result<(), ProcessError> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Starting, asking, resuming, deciding, going back.
+//! Operations on sessions: start, ask, resume, decide, rewind, fork.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ enum Target {
 }
 
 impl Runtime {
-    /// Starts a session of this agent. Returns once session and mission are durable; a task of the runtime drives it.
+    /// Starts a session of this agent. Returns once session and mission are durable. A task of the runtime
+    /// drives it.
     pub async fn start(&self, agent: &Agent, mission: impl Into<Mission>) -> Result<Run, RuntimeError> {
         self.start_with(agent, mission, SessionOptions::default()).await
     }
@@ -44,8 +45,8 @@ impl Runtime {
         self.run(agent, Target::New(options), Begin::Mission(mission.into())).await
     }
 
-    /// Asks a session something more. The model is shown the conversation so far. Fails with
-    /// [`RuntimeError::EvaluationOpen`] while the session has not answered yet.
+    /// Starts a follow-up evaluation in a session. The model sees the conversation so far. Fails with
+    /// [`RuntimeError::EvaluationOpen`] while an evaluation is open.
     pub async fn ask(
         &self,
         session: SessionId,
@@ -55,7 +56,8 @@ impl Runtime {
         self.ask_with(session, agent, mission, SessionOptions::default()).await
     }
 
-    /// Asks with options: a workspace in place of the agent's, and whether the session is taken from the process that holds it.
+    /// Like [`ask`](Self::ask), with options: a workspace in place of the agent's, and whether to take over
+    /// the session from the process that holds it.
     pub async fn ask_with(
         &self,
         session: SessionId,
@@ -66,13 +68,13 @@ impl Runtime {
         self.run(agent, Target::Known(session, options), Begin::Mission(mission.into())).await
     }
 
-    /// Continues a session that was interrupted or paused, or that has messages waiting.
+    /// Resumes a session that was interrupted or paused, or that has messages waiting.
     pub async fn resume(&self, session: SessionId, agent: &Agent) -> Result<Run, RuntimeError> {
         self.resume_with(session, agent, ResumeOptions::default(), SessionOptions::default()).await
     }
 
-    /// Continues a session with options: more budget or time, another fidelity, what to do about changed files; and whether the
-    /// session is taken from the process that holds it.
+    /// Resumes a session with options: more budget or time, another fidelity, what to do about changed files,
+    /// and whether to take over the session from the process that holds it.
     pub async fn resume_with(
         &self,
         session: SessionId,
@@ -83,12 +85,12 @@ impl Runtime {
         self.run(agent, Target::Known(session, options), Begin::Resume(resume)).await
     }
 
-    /// Allows a call that waits for approval. [`Runtime::resume`] makes it.
+    /// Approves a call that waits for approval. It runs on [`Runtime::resume`].
     pub async fn approve(&self, session: SessionId, call: CallId) -> Result<(), RuntimeError> {
         self.decide(session, Some(call), Decision::Approve, None).await.map(|_| ())
     }
 
-    /// Refuses a call that waits for approval. The model is given the reason once the session is resumed.
+    /// Denies a call that waits for approval. The model receives the reason once the session is resumed.
     pub async fn deny(
         &self,
         session: SessionId,
@@ -99,7 +101,7 @@ impl Runtime {
         self.decide(session, Some(call), decision, None).await.map(|_| ())
     }
 
-    /// Goes back to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
+    /// Rewinds a session to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
     pub async fn rewind(
         &self,
         session: SessionId,
@@ -119,8 +121,8 @@ impl Runtime {
         released(&live, undone).await
     }
 
-    /// Forks a session at a point, and returns the new one. An agent with a workspace names the directory of the fork, which must
-    /// not be that of its parent: the files of the point are put there.
+    /// Forks a session at a point, and returns the new one. An agent with a workspace names the directory of
+    /// the fork, which must not be that of its parent. The files at the point are restored into it.
     pub async fn fork(
         &self,
         parent: SessionId,
@@ -135,8 +137,8 @@ impl Runtime {
         released(&live, Ok(id)).await
     }
 
-    /// The events of a session from its first record on: with live events while a run of this runtime drives it, and from the
-    /// store alone where another process does.
+    /// Returns the events of a session from its first record on. Live events are included while a run of this
+    /// runtime drives it. If another process does, the records are read from the store.
     pub fn events(&self, session: SessionId) -> EventStream {
         match self.registry().get(session) {
             Some(live) => live.events().from(Position::START),
@@ -144,7 +146,8 @@ impl Runtime {
         }
     }
 
-    /// Pauses all runs, waits until their sessions are released, and starts no other. Sessions can be resumed later.
+    /// Pauses all runs, waits until their sessions are released, and prevents further ones. Sessions can be
+    /// resumed later.
     pub async fn shutdown(&self) {
         self.stop(StopReason::Shutdown);
         let registry = self.registry();
@@ -152,7 +155,8 @@ impl Runtime {
         registry.tasks.wait().await;
     }
 
-    /// Pauses all runs and starts no other, without waiting for them. The reason is recorded in each session.
+    /// Pauses all runs and prevents further ones, without waiting for them. The reason is recorded in each
+    /// session.
     pub fn stop(&self, reason: StopReason) {
         self.registry().stop(reason);
     }
@@ -162,7 +166,7 @@ impl Runtime {
         self.open_idle(session, options).await
     }
 
-    /// The options with the files and resources of the agent, where none are given.
+    /// Fills in the files and resources of the agent where the options have none.
     async fn options(
         &self,
         agent: &Agent,
@@ -192,7 +196,7 @@ impl Runtime {
         Ok(options)
     }
 
-    /// Drives a session in a task of the runtime. Returns once what it was asked is durable.
+    /// Drives a session in a task of the runtime. Returns once its mission is durable.
     async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run, RuntimeError> {
         let registry = self.registry().clone();
         if registry.stop.is_cancelled() {
@@ -232,7 +236,7 @@ impl Runtime {
             let id = session.id();
             let is_paused = matches!(&ended, Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. }));
             if let (true, Some(reason)) = (is_paused, registry.stopped_by()) {
-                // If it cannot be recorded, releasing the session tells why.
+                // If it cannot be recorded, releasing the session fails with the reason.
                 let _ = session.record_stop(reason).await;
             }
             let ended = match (ended, session.release().await) {
@@ -242,7 +246,7 @@ impl Runtime {
             registry.remove(id);
             drop(session);
             match begun.take() {
-                // No run was returned: the caller gets the error itself.
+                // The caller has no run yet, and receives the error itself.
                 Some(begun) => {
                     if let Err(error) = ended {
                         let _ = begun.send(Err(error));
@@ -258,7 +262,7 @@ impl Runtime {
         Ok(Run { runtime: self.clone(), session, events, outcome, stop })
     }
 
-    /// The session that a run drives, and the position from which its events are given.
+    /// Opens the session of a run. Also returns the position at which its events start.
     async fn target(
         &self,
         agent: &Agent,
@@ -285,7 +289,7 @@ impl Runtime {
     }
 }
 
-/// Releases a session that was opened for one thing.
+/// Releases a session that was opened for one operation.
 async fn released<T>(live: &LiveSession, done: Result<T, RuntimeError>) -> Result<T, RuntimeError> {
     let released = live.release().await;
     let done = done?;

@@ -1,8 +1,9 @@
-//! The front door: runs of agents.
+//! Runs of agents: the main interface of the runtime.
 //!
-//! [`Runtime::start`] stores a session with its mission and returns a [`Run`], which watches while a task of the runtime drives
-//! the session to its answer. [`Runtime::ask`] and [`Runtime::resume`] do the same with a session that exists. Dropping a run, or
-//! not reading its events, changes nothing; [`Run::pause`], [`Run::cancel`] and [`Runtime::shutdown`] stop it.
+//! [`Runtime::start`] stores a session with its mission and returns a [`Run`], which observes the session
+//! while a task of the runtime drives it to its answer. [`Runtime::ask`] and [`Runtime::resume`] do the same
+//! with an existing session. Dropping a run, or not reading its events, changes nothing. [`Run::pause`],
+//! [`Run::cancel`] and [`Runtime::shutdown`] stop it.
 
 mod door;
 
@@ -20,10 +21,10 @@ use crate::events::{EventStream, SessionEvent};
 use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::runtime::Runtime;
 
-/// How a run ended, once it has.
+/// The outcome of a run, once it has ended.
 type Outcome = Option<Arc<Result<DriveOutcome, RuntimeError>>>;
 
-/// A session that a task of the runtime drives. The handle only watches.
+/// A session that a task of the runtime drives. The handle only observes it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,13 +57,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// The session.
+    /// Returns the id of the session.
     pub fn session(&self) -> SessionId {
         self.session
     }
 
-    /// The next event of the session; `None` once the run has ended and all its events were given. Dropping the future loses
-    /// nothing. Where the store cannot be read the events end, and a warning is logged.
+    /// Returns the next event of the session, or `None` once the run has ended and all its events were
+    /// returned. Cancel safe. If the store cannot be read, the events end, and a warning is logged.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         loop {
             let has_ended = self.outcome.borrow().is_some() || self.outcome.has_changed().is_err();
@@ -77,7 +78,7 @@ impl Run {
             }
             tokio::select! {
                 more = self.events.wait() => if !more {
-                    // The session is released; its outcome follows.
+                    // The session is released, and its outcome follows.
                     let _ = self.outcome.wait_for(Option::is_some).await;
                 },
                 _ = self.outcome.changed() => {}
@@ -85,8 +86,8 @@ impl Run {
         }
     }
 
-    /// How the run ended, once it has: with an answer, a failure or a pause. It can be awaited more than once, and needs no
-    /// events to be read.
+    /// Waits for the outcome of the run: an answer, a failure or a pause. It can be awaited more than once,
+    /// and does not depend on events being read.
     pub async fn ended(&self) -> Result<DriveOutcome, RuntimeError> {
         let mut outcome = self.outcome.clone();
         let ended = match outcome.wait_for(Option::is_some).await {
@@ -101,27 +102,29 @@ impl Run {
         }
     }
 
-    /// The answer, as a value of a type: a `String` for words, or the type that the agent [answers
-    /// with](crate::Agent::answers_with). Everything else that a run can end with is an error that says what to do.
+    /// Waits for the answer, and deserializes it: a `String` for text, or the type that the agent [answers
+    /// with](crate::Agent::answers_with). Any other outcome is an error.
     pub async fn answer<T: DeserializeOwned>(&self) -> Result<T, RuntimeError> {
         let FinalAnswer { text, output, .. } = self.ended().await?.answer()?;
         let has_output = output.is_some();
         let value = output.unwrap_or(Value::String(text));
         T::deserialize(value).map_err(|error| RuntimeError::AnswerType {
             wanted: std::any::type_name::<T>(),
-            reason: match has_output {
-                true => error.to_string(),
-                false => format!("{error}; `answers_with` makes an agent answer with values of a type"),
+            reason: if has_output {
+                error.to_string()
+            } else {
+                format!("{error}; `answers_with` makes an agent answer with values of a type")
             },
         })
     }
 
-    /// Pauses the session at once: running calls are rolled back, and [`Runtime::resume`] continues.
+    /// Pauses the session at once: running calls are rolled back. [`Runtime::resume`] continues it.
     pub fn pause(&self) {
         self.stop.cancel();
     }
 
-    /// Ends the evaluation: running calls are rolled back. Fails with [`RuntimeError::NothingToCancel`] when it has ended.
+    /// Cancels the evaluation: running calls are rolled back. Fails with [`RuntimeError::NothingToCancel`] if
+    /// it has ended.
     pub async fn cancel(&self) -> Result<(), RuntimeError> {
         self.runtime.cancel(self.session).await.map(|_| ())
     }

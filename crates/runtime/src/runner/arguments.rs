@@ -1,6 +1,6 @@
-//! Arguments, checked before anything runs.
+//! Validation of arguments before a call runs.
 //!
-//! A refusal says where (a path), what was expected and what was got, so that a model can mend its call.
+//! A refusal names the path, the expected and the actual value, so that a model can correct its call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub(super) struct Validators {
 }
 
 impl Validators {
-    /// The arguments of a call as an object that fits the tool's schema.
+    /// Returns the arguments of a call as an object that fits the tool's schema.
     pub(super) fn check(
         &self,
         tool: &ToolSpec,
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_passes() {
+    fn valid_arguments_pass() {
         let arguments = Arguments::from_text(r#"{"query": "seam", "limit": 3}"#);
         let object = Validators::default().check(&tool(), &arguments).unwrap();
         assert_eq!(object["limit"], 3);
     }
 
     #[test]
-    fn a_refusal_says_where_what_and_what_instead() {
+    fn a_refusal_names_the_path_the_problem_and_the_value() {
         let text = refusal(r#"{"query": 7, "limit": 0, "qeury": "x"}"#);
         assert!(text.contains("/query") && text.contains("string") && text.contains("got 7"), "{text}");
         assert!(text.contains("/limit"), "{text}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_does_not_say_what_is_firewalled() {
+    fn a_refusal_does_not_show_firewalled_values() {
         let text = refusal(r#"{"query": {"_key": "secret", "seen": 1}, "_token": "secret"}"#);
         assert!(text.contains("_token") && text.contains(r#"got {"seen":1}"#), "{text}");
         assert!(!text.contains("secret"), "{text}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_told_apart_from_what_is_no_json() {
+    fn values_that_are_no_object_are_distinguished_from_texts_that_are_no_json() {
         assert!(refusal("[1]").contains("expected a JSON object"));
         assert!(refusal("{\"query\": ").contains("not JSON"));
         let long = format!("\"{}\"", "x".repeat(1_000));

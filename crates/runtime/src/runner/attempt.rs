@@ -1,9 +1,10 @@
-//! One run of a handler, under guard.
+//! One guarded run of a handler.
 //!
-//! The handler runs in a task of its own, so that a panic ends only it. When it has to stop (its own timeout, the
-//! evaluation's deadline, a cancellation, a lost lease, a caller that no longer waits) its context is revoked first, so that it can do nothing more, then
-//! it is told, aborted and waited for, and so are its processes. Files are put back only after it has ended; one that does not end within the grace
-//! period is reported, and the session cannot go on.
+//! The handler runs in a task of its own, so that a panic ends only the handler. It may have to stop: for its
+//! own timeout, the evaluation's deadline, a cancellation, a lost lease, or because its caller was dropped.
+//! Then its context is revoked first, so that it has no further effects. After that it is notified, aborted
+//! and waited for, and so are its processes. Files are restored only after it has ended. If it does not end
+//! within the grace period, that is reported, and the session cannot continue.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,31 +22,29 @@ use crate::process::Processes;
 /// How long a stopped handler may take to end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(super) enum AttemptOutcome {
-    /// The handler answered; the draft holds what it changed.
+    /// The handler succeeded. The draft has its changes.
     Answered(Box<ToolResult>, Box<Draft>),
-    /// The handler failed; the draft still holds what it logged.
+    /// The handler failed. The draft still has its logs.
     Failed(ToolError, Option<Box<Draft>>),
-    /// It panicked with this message.
+    /// The handler panicked with this message.
     Panicked(String, Option<Box<Draft>>),
-    /// It was stopped.
     Stopped(Stop, Option<Box<Draft>>),
-    /// It, or a process that it started, does not end.
+    /// The handler, or a process that it started, does not end.
     Stuck(String),
 }
 
 /// Why a handler was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It took longer than its tool may.
+    /// It exceeded the time limit of its tool.
     Timeout,
     /// The evaluation's deadline has passed.
     Deadline,
-    /// Someone asked.
     Cancelled,
-    /// Nobody waits for it any more.
+    /// Its caller was dropped.
     Abandoned,
 }
 
@@ -55,7 +54,7 @@ pub(super) struct Bounds {
     pub(super) deadline: Option<Duration>,
     pub(super) cancel: CancellationToken,
     pub(super) waiter: Arc<Waiter>,
-    /// Tells the handler that it has to stop.
+    /// Notifies the handler that it has to stop.
     pub(super) stop: CancellationToken,
     pub(super) processes: Arc<Processes>,
     pub(super) grace: Option<Duration>,
@@ -70,7 +69,7 @@ pub(super) async fn run(
     let handler = tool.handler.clone();
     let given = context.clone();
     let mut task = tokio::spawn(async move { handler.call(given, arguments).await });
-    // The async runtime may shut down, and then nobody is left to use what the handler does.
+    // If the async runtime shuts down, the effects of the handler must not count.
     let (processes, abort) = (bounds.processes.clone(), task.abort_handle());
     let _guard = StopWhenDropped { context: context.clone(), processes, task: abort };
 
@@ -89,7 +88,7 @@ pub(super) async fn run(
         () = after(bounds.timeout) => Stop::Timeout,
     };
 
-    // From here on nothing that it does counts, whether it notices or not.
+    // From here on nothing that the handler does counts, whether it notices or not.
     let draft = context.revoke().map(Box::new);
     bounds.stop.cancel();
     bounds.processes.stop();
@@ -130,7 +129,7 @@ fn answered(ended: Result<ToolOutcome, tokio::task::JoinError>, context: &ToolCo
     }
 }
 
-/// Completes after a time; never without one.
+/// Completes after a duration. Never completes without one.
 pub(super) async fn after(duration: Option<Duration>) {
     match duration {
         Some(duration) => tokio::time::sleep(duration).await,
@@ -138,7 +137,8 @@ pub(super) async fn after(duration: Option<Duration>) {
     }
 }
 
-/// Runs code of the session that is not its handler's, such as a reducer that reduces again. A panic is a refusal.
+/// Runs code of the session outside of a handler, such as a reducer that reduces again. A panic becomes an
+/// error.
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, SessionError>) -> Result<T, SessionError> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|payload| Err(SessionError::Panicked { message: panic_message(payload) }))

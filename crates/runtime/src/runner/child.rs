@@ -1,7 +1,7 @@
-//! The session of an agent that works for a call.
+//! Child sessions: the sessions of sub-agents.
 //!
-//! To drive a session takes a driver, which runs its calls with a runner. So that the runner need not know who drives, it is given
-//! a way to make one for the session of a sub-agent ([`DriveChild`]).
+//! Driving a session takes a driver, which runs calls with a runner. So that the runner does not depend on
+//! the driver, it receives a function that creates a driver for a child session ([`DriveChild`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::error::RuntimeError;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 
-/// Makes what drives the session of a sub-agent, until the token stops it.
+/// Creates the driver of a child session, which the token stops.
 pub(crate) type DriveChild = fn(Arc<LiveSession>, Agent, CancellationToken) -> Box<dyn ChildDriver>;
 
-/// Drives the session of a sub-agent to its answer, or to a pause. Evaluations that take the place of others are driven too.
+/// Drives a child session to its answer, or to a pause, including evaluations that replace superseded ones.
 pub(crate) trait ChildDriver: Send + Sync {
     /// Starts an evaluation.
     fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>>;
@@ -31,29 +31,29 @@ pub(crate) trait ChildDriver: Send + Sync {
     /// Resumes an evaluation.
     fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>>;
 
-    /// Ends the evaluation that runs.
+    /// Ends the running evaluation.
     fn cancel(&self);
 }
 
-/// The session of an agent that works for a call, and what drives it.
+/// A child session, and its driver.
 pub(super) struct Child {
     live: Arc<LiveSession>,
     driver: Box<dyn ChildDriver>,
     allotment: Option<Limits>,
     time_left: Option<Duration>,
-    /// Whether its time is over when that of its caller is, and not before.
+    /// Whether its time ends with that of its parent, and not before.
     is_callers_time: bool,
 }
 
-/// What a child is made with.
+/// The arguments for opening a child session.
 pub(super) struct ChildParams<'a> {
     pub(super) parent: &'a LiveSession,
     pub(super) call: CallId,
     pub(super) session: SessionId,
     pub(super) agent: Agent,
-    /// What it may spend.
+    /// The budget of the child session.
     pub(super) allotment: Option<Limits>,
-    /// How much time its caller has left.
+    /// The time that the parent has left.
     pub(super) time_left: Option<Duration>,
     pub(super) workspace: WorkspaceUse,
     pub(super) resources: ResourceUse,
@@ -63,7 +63,7 @@ pub(super) struct ChildParams<'a> {
 }
 
 impl Child {
-    /// Opens the session that works for a call, or creates it if a crash came before.
+    /// Opens the child session of a call, or creates it if it does not exist yet.
     pub(super) async fn take_up(lent: ChildParams<'_>) -> Result<Self, RuntimeError> {
         let ChildParams { parent, call, session, mut agent, allotment, time_left, .. } = lent;
         agent.budget = allotment.or(agent.limits());
@@ -89,7 +89,8 @@ impl Child {
         Ok(Self { live, driver, allotment, time_left, is_callers_time })
     }
 
-    /// Drives the agent to its answer, or to a pause: from its beginning, or from where it was interrupted.
+    /// Drives the child session to its answer, or to a pause: from its beginning, or from where it was
+    /// interrupted.
     pub(super) fn drive(
         &self,
         mission: Mission,
@@ -109,19 +110,21 @@ impl Child {
                 })
             };
             if matches!(latest, Some((.., true))) {
-                // Its recorded answer is all that a resume gives, and its files may have been in the memory of a process.
+                // A resume only returns the recorded answer, and the files may have been in the memory of
+                // another process.
                 self.live.bring_back_files().await?;
             }
             let ended = match latest {
                 None => self.driver.start(mission).await?,
                 Some((evaluation, has_budget, time_left, is_truncated, _)) => {
                     let options = ResumeOptions {
-                        // The call is answered by what it asked for, and not by what was sent to the session since.
+                        // The answer to the mission counts, and not those to messages that were sent since.
                         evaluation: Some(evaluation),
-                        // A person may have given it more than its call holds back: that stands as long as it lasts.
+                        // A person may have granted more than the reservation of the call. That applies until
+                        // it is used up.
                         budget: self.allotment.filter(|_| !has_budget),
                         deadline: match time_left {
-                            // It ran out of time with its caller, who has more now.
+                            // It ran out of time together with its parent, which has more now.
                             Some(left) if left.is_zero() => self.time_left,
                             left => self.time_left.and(shorter(left, self.time_left)),
                         },
@@ -136,12 +139,11 @@ impl Child {
         })
     }
 
-    /// The session.
     pub(super) fn id(&self) -> SessionId {
         self.live.id()
     }
 
-    /// Whether its time is over when that of its caller is, and not before.
+    /// True if its time ends with that of its parent, and not before.
     pub(super) fn has_callers_time(&self) -> bool {
         self.is_callers_time
     }
@@ -151,28 +153,28 @@ impl Child {
         self.driver.cancel();
     }
 
-    /// What it has spent.
+    /// Returns the amounts that it has spent.
     pub(super) async fn spent(&self) -> Amounts {
         self.live.state().await.view.ledger().committed()
     }
 
-    /// Takes back all that it has done, once its call has failed. The files are its caller's business.
+    /// Rolls the child session back once its call has failed. The parent restores the files.
     pub(super) async fn withdraw(&self, why: &str) {
         if let Err(error) = self.live.withdraw(why).await {
-            tracing::warn!(session = %self.live.id(), %error, "the session of a failed call could not go back");
+            tracing::warn!(session = %self.live.id(), %error, "a failed child session could not be rewound");
         }
     }
 
-    /// Gives the session back. What its tools use is its caller's, and stays.
+    /// Releases the session. Its resources belong to the parent, and stay open.
     pub(super) async fn give_back(&self) {
         if let Err(error) = self.live.give_back().await {
-            tracing::warn!(session = %self.live.id(), %error, "the session of a call could not be given back");
+            tracing::warn!(session = %self.live.id(), %error, "a child session could not be released");
         }
     }
 }
 
-/// Opens a session that works for a call of another. Whoever took that one over takes over this one too, and what this process
-/// has left held is its own.
+/// Opens a child session. If the parent was taken over, the child is taken over as well. A claim that this
+/// process has left behind is its own.
 async fn open(
     parent: &LiveSession,
     session: SessionId,

@@ -1,7 +1,8 @@
-//! Calls of options that are agents: what they do is done by a session of its own.
+//! Calls of sub-agents, which run in child sessions.
 //!
-//! The call is a transaction like any other. Its intent names the session, and as long as the call is open that session is where
-//! it goes on. What the session waits for, its caller waits for; the call ends when the session has.
+//! Such a call is a transaction like any other. Its intent names the child session, and as long as the call
+//! is open, that session is resumed. While the child session waits for a decision, its parent waits. The call
+//! ends when the child session has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,21 +27,21 @@ use crate::heap::boxed;
 use crate::live::depth;
 use crate::outcome::{DriveOutcome, FinalAnswer};
 
-/// Who calls: an agent, and how agents that work for its calls are driven.
+/// The calling agent, and how its sub-agents are driven.
 pub(super) struct Caller {
     agent: Arc<Agent>,
     drive: DriveChild,
 }
 
 impl ToolRunner {
-    /// Says which agent calls, and how agents that work for its calls are driven.
+    /// Sets the calling agent, and how its sub-agents are driven.
     pub(crate) fn called_by(mut self, agent: Arc<Agent>, drive: DriveChild) -> Self {
         self.contents = agent.contents;
         self.caller = Some(Arc::new(Caller { agent, drive }));
         self
     }
 
-    /// Runs a call that an agent works for.
+    /// Runs a call of a sub-agent.
     pub(super) async fn run_agent(
         &self,
         sub_agent: &SubAgent,
@@ -73,7 +74,7 @@ impl ToolRunner {
             }
         };
         let mut agent = sub_agent.agent(caller);
-        // What a caller may not give back, nobody below it may.
+        // Secrets of the parent are redacted at all levels below.
         agent.secrets = agent.secrets.and(&self.secrets);
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Some(started)) => started,
@@ -111,7 +112,7 @@ impl ToolRunner {
         }
     }
 
-    /// What an agent that works for a call may spend: what it has at most, and its share of what is left to its caller.
+    /// Returns the budget of a sub-agent: its own limits, within its share of what is left to the parent.
     pub(super) fn allotment(
         &self,
         tool: &Tool,
@@ -150,7 +151,8 @@ impl ToolRunner {
         deadline.map(|deadline| deadline.since(self.live.clock().now()))
     }
 
-    /// Lets the agent work. One that has to stop ends its evaluation and is waited for; one whose caller only pauses does the same.
+    /// Drives the sub-agent. If it has to stop, its evaluation is cancelled and awaited. If its parent only
+    /// pauses, it pauses too.
     async fn watch(
         &self,
         child: &Child,
@@ -188,16 +190,16 @@ impl ToolRunner {
         let name = started.tool.name().clone();
         let failure = match (ended, stop) {
             (Err(RuntimeError::Poisoned { session, reason }), _) => {
-                let reason = format!("session {session}, which works for {name}, is poisoned: {reason}");
+                let reason = format!("session {session}, a sub-agent of {name}, is poisoned: {reason}");
                 return Err(self.live.poison(reason).await);
             }
-            // The call is still open, and so the session goes on with it once this is mended.
+            // The call stays open, so its child session is resumed once the problem is fixed.
             (Err(error), _) => return Err(error),
             (Ok(DriveOutcome::Completed(answered)), _) => {
                 let draft = self.live.state().await.execution.session.draft();
                 return self.answered(started, hold, result_of(answered), draft).await;
             }
-            // Its own time is over, and its caller has more: the call fails as one that took too long.
+            // Its own time is over, and its parent has more: the call fails with a timeout.
             (Ok(DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), None)
                 if !child.has_callers_time() =>
             {
@@ -231,7 +233,8 @@ impl ToolRunner {
         self.withdrawn(child, settled, &why).await
     }
 
-    /// Takes back what was done for a call that failed. That it failed is durable before: otherwise all of it would be done anew.
+    /// Rolls back the child session of a failed call. The failure is durable before: otherwise the work would
+    /// be repeated.
     async fn withdrawn(
         &self,
         child: &Child,
@@ -245,7 +248,7 @@ impl ToolRunner {
     }
 }
 
-/// What the caller is told: the structured answer where there is one, the words otherwise.
+/// Returns the result of the call: the structured answer if there is one, otherwise the text.
 fn result_of(answered: FinalAnswer) -> ToolResult {
     let mut result = ToolResult::default();
     match answered.output {

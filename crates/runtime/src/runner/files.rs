@@ -1,10 +1,11 @@
-//! The hold of a call, and files around it.
+//! Holds of calls on files and resources.
 //!
-//! One hold covers the files and the snapshotable resources of a session. Only a call that may change files costs a scan.
+//! One hold covers the files and the snapshotable resources of a session. Only a call that may change files
+//! costs a scan.
 //!
-//! A call that may write is alone with the files: they are captured before, and after it either captured again or put back. What
-//! is covered is decided before it and holds until it has ended, so that a rollback is exact. The lock is granted in the order
-//! in which it is asked for, which is the order of the calls in a turn.
+//! A call that may write holds the files exclusively: they are captured before it, and after it either
+//! captured again or restored. The coverage is determined before the call and applies until it has ended, so
+//! that a rollback is exact. The lock is fair, so it is granted in the order of the calls in a turn.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use crate::error::RuntimeError;
 use crate::live::{blocking, recorded};
 
-/// More than this is not listed of what a rescue leaves out.
+/// The most omitted files of a rescue that are listed.
 const MOST_LISTED: usize = 1_000;
 
 /// A call's hold on files and snapshotable resources.
@@ -33,14 +34,14 @@ pub(super) enum Hold {
     },
 }
 
-/// The files as a failed call left them, before they are put back.
+/// The files that a failed call left, before they are restored.
 #[derive(Default)]
 pub(super) struct Rescue {
-    /// None when they were as they had been.
+    /// `None` if they did not change.
     pub(super) files: Option<WorkspaceRevision>,
     pub(super) objects: Vec<Object>,
     pub(super) left_out: Vec<OmittedFile>,
-    /// What is not covered, or was left alone by the restore: a rollback does not undo what happened to it.
+    /// Paths that are not covered, or that the restore left alone. A rollback does not undo changes of them.
     pub(super) not_restored: Vec<UncoveredPath>,
     /// Whether the restore left something alone.
     pub(super) is_partial: bool,
@@ -65,12 +66,12 @@ impl Hold {
         }
     }
 
-    /// Whether nobody else uses what it covers.
+    /// True if the hold is exclusive.
     pub(super) fn is_alone(&self) -> bool {
         matches!(self, Self::Alone { .. })
     }
 
-    /// The files that the call may change.
+    /// Returns the files that the call may change.
     fn workspace(&self) -> Option<Arc<dyn Workspace>> {
         match self {
             Self::Alone { workspace, .. } => workspace.clone(),
@@ -78,13 +79,13 @@ impl Hold {
         }
     }
 
-    /// The files before a call that may write.
+    /// Captures the files before a call that may write.
     pub(super) async fn capture(&self) -> Result<Option<(WorkspaceRevision, Vec<Object>)>, RuntimeError> {
         let Some(workspace) = self.workspace() else { return Ok(None) };
         blocking(move || Ok(Some(recorded(workspace.capture()?)))).await
     }
 
-    /// The files after a call that may write, as far as they were covered before it.
+    /// Captures the files after a call that may write, with the coverage from before it.
     pub(super) async fn capture_after(
         &self,
         before: Option<WorkspaceRevision>,
@@ -93,7 +94,7 @@ impl Hold {
         blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
     }
 
-    /// What the files are like before they are put back, if that is different from what they were before the call.
+    /// Captures the files before they are restored, if they differ from those before the call.
     pub(super) async fn rescue(
         &self,
         before: Option<WorkspaceRevision>,
@@ -119,7 +120,7 @@ impl Hold {
         .await
     }
 
-    /// Puts the files back.
+    /// Restores the files.
     pub(super) async fn restore(&self, before: WorkspaceRevision) -> Result<RestoreReport, RuntimeError> {
         let Some(workspace) = self.workspace() else { return Ok(RestoreReport::default()) };
         blocking(move || workspace.restore_covering(before.root, before.coverage)).await

@@ -1,4 +1,4 @@
-//! The last batch of a call, and what is told of it.
+//! The last batch of a call, and its telemetry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,24 +23,24 @@ use super::{Attempt, ToolRunner, paused};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable};
 
-/// What a call's last batch says, besides what it changed.
+/// The content of a call's last batch, besides its changes.
 pub(super) struct FinalBatch {
     pub(super) outcome: CallVerdict,
     pub(super) message: Option<Message>,
     pub(super) told: String,
     pub(super) after: Option<WorkspaceRevision>,
-    /// What has to be stored with the files after it.
+    /// Objects to store with the files after the call.
     pub(super) objects: Vec<Object>,
     pub(super) rescue: Rescue,
     pub(super) pause: Option<(PauseReason, String)>,
 }
 
-/// Why a call's last batch was not appended.
+/// The reason why a call's last batch was not appended.
 #[derive(Debug)]
 pub(super) enum OpenCall {
-    /// What the call changed does not fit the session as it is now. That is a failure of the call alone.
+    /// The changes of the call do not fit the current state of the session. Only the call fails.
     Refused(SessionError),
-    /// The session cannot go on.
+    /// The session cannot continue.
     Runtime(RuntimeError),
 }
 
@@ -60,7 +60,7 @@ impl From<OpenCall> for RuntimeError {
 }
 
 impl ToolRunner {
-    /// Records that the session waits, because of a call.
+    /// Records a pause because of a call.
     pub(super) async fn pause(
         &self,
         call: &CallRequest,
@@ -70,7 +70,7 @@ impl ToolRunner {
         self.live.record(vec![paused(call, reason, detail).into()]).await
     }
 
-    /// Says no before anything has started: the model is told, and nothing else is recorded.
+    /// Refuses a call before it has started: the model receives the error, and nothing else is recorded.
     pub(super) async fn refuse(
         &self,
         call: &CallRequest,
@@ -88,7 +88,7 @@ impl ToolRunner {
         Ok(CallOutcome::Failed(said))
     }
 
-    /// Appends a call's last batch. Nothing after that turns the call into an error: it has ended.
+    /// Appends a call's last batch. Later failures do not make the call an error, since it has ended.
     pub(super) async fn finish(
         &self,
         started: &Attempt,
@@ -103,7 +103,7 @@ impl ToolRunner {
         let intent = started.intent.outstanding().await;
         let build = |commit: &mut Commit<'_>| -> Result<_, OpenCall> {
             commit.push_all(intent);
-            // What the call itself changed; all that comes after it is the runtime's.
+            // The changes of the call itself. All later ones are the runtime's.
             caught(|| commit.keep(prepare)).map_err(OpenCall::Refused)?;
             commit.dispatch(invoked)?;
             let said = match ending.message {
@@ -152,7 +152,7 @@ impl ToolRunner {
     }
 }
 
-/// What a call cost. Without a budget only what an agent spent for it is told.
+/// Returns the charge for a call. Without a budget only the costs of a sub-agent are charged.
 fn charge(started: &Attempt, elapsed: Duration) -> Option<BudgetCharged> {
     let reservation = started.intent.record().reservation.map(|reservation| reservation.id);
     if reservation.is_none() && started.spent == Amounts::ZERO {
@@ -161,7 +161,7 @@ fn charge(started: &Attempt, elapsed: Duration) -> Option<BudgetCharged> {
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let amounts = Amounts {
         calls: started.spent.calls.saturating_add(1),
-        // What it did itself happened meanwhile.
+        // The time of the sub-agent is part of the time of the call.
         millis: millis.max(started.spent.millis),
         ..started.spent
     };

@@ -1,4 +1,4 @@
-//! What the runtime does for a running tool.
+//! Services of the runtime for a running tool.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Appends a record. A handler that is stopped meanwhile must not leave it half appended, so it is not the one who does it.
+    /// Appends a record. The append runs in a task of its own, so that stopping the handler does not leave it
+    /// half done.
     async fn append(&self, body: RecordBody) -> Result<(), BoxError> {
         let (live, intent) = (self.live.clone(), self.intent.clone());
         let appended = self.processes.finish(async move { intent.append(&live, [body]).await }).await;
@@ -51,7 +52,7 @@ impl ToolHost for Host {
 
     fn record_step(&self, call: CallId, name: String, value: Value) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async move {
-            // A value that would not come back would make the step run twice.
+            // A value that cannot be stored and read again would make the step run twice.
             backstitch_core::storable::check(&value)?;
             self.append(StepFinished::new(call, name, value).into()).await
         })

@@ -1,4 +1,4 @@
-//! The intent of a call, and what is recorded while it runs.
+//! The intent of a call, and records while it runs.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
-/// The intent of a call. That of a pure call is not recorded before it has to be: it rides with the first record that needs
-/// it, the last one at the latest.
+/// The intent of a call. That of a pure call is not recorded at once, but together with the first record that
+/// needs it, at the latest with the last one of the call.
 pub(super) struct Intent {
     record: Arc<CallStarted>,
     recorded: Mutex<bool>,
@@ -24,13 +24,13 @@ impl Intent {
         &self.record
     }
 
-    /// What has to stand before the call's last records.
+    /// Returns the intent if it has to be recorded before the call's last records.
     pub(super) async fn outstanding(&self) -> Option<RecordBody> {
         let recorded = *self.recorded.lock().await;
         (!recorded).then(|| RecordBody::CallStarted(self.record.clone()))
     }
 
-    /// Appends something that happens while the call runs.
+    /// Appends records while the call runs, after the intent if that is not recorded yet.
     pub(super) async fn append(
         &self,
         live: &LiveSession,

@@ -1,9 +1,9 @@
-//! The tool runner: the one door through which any tool runs.
+//! The tool runner, through which all tools run.
 //!
-//! Whoever calls a tool, a model's answer, a program, an outside agent, calls it here, and so every call is a transaction
-//! over session state, files and snapshotable resources: its intent is durable before it starts; it works on a draft; and it ends either with one
-//! batch that holds all that it did, or with everything put back and one batch that says why. Telemetry comes strictly
-//! after that and can undo nothing.
+//! Every caller of a tool, such as a model's answer, a program or an outside agent, uses the runner. So every
+//! call is a transaction over session state, files and snapshotable resources. Its intent is durable before
+//! it starts. It works on a draft. It ends either with one batch that has all its changes, or with a rollback
+//! and one batch that has the reason. Telemetry comes strictly after that and cannot undo anything.
 
 mod arguments;
 mod attempt;
@@ -58,22 +58,24 @@ const CONFLICT_RETRIES: u32 = 3;
 ///
 /// # Cancel safety
 ///
-/// The futures of [`run`](Self::run) and [`run_all`](Self::run_all) may be dropped at any await point, as a server drops a request that
-/// was cut off. A call that has not started is not made. One that has is stopped: its context is revoked, its processes are killed,
-/// and once its handler has ended its files are put back and its end is recorded, as that of a call that was cancelled. This goes on in
-/// the background, and whoever uses the session next (another call, a driver, a rewind, a release) waits for it. Until then the call
-/// keeps its hold on the files. A call whose last batch is on its way to the store when it is dropped is committed, and one with an
-/// effect outside whose handler is done is recorded with its result. A call of a [`Driver`](crate::Driver) that is dropped is left
-/// open, with its files put back, and made again when its evaluation is resumed.
+/// The futures of [`run`](Self::run) and [`run_all`](Self::run_all) may be dropped at any await point, as a
+/// server drops a cancelled request. A call that has not started is not made. A call that has started is
+/// stopped: its context is revoked, its processes are killed, and once its handler has ended, its files are
+/// restored and its end is recorded, like that of a cancelled call. This continues in the background, and the
+/// next user of the session (another call, a driver, a rewind, a release) waits for it. Until then the call
+/// keeps its hold on the files. If the last batch of a call is being appended when the call is dropped, the
+/// call is committed. A call with an effect outside whose handler is done is recorded with its result. A
+/// dropped call of a [`Driver`](crate::Driver) is left open, with its files restored, and runs again when its
+/// evaluation is resumed.
 ///
-/// If the async runtime itself shuts down meanwhile, the session refuses to go on here
-/// ([`AheadOfStore`](RuntimeError::AheadOfStore)), and whoever opens it again recovers it from its journal.
+/// If the async runtime itself shuts down during that, the session cannot be used any more in this process
+/// ([`AheadOfStore`](RuntimeError::AheadOfStore)), and is recovered from its journal when it is opened again.
 ///
 /// # Calls inside of calls
 ///
-/// A handler may call other tools through a runner of its session. Each such call is a transaction of its own: it commits when it ends, and
-/// a rollback of the outer call keeps it. It must not need files that the outer call holds: it would wait for them until the outer
-/// call is stopped.
+/// A handler may call other tools through a runner of its session. Each such call is a transaction of its
+/// own: it commits when it ends, and a rollback of the outer call does not undo it. It must not need files
+/// that the outer call holds: it would wait for them until the outer call is stopped.
 #[derive(Clone)]
 pub struct ToolRunner {
     live: Arc<LiveSession>,
@@ -85,37 +87,37 @@ pub struct ToolRunner {
     grace: Option<Duration>,
     rescue_bytes: u64,
     cancel: CancellationToken,
-    /// What is kept out of results.
+    /// Redacted in results.
     secrets: Secrets,
     caller: Option<Arc<Caller>>,
-    /// Who saves checkpoints after calls.
     saver: Option<Arc<Saver>>,
 }
 
-/// One attempt of a call, on its way.
+/// One attempt of a call.
 struct Attempt {
     tool: Tool,
     call: CallRequest,
-    /// Taken out when its handler is called.
+    /// Empty once its handler was called.
     arguments: Map<String, Value>,
     intent: Arc<Intent>,
-    /// The files before it, for a call that may write.
+    /// The files before the call, if it may write.
     before: Option<WorkspaceRevision>,
     resources: CallResources,
     waiter: Arc<Waiter>,
     /// The snapshotable resources that it has changed, once it has succeeded.
     changed: Vec<CapturedResource>,
     started: Duration,
-    /// How often it ran into another call before.
+    /// The number of conflicts with other calls so far.
     conflicts: u32,
-    /// What an agent that works for it may spend.
+    /// The budget of its sub-agent.
     allotment: Option<Limits>,
-    /// What such an agent has spent.
+    /// The amounts that its sub-agent has spent.
     spent: Amounts,
 }
 
 impl Attempt {
-    /// Closes what was made for the call. Code of the session's resources runs here: whatever it does, the call has ended.
+    /// Closes the resources of the call. This runs code of the session's user; whatever it does, the call has
+    /// ended.
     fn end_resources(&self, succeeded: bool) {
         if catch_unwind(AssertUnwindSafe(|| self.resources.end(succeeded))).is_err() {
             tracing::warn!(call = %self.call.call_id, "closing a resource panicked; the call has ended all the same");
@@ -123,15 +125,15 @@ impl Attempt {
     }
 }
 
-/// What becomes of an attempt.
+/// The result of an attempt.
 enum Settlement {
     End(CallOutcome),
-    /// Another call has changed meanwhile what this one overwrites.
+    /// Another call has concurrently changed what this one overwrites.
     Conflict,
 }
 
 impl ToolRunner {
-    /// A runner of these tools on this session.
+    /// Creates a runner of these tools on this session.
     pub fn new(live: Arc<LiveSession>, tools: Tools) -> Self {
         Self {
             live,
@@ -149,7 +151,7 @@ impl ToolRunner {
         }
     }
 
-    /// Says on whose behalf tools run, for the log of invocations: the prompt that offers them, and what speaks to the model.
+    /// Sets the prompt that offers the tools, and the adapter of the model, for the log of invocations.
     #[must_use]
     pub fn on_behalf_of(mut self, prompt_name: impl Into<String>, adapter: impl Into<String>) -> Self {
         self.prompt_name = prompt_name.into();
@@ -157,59 +159,58 @@ impl ToolRunner {
         self
     }
 
-    /// Keeps these keys out of everything that tools give back.
+    /// Redacts these keys in all results of tools.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// Says how long a stopped handler may take to end.
+    /// Sets how long a stopped handler may take to end.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);
         self
     }
 
-    /// Says how many bytes of new content are kept of what a failed call leaves before it is put back. What exceeds it is
-    /// listed by path and size.
+    /// Sets how many bytes of new content are saved of the files that a failed call leaves, before they are
+    /// restored. Larger files are listed by path and size.
     #[must_use]
     pub fn with_rescue_budget(mut self, bytes: u64) -> Self {
         self.rescue_bytes = bytes;
         self
     }
 
-    /// Cancelling this stops all calls of this runner.
+    /// Stops all calls of this runner when the token is cancelled.
     #[must_use]
     pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Saves checkpoints after calls.
     pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
         self.saver = saver;
         self
     }
 
-    /// The tools.
+    /// Returns the tools of this runner.
     pub fn tools(&self) -> &Tools {
         &self.tools
     }
 
-    /// The session.
+    /// Returns the session that the tools run on.
     pub fn session(&self) -> &Arc<LiveSession> {
         &self.live
     }
 
-    /// Whether a tool would take these arguments, or why not.
+    /// Checks arguments against the schema of a tool. The error is the reason for the model.
     pub(crate) fn accepts(&self, tool: &Tool, arguments: &Arguments) -> Result<(), String> {
         self.validators.check(&tool.spec, arguments).map(|_| ()).map_err(|Refusal(reason)| reason)
     }
 
-    /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The outcomes stand in
-    /// the order of the calls, each by itself: an error of the runtime in one of them hides no other. See
-    /// [cancel safety](Self#cancel-safety).
+    /// Runs the calls of one turn concurrently. Calls that use files wait for each other in this order.
+    /// Returns the outcomes in the order of the calls. An error of the runtime in one of them does not hide
+    /// the others. See [cancel safety](Self#cancel-safety).
     pub async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<Result<CallOutcome, RuntimeError>> {
         futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await
     }
@@ -247,10 +248,11 @@ impl ToolRunner {
                 return self.refuse(&call, failure).await;
             }
         };
-        // Nothing may be awaited before the hold: it is granted in the order in which it is asked for.
+        // Nothing may be awaited before the hold: it is granted in the order in which it is requested.
         let uses = (tool.spec.workspace, self.resource_use(&tool));
         let hold = Hold::take(self.live.workspace(), &self.live.files, uses).await;
-        // What waits in the middle of its work has the files until it has ended, and so whoever needs them waits with it.
+        // A child session that waits for a decision keeps the files until it has ended, so other calls that
+        // need them wait with it.
         if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
             return Ok(CallOutcome::Waits);
         }
@@ -259,7 +261,7 @@ impl ToolRunner {
             return Ok(CallOutcome::NeedsApproval);
         }
 
-        // One that goes on is stopped as one that runs is, so that what was done for it is put back.
+        // A resumed child session is stopped like a running call, so that its changes are rolled back.
         if let Some(deadline) = self.live.deadline(call.evaluation_id)
             && self.live.clock().now() >= deadline
             && call.continued.is_none()
@@ -273,7 +275,7 @@ impl ToolRunner {
             };
         }
 
-        // From here on there is something to put back and to record, whether or not somebody waits for it.
+        // From here on there is something to roll back and to record, even if the caller is dropped.
         let waiter = Waiter::new(&self.cancel);
         let (runner, waits) = (self.clone(), waiter.clone());
         let given = arguments.unwrap_or_default();
@@ -281,7 +283,7 @@ impl ToolRunner {
         self.live.call_under_way(work, move || waiter.leave()).await
     }
 
-    /// Starts a call that may start, and sees it to its end.
+    /// Starts a call, and runs it to its end.
     async fn carry_out(
         &self,
         tool: Tool,
@@ -296,7 +298,7 @@ impl ToolRunner {
         let mut arguments = Some(arguments);
         let mut request = call;
         for conflicts in 0.. {
-            // The first attempt takes what was checked, and one that runs again a copy.
+            // The first attempt takes the checked arguments, and later ones a copy.
             let given = arguments.take().or_else(|| request.arguments.object().cloned()).unwrap_or_default();
             let mut started = match self.start(&tool, &request, given, &hold, &waiter).await {
                 Ok(Some(started)) => started,

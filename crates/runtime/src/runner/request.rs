@@ -1,4 +1,4 @@
-//! What the runner is asked, and what it answers.
+//! Requests to the runner, and their outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::ResumeOptions;
 use crate::live::Durable;
 
-/// A call that is to run.
+/// A request to run a call.
 #[derive(Debug, Clone)]
 pub struct CallRequest {
     /// The call.
@@ -24,32 +24,32 @@ pub struct CallRequest {
     pub step_num: Option<u64>,
     /// The tool, as the model named it.
     pub name: String,
-    /// The arguments, as the model gave them or as they were edited since.
+    /// The arguments, as the model wrote them or as they were edited since.
     pub arguments: Arguments,
-    /// Whether the arguments are not those of the call's message, so that its intent has to hold them.
+    /// Whether the arguments differ from those of the call's message, so that the intent has to have them.
     pub edited: bool,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// Whether an earlier attempt was cut off by a crash.
+    /// Whether a crash interrupted an earlier attempt.
     pub is_resume: bool,
     /// Whether a person has approved the call.
     pub approved: bool,
-    /// Why a person does not want it to run.
+    /// Why a person denied the call.
     pub refusal: Option<String>,
-    /// The session that goes on working for it.
+    /// The child session to resume.
     pub(crate) continued: Option<ResumedChild>,
-    /// How that session is resumed.
     pub(crate) resume: ResumeOptions,
-    /// How many agents share what is left of the budget.
+    /// The number of sub-agents that share the rest of the budget.
     pub(crate) shares: u64,
-    /// Cancelling this stops the call; without it, what cancels its runner does.
+    /// Stops the call. By default the token of its runner does.
     pub(crate) cancel: Option<CancellationToken>,
-    /// How many calls of the turn have not ended, this one included, where the last may leave its outcome to the next commit.
+    /// The number of calls of the turn that have not ended, including this one. If set, the last call may be
+    /// durable with the next commit.
     pub(crate) unfinished: Option<Arc<AtomicUsize>>,
 }
 
 impl CallRequest {
-    /// The first attempt of a call that nobody has approved yet.
+    /// Creates the first attempt of a call that is not approved yet.
     pub fn new(call_id: CallId, evaluation_id: EvaluationId, name: &str, arguments: Arguments) -> Self {
         Self {
             call_id,
@@ -71,8 +71,8 @@ impl CallRequest {
         }
     }
 
-    /// When its outcome has to be durable. That of the last call of a turn may wait for what comes next, since nothing happens
-    /// between. It is asked once.
+    /// Returns when its outcome has to be durable. That of the last call of a turn may wait for the next
+    /// commit, since no action comes between them. Called once per call.
     pub(super) fn durable(&self) -> Durable {
         match &self.unfinished {
             Some(unfinished) if unfinished.fetch_sub(1, Ordering::SeqCst) == 1 => Durable::WithNext,
@@ -80,7 +80,7 @@ impl CallRequest {
         }
     }
 
-    /// The turn and the step that its result belongs to.
+    /// Sets the turn and the step that its result belongs to.
     #[must_use]
     pub fn in_turn(mut self, turn: u64, step_num: Option<u64>) -> Self {
         self.turn = turn;
@@ -89,44 +89,45 @@ impl CallRequest {
     }
 }
 
-/// A session that goes on working for a call, after a pause or a crash.
+/// A child session that is resumed after a pause or a crash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResumedChild {
     pub(crate) session: SessionId,
-    /// The files before the call. Now they are what the session has made of them.
+    /// The files before the call. The child session may have changed them since.
     pub(crate) before: Option<WorkspaceRevision>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone)]
 pub enum CallOutcome {
-    /// It succeeded, and what it did stands. This is its result.
+    /// It succeeded, and its changes are committed. This is its result.
     Succeeded(Arc<InnerMessage>),
-    /// It failed, and all that it did is rolled back. This is what the model is told.
+    /// It failed, and its changes are rolled back. This is the error for the model.
     Failed(Arc<InnerMessage>),
-    /// Sections of the prompt have to be open first. The call counts as never made.
+    /// Sections of the prompt have to be opened first. The call counts as never made.
     VisibilityExpansion {
         /// The sections.
         sections: Vec<String>,
-        /// Why.
+        /// The reason that the tool gave.
         reason: String,
     },
-    /// The evaluation's deadline has passed: the call is rolled back, and the evaluation has to end.
+    /// The evaluation's deadline has passed. The call is rolled back, and the evaluation has to end.
     DeadlineExceeded(Arc<InnerMessage>),
-    /// It was cancelled: it is rolled back, and the session is paused.
+    /// It was cancelled. It is rolled back, and the session is paused.
     Cancelled(Arc<InnerMessage>),
-    /// It was stopped with its session, which is paused: it is rolled back, and made again when the session goes on.
+    /// It was stopped with its session, which is paused. It is rolled back, and runs again when the session
+    /// is resumed.
     Stopped,
-    /// A person has to approve it: the session is paused.
+    /// A person has to approve it. The session is paused.
     NeedsApproval,
-    /// It would cost more than is left: the session is paused.
+    /// It would exceed the budget. The session is paused.
     BudgetExhausted,
-    /// A session that works for it waits for a decision: this one is paused, and the call goes on after it.
+    /// Its child session waits for a decision. This session is paused, and the call continues afterwards.
     Waits,
 }
 
 impl CallOutcome {
-    /// What the model is told, when it is told something.
+    /// Returns the message for the model, if there is one.
     pub fn message(&self) -> Option<&Arc<InnerMessage>> {
         match self {
             Self::Succeeded(message)

@@ -1,8 +1,8 @@
 //! Snapshotable resources around a call.
 //!
-//! They are part of the transaction: the first guard that changes one captures what a rollback restores, and a call that succeeds
-//! records what it has left. What a sub-agent changes is changed by the calls of its own session; for the call that it works for,
-//! all that it was lent may have changed.
+//! They are part of the transaction: the first guard that changes one captures the state for a rollback, and
+//! a call that succeeds records the new states. A sub-agent changes resources through the calls of its own
+//! session. For the parent call, all resources that were lent may have changed.
 
 use backstitch_core::tool::ResourceUse;
 use backstitch_core::tool::Tool;
@@ -13,7 +13,7 @@ use crate::error::RuntimeError;
 use crate::live::CapturedResource;
 
 impl ToolRunner {
-    /// How a tool uses snapshotable resources, where there are any.
+    /// Returns how a tool uses snapshotable resources, if the session has any.
     pub(super) fn resource_use(&self, tool: &Tool) -> ResourceUse {
         match self.live.resources().registered().next() {
             Some(_) => tool.spec.resources,
@@ -21,7 +21,7 @@ impl ToolRunner {
         }
     }
 
-    /// Captures what a call has changed.
+    /// Captures the resources that a call has changed.
     pub(super) fn capture_resources(&self, started: &Attempt) -> Result<Vec<CapturedResource>, RuntimeError> {
         let changed = started.resources.before_changes();
         let is_lent = self.lends_resources(started);
@@ -30,7 +30,7 @@ impl ToolRunner {
         Ok(resources.map(CapturedResource::of).collect::<Result<_, _>>()?)
     }
 
-    /// Restores the resources to before a call. One that refuses poisons the session.
+    /// Restores the resources to their state before a call. A failure poisons the session.
     pub(super) async fn restore_resources(&self, started: &Attempt) -> Result<(), RuntimeError> {
         if self.lends_resources(started) {
             return self.live.restore_held_resources().await;

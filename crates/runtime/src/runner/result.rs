@@ -1,4 +1,4 @@
-//! What a model is told of a call.
+//! Results of calls, as messages for the model.
 
 use backstitch_core::extra::Extra;
 use backstitch_core::message::{Content, Message, OptionResult, PolicyName, Retry, RoleHint};
@@ -8,22 +8,21 @@ use serde_json::{Map, Value, json};
 
 use super::request::CallRequest;
 
-/// The longest line about a result in lists.
+/// The most characters of a result in lists.
 const LONGEST_SUMMARY: usize = 200;
 
-/// How many paths that were not rolled back are named.
+/// The most paths that are named if they were not rolled back.
 const MOST_NAMED: usize = 10;
 
-/// Who tells the model of a failure.
+/// The author of a failure message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// The tool itself.
     Tool,
-    /// The runtime, about a tool that could not or may not speak.
+    /// The runtime, about a tool that could not or may not answer.
     Runtime,
 }
 
-/// What went wrong, as the model is told.
+/// The failure of a call, for the model.
 pub(super) struct Failure {
     pub(super) speaker: Speaker,
     pub(super) kind: String,
@@ -37,7 +36,7 @@ impl Failure {
     }
 }
 
-/// The message that tells of a success: the tool's sentence, its value, or both.
+/// Returns the message of a success: the tool's text, its value, or both.
 pub(super) fn success(call: &CallRequest, result: ToolResult) -> Message {
     let (shown, hidden) = match result.value_in_context {
         ValueInContext::Included => (result.value, None),
@@ -50,7 +49,7 @@ pub(super) fn success(call: &CallRequest, result: ToolResult) -> Message {
     };
     let mut payload = OptionResult::new(call.call_id, call.name.as_str(), storable(value));
     payload.parts = result.parts;
-    // Kept for whoever reads the journal; adapters send only fields that they know.
+    // Kept for readers of the journal. Adapters send only fields that they know.
     if let Some(hidden) = hidden {
         let fields = Map::from_iter([("value_not_in_context".to_owned(), storable(hidden))]);
         payload.extra = Extra::try_from(fields).unwrap_or_default();
@@ -58,7 +57,7 @@ pub(super) fn success(call: &CallRequest, result: ToolResult) -> Message {
     message(call, Speaker::Tool, payload)
 }
 
-/// The message that tells of a failure.
+/// Returns the message of a failure.
 pub(super) fn failure(call: &CallRequest, failure: &Failure) -> Message {
     let mut payload = OptionResult::new(call.call_id, call.name.as_str(), Value::Null);
     payload.is_error = true;
@@ -68,8 +67,8 @@ pub(super) fn failure(call: &CallRequest, failure: &Failure) -> Message {
     message(call, failure.speaker, payload)
 }
 
-/// Names the paths that a rollback did not undo; nothing if there are none. What is never covered, whatever a call does, is not
-/// named each time: tools say so in their descriptions.
+/// Names the paths that a rollback did not undo. Returns `None` if there are none. Paths that are never
+/// covered are not named each time, since the descriptions of tools name them.
 pub(super) fn not_rolled_back(paths: &[UncoveredPath]) -> Option<String> {
     let is_known = |reason| {
         use UncoveredReason::{Excluded, OwnFiles, OwnRepository};
@@ -87,7 +86,7 @@ pub(super) fn not_rolled_back(paths: &[UncoveredPath]) -> Option<String> {
     }
 }
 
-/// A line about a result, for lists.
+/// Returns the first line of a result, for lists.
 pub(super) fn summary(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(LONGEST_SUMMARY) {
@@ -107,7 +106,7 @@ fn message(call: &CallRequest, speaker: Speaker, payload: OptionResult) -> Messa
     message
 }
 
-/// A value that would not come back from the journal as it is becomes its own text.
+/// Replaces a value that cannot be stored exactly by its text.
 fn storable(value: Value) -> Value {
     match backstitch_core::storable::check(&value) {
         Ok(()) => value,

@@ -1,4 +1,4 @@
-//! How a call fails: everything is put back, and one batch says why.
+//! Failures of calls: all changes are rolled back, and one batch records the reason.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::error::RuntimeError;
 
 impl ToolRunner {
-    /// The handler gave an error.
+    /// Handles an error of the handler.
     pub(super) async fn failed(
         &self,
         started: Attempt,
@@ -43,7 +43,7 @@ impl ToolRunner {
         self.rolled_back(started, hold, failure, draft, CallOutcome::Failed).await
     }
 
-    /// The handler was stopped.
+    /// Handles a stopped handler.
     pub(super) async fn stopped(
         &self,
         started: Attempt,
@@ -51,7 +51,7 @@ impl ToolRunner {
         stop: Stop,
         draft: Option<Box<Draft>>,
     ) -> Result<Settlement, RuntimeError> {
-        if matches!(stop, Stop::Cancelled | Stop::Abandoned) && self.goes_on(&started) {
+        if matches!(stop, Stop::Cancelled | Stop::Abandoned) && self.runs_again(&started) {
             return self.left_open(started, hold).await;
         }
         let name = started.tool.name();
@@ -80,31 +80,31 @@ impl ToolRunner {
         self.rolled_back(started, hold, failure, draft, end).await
     }
 
-    /// Whether a call that was stopped is made again when its session goes on. One that may have had an effect outside is not: its
-    /// agent is told, and decides.
-    fn goes_on(&self, started: &Attempt) -> bool {
+    /// True if a stopped call runs again when its session is resumed. A call that may have had an effect
+    /// outside does not: its agent receives an error, and decides.
+    fn runs_again(&self, started: &Attempt) -> bool {
         let is_stopped = self.caller.is_some() && started.waiter.stop().is_cancelled();
         is_stopped && started.tool.spec.effect != Effect::External
     }
 
-    /// The session was stopped while the call ran. Its files are put back, and it is left open, to be made again by whoever resumes.
-    /// That its files were put back is recorded, so that what a person changes from here on is not taken for the call's.
+    /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on
+    /// resume. The restore is recorded, so that later changes by a person are not attributed to the call.
     async fn left_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement, RuntimeError> {
         let rescue = self.put_back(&started, hold).await?;
-        let detail = format!("it was stopped; {} is made again when it goes on", started.tool.name());
+        let detail = format!("it was stopped; {} runs again when it is resumed", started.tool.name());
         let paused = paused(&started.call, PauseReason::Asked, detail);
         let restored =
             started.before.filter(|_| !rescue.is_partial).map(|WorkspaceRevision { root, coverage }| {
                 WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, ObservationCause::Restored) }
             });
         let bodies = restored.map(RecordBody::from).into_iter().chain([paused.into()]);
-        // With the intent, if that is not recorded yet: it knows what was approved, and with which arguments.
+        // With the intent, if that is not recorded yet: it has the approval and the arguments.
         let recorded = started.intent.append(&self.live, bodies).await;
         started.end_resources(false);
         recorded.map(|()| Settlement::End(CallOutcome::Stopped))
     }
 
-    /// The call failed: files are put back, logs are kept, and the model is told.
+    /// Handles a failed call: files are restored, logs are kept, and the model receives the error.
     pub(super) async fn rolled_back(
         &self,
         started: Attempt,
@@ -119,7 +119,8 @@ impl ToolRunner {
         if let Some(text) = self.not_rolled_back(&started, &rescue).await {
             failure.message.push_str(&text);
         }
-        // One that nobody waits for any more, and that no driver drives, was not stopped by anyone who would let it go on.
+        // A call without a driver whose caller was dropped does not pause the session, since nothing would
+        // resume it.
         let pauses = failure.kind == "cancelled" && (self.caller.is_some() || !started.waiter.is_gone());
         let pause = pauses.then(|| (PauseReason::Asked, failure.message.clone()));
         let ending = FinalBatch {
@@ -136,7 +137,8 @@ impl ToolRunner {
         Ok(Settlement::End(end(message.ok_or(RuntimeError::ShuttingDown)?)))
     }
 
-    /// The call counts as never made: everything is put back, its intent is closed, and the model is told nothing.
+    /// Handles a call that counts as never made: its changes are rolled back, its intent is closed, and the
+    /// model receives nothing.
     pub(super) async fn never_ran(
         &self,
         started: Attempt,
@@ -160,8 +162,8 @@ impl ToolRunner {
         Ok(Settlement::End(CallOutcome::VisibilityExpansion { sections, reason }))
     }
 
-    /// Puts the files and the resources back. What is found of them is durable before: it may hold what a person wrote, and a process that dies
-    /// after the files were put back has nothing else that remembers it.
+    /// Restores the files and the resources. The current files are durable before: they may hold edits of a
+    /// person, and after a crash nothing else would have them.
     pub(super) async fn put_back(&self, started: &Attempt, hold: &Hold) -> Result<Rescue, RuntimeError> {
         crash_point!("call.before_restore");
         let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
@@ -191,24 +193,21 @@ impl ToolRunner {
         Ok(rescue)
     }
 
-    /// What the model is told of paths that a rollback does not undo. A call that ran no process and changed nothing is not
-    /// concerned.
+    /// Returns a text for the model about paths that a rollback does not undo. `None` if the call ran no
+    /// process and changed nothing.
     async fn not_rolled_back(&self, started: &Attempt, rescue: &Rescue) -> Option<String> {
         let call = started.call.call_id;
         let ran = self.live.state().await.view.call(call).is_some_and(|call| !call.processes.is_empty());
-        match ran || rescue.files.is_some() {
-            true => result::not_rolled_back(&rescue.not_restored),
-            false => None,
-        }
+        if ran || rescue.files.is_some() { result::not_rolled_back(&rescue.not_restored) } else { None }
     }
 
     async fn cannot_put_back(&self, started: &Attempt, error: RuntimeError) -> RuntimeError {
         started.end_resources(false);
-        let reason = format!("the files before {} could not be put back: {error}", started.tool.name());
+        let reason = format!("the files before {} could not be restored: {error}", started.tool.name());
         self.live.poison(reason).await
     }
 
-    /// Records what was put back of an attempt that does not count.
+    /// Records the files that were saved for an attempt that does not count.
     pub(super) async fn record_rescue(
         &self,
         started: &Attempt,
@@ -233,7 +232,7 @@ impl ToolRunner {
     }
 }
 
-/// What remains of a call that failed: its logs, where they still fit.
+/// Returns what is kept of a failed call: its logs, where they still fit.
 fn logs_of(session: &Session, draft: Option<&Draft>) -> Result<PreparedCommit, SessionError> {
     match draft.map(|draft| caught(|| session.prepare_logs(draft))) {
         Some(Ok(prepared)) => Ok(prepared),

@@ -1,4 +1,4 @@
-//! What a handler's answer becomes: what it did stands, or, where another call was in its way, it runs again.
+//! Successful handlers: the changes are committed, or the call runs again after a conflict.
 
 use backstitch_core::crash_point;
 use backstitch_core::journal::{CallVerdict, Effect};
@@ -15,7 +15,7 @@ use super::{Attempt, CONFLICT_RETRIES, Settlement, ToolRunner};
 use crate::error::RuntimeError;
 
 impl ToolRunner {
-    /// The handler answered.
+    /// Handles a successful handler.
     pub(super) async fn answered(
         &self,
         mut started: Attempt,
@@ -32,8 +32,9 @@ impl ToolRunner {
                 .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
                 .await;
         }
-        // Nothing was promised to whoever left, and so nothing is half kept. What may have had an effect outside has its result
-        // recorded, and what a driver goes on with need not be done again.
+        // A caller that was dropped expects nothing, so the call is rolled back. If it may have had an effect
+        // outside, its result is recorded. If there is a driver, the result is kept, so that the work need
+        // not be repeated.
         if started.waiter.is_gone() && self.caller.is_none() && is_repeatable(&started) {
             return self.stopped(started, hold, Stop::Abandoned, Some(Box::new(draft))).await;
         }
@@ -91,7 +92,7 @@ impl ToolRunner {
             Err(OpenCall::Refused(error @ SessionError::Conflict { .. })) => {
                 self.conflicted(started, hold, draft, error).await
             }
-            // The session is no longer what it was when the handler dispatched this. Another attempt may find what does fit.
+            // The session has changed since the handler dispatched this. Another attempt may fit.
             Err(OpenCall::Refused(error)) => {
                 let retry = if is_repeatable(&started) { Retry::Allowed } else { Retry::Refused };
                 let failure = refused(&started, &error, retry);
@@ -104,7 +105,8 @@ impl ToolRunner {
         }
     }
 
-    /// Another call has changed meanwhile what this one overwrites. What has no effect outside is run again.
+    /// Handles a conflict: another call has concurrently changed what this one overwrites. A call without
+    /// effects outside runs again.
     async fn conflicted(
         &self,
         started: Attempt,
@@ -116,30 +118,29 @@ impl ToolRunner {
         if repeatable && started.conflicts < CONFLICT_RETRIES {
             let rescue = self.put_back(&started, hold).await?;
             started.end_resources(false);
-            // What a person wrote meanwhile went with it, so this is recorded like the end of any attempt that failed.
+            // Edits of a person were overwritten as well, so this is recorded like any failed attempt.
             if rescue.files.is_some() {
                 self.record_rescue(&started, rescue, error.to_string()).await?;
             }
             return Ok(Settlement::Conflict);
         }
         let name = started.tool.name();
-        let (message, retry) = match repeatable {
-            true => (format!("{name} ran into other calls again and again: {error}"), Retry::Allowed),
-            false => {
-                (format!("{name} ran, but what it changed here could not be kept: {error}"), Retry::Refused)
-            }
+        let (message, retry) = if repeatable {
+            (format!("{name} ran into other calls again and again: {error}"), Retry::Allowed)
+        } else {
+            (format!("{name} ran, but what it changed here could not be kept: {error}"), Retry::Refused)
         };
         let failure = Failure::by_runtime("conflict", message, retry);
         self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
     }
 }
 
-/// Whether a call can be made again without doing something twice.
+/// True if a call can run again without repeating an effect outside.
 fn is_repeatable(started: &Attempt) -> bool {
     matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace)
 }
 
-/// What the model is told when the session does not take what a call changed.
+/// Returns the failure for the model if the session refuses the changes of a call.
 fn refused(started: &Attempt, error: &SessionError, retry: Retry) -> Failure {
     let name = started.tool.name();
     match error {

@@ -1,4 +1,4 @@
-//! How a call starts: its intent becomes durable, and its handler runs.
+//! Start of a call: its intent becomes durable, and its handler runs.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use crate::error::RuntimeError;
 use crate::process::Processes;
 
 impl ToolRunner {
-    /// Makes a call's intent durable. `None` when the budget does not allow it; then the session is paused.
+    /// Makes a call's intent durable. Returns `None` if the budget does not allow the call; then the session
+    /// is paused.
     pub(super) async fn start(
         &self,
         tool: &Tool,
@@ -39,7 +40,7 @@ impl ToolRunner {
         };
         let agent = SubAgent::behind(tool);
         let live = &self.live;
-        // That of a pure call can wait, unless it names what has to be stored with it.
+        // The intent of a pure call can wait, unless it names objects that have to be stored with it.
         let changes_resources = self.resource_use(tool) == ResourceUse::Write;
         let record_now = tool.spec.effect != Effect::Pure || before.is_some() || changes_resources;
 
@@ -107,8 +108,8 @@ impl ToolRunner {
         Ok(started)
     }
 
-    /// Says how a call ends that could not be started. Where its state before it could not be captured that is its own failure:
-    /// nothing has happened, and the others go on.
+    /// Returns the outcome of a call that could not be started. If the state before it could not be captured,
+    /// only this call fails: nothing has happened, and other calls continue.
     pub(super) async fn not_started(
         &self,
         call: &CallRequest,
@@ -122,7 +123,7 @@ impl ToolRunner {
         self.refuse(call, Failure::by_runtime("capture_failed", message, Retry::Allowed)).await
     }
 
-    /// Runs the handler and settles what comes of it.
+    /// Runs the handler, and commits or rolls back its changes.
     pub(super) async fn attempt(
         &self,
         mut started: Attempt,
@@ -183,7 +184,7 @@ impl ToolRunner {
             }
             AttemptOutcome::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
             AttemptOutcome::Stuck(why) => {
-                let reason = format!("{}: {why}; its files cannot be put back", started.tool.name());
+                let reason = format!("{}: {why}; its files cannot be restored", started.tool.name());
                 started.end_resources(false);
                 Err(live.poison(reason).await)
             }

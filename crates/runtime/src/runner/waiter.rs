@@ -1,13 +1,13 @@
-//! Whoever waits for a call, and what becomes of the call when nobody does any more.
+//! The caller of a running call, and the end of the call when the caller is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
-/// Whoever waits for a call: as long as its future is there, somebody does.
+/// Represents the caller of a running call. It is gone once the future of the call is dropped.
 pub(super) struct Waiter {
-    /// Cancelled with the runner, and when nobody waits any more.
+    /// Cancelled with the runner, and when the caller is gone.
     stop: CancellationToken,
     is_gone: AtomicBool,
 }
@@ -17,23 +17,23 @@ impl Waiter {
         Arc::new(Self { stop: runner.child_token(), is_gone: AtomicBool::new(false) })
     }
 
-    /// Nobody waits any more.
+    /// Marks the caller as gone.
     pub(super) fn leave(&self) {
         self.is_gone.store(true, Ordering::SeqCst);
         self.stop.cancel();
     }
 
-    /// Whether nobody waits any more.
+    /// True if the caller is gone.
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::SeqCst)
     }
 
-    /// Stops what works for the call, with the runner or when nobody waits any more.
+    /// Returns the token that stops the call's child session: with the runner, or when the caller is gone.
     pub(super) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Completes when nobody waits any more.
+    /// Completes when the caller is gone.
     pub(super) async fn left(&self) {
         self.stop.cancelled().await;
         if !self.is_gone() {

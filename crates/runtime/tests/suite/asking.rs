@@ -1,4 +1,4 @@
-//! What whoever decides is given: what is shown, the bytes of media, and a place to tell pieces of the answer.
+//! The requests that policies receive: messages, bytes of media, and a channel for deltas of the answer.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use backstitch_runtime::{Agent, FunctionPolicy, LiveKind, Mission, Runtime, Sess
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
-/// Asks an agent of this function, and gives what it was asked.
+/// An agent that decides by this function, and the requests that it received.
 fn listening(
     decide: impl Fn(&PolicyRequest) -> PolicyAnswer + Send + Sync + 'static,
 ) -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>) {
@@ -31,7 +31,7 @@ fn listening(
 }
 
 #[tokio::test]
-async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_bytes() {
+async fn media_of_missions_and_tools_reaches_the_policy_as_bytes() {
     let (agent, asked) = listening(|question| match question.turn {
         1 => PolicyAnswer::text("looking").call("draw", Arguments::from_object(serde_json::Map::new())),
         _ => PolicyAnswer::text("seen"),
@@ -67,7 +67,7 @@ async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_byte
 }
 
 #[tokio::test]
-async fn pieces_of_an_answer_are_told_with_their_place() {
+async fn deltas_of_an_answer_are_published_with_session_and_turn() {
     let (agent, _) = listening(|question| {
         question.deltas.tell(Delta::Text("do".into()));
         question.deltas.tell(Delta::Text("ne".into()));
@@ -112,7 +112,7 @@ impl TranscriptCompression for Last {
     }
 }
 
-/// A policy that says how its requests depart from what was said.
+/// A policy whose requests depart from the transcript.
 struct Departing;
 
 impl Policy for Departing {
@@ -174,7 +174,7 @@ async fn an_answer_that_claims_to_have_cost_all_there_is_is_recorded_and_spends_
 }
 
 #[tokio::test]
-async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_is_told() {
+async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_sees_why() {
     let (agent, asked) = listening(|question| match question.turn {
         1 => {
             let mut answer = PolicyAnswer { finish: Finish::Length, ..PolicyAnswer::text("sewing") };
@@ -199,7 +199,7 @@ async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_is_told
     let asked = asked.lock().unwrap();
     let results = asked[1].shown.iter().filter_map(|message| message.message.option_result());
     let results: Vec<_> = results.map(|result| result.error_message.clone().unwrap_or_default()).collect();
-    // They stand in the order in which they were recorded.
+    // Results are in the order in which they were recorded.
     let refused = results.iter().filter(|told| told.contains("token limit")).count();
     assert_eq!((results.len(), refused), (2, 1), "{results:?}");
 }

@@ -1,4 +1,4 @@
-//! Failed attempts, answers and stops are in the journal: what a process knew of them survives it.
+//! Failed attempts, answers and stops are in the journal, and survive the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ use crate::tailor::{reply, scripted, with_keep};
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
-/// A policy that fails so often with this kind of error, and then answers.
+/// A policy that fails `times` times with this kind of error, and then answers.
 struct Failing {
     name: PolicyName,
     times: usize,
@@ -194,10 +194,11 @@ async fn a_withheld_answer_is_a_failed_attempt_of_a_failed_evaluation() {
     assert!(matches!(ended, DriveOutcome::Failed { .. }), "{ended:?}");
     let bodies = bodies(&runtime, driver.session().id()).await;
     assert_eq!(failures(&bodies)[0].kind, "content_filter");
-    assert!(stops(&bodies).is_empty(), "the end of the evaluation says it");
+    assert!(stops(&bodies).is_empty(), "the end of the evaluation records it");
 }
 
-/// An answer and its `request_finished` are one batch, and a stop goes with what is still held: failing costs one batch.
+/// An answer and its `request_finished` are one batch, and a stop joins the buffered records: a failure costs
+/// one batch.
 #[tokio::test]
 async fn recording_costs_no_batch_of_its_own_unless_something_failed() {
     let appends = async |agent: Agent| {
@@ -213,7 +214,7 @@ async fn recording_costs_no_batch_of_its_own_unless_something_failed() {
     assert_eq!(appends(failing(0, "auth", false)).await, 3);
     // The mission, the request, and the failed attempt with the stop.
     assert_eq!(appends(failing(1, "auth", false)).await, 3);
-    // A batch more for each attempt that is waited after.
+    // One more batch for each attempt that is followed by a backoff.
     assert_eq!(appends(failing(2, "overloaded", true)).await, 5);
 }
 
@@ -225,7 +226,7 @@ async fn a_session_that_is_released_in_the_middle_says_so_and_one_that_is_killed
         let runtime = Runtime::new(store.clone());
         let driver = runtime.create(scripted(vec![slow.clone()]), SessionOptions::default()).await.unwrap();
         let session = driver.session().id();
-        // Whoever drives it goes away while the model is asked.
+        // The driver is dropped during the request.
         let waited = tokio::time::timeout(Duration::from_millis(50), driver.start("sew")).await;
         assert!(waited.is_err(), "{waited:?}");
         if is_released {

@@ -1,4 +1,4 @@
-//! The checkpoint store of a session says what its journal says, whatever happened to the session.
+//! The checkpoint store of a session agrees with its journal, whatever happened to the session.
 
 use backstitch_core::execution::{CheckpointStore, ExecutionState, WorkspaceResource, WorkspaceState};
 use backstitch_core::id::SessionId;
@@ -10,8 +10,8 @@ use backstitch_runtime::{Driver, PointSpec, Runtime, load_view};
 use crate::findings::Finding;
 use crate::history::{Setting, before, call};
 
-/// Compares the checkpoint store with what the runtime reads from the journal: the calls, their outcomes, and the state at each
-/// boundary.
+/// Compares the checkpoint store with what the runtime reads from the journal: the calls, their outcomes, and
+/// the state at each boundary.
 async fn assert_of_journal(runtime: &Runtime, driver: &Driver, what: &str) -> CheckpointStore {
     let live = driver.session();
     let store = live.checkpoints().await.unwrap();
@@ -89,7 +89,7 @@ async fn checkpoints_are_those_of_the_journal_after_rewinds_and_in_another_proce
     let driver = reopened(&setting, driver).await;
     let store = assert_of_journal(runtime, &driver, "opened again").await;
     assert_eq!(store.list_checkpoints().len(), 3);
-    // It is the same whenever it is asked for.
+    // Each query returns the same.
     let again = driver.session().checkpoints().await.unwrap();
     for (one, other) in store.list_checkpoints().zip(again.list_checkpoints()) {
         assert_eq!(one.pre_snapshot.to_json().unwrap(), other.pre_snapshot.to_json().unwrap());
@@ -100,7 +100,7 @@ async fn checkpoints_are_those_of_the_journal_after_rewinds_and_in_another_proce
 }
 
 #[tokio::test]
-async fn a_state_without_a_journal_goes_back_to_a_checkpoint_of_one() {
+async fn a_state_without_a_journal_can_be_restored_to_a_checkpoint_of_a_journal() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::Workspace).await;
     let live = driver.session();

@@ -1,4 +1,5 @@
-//! The suite of all callers: two of them, each over files in memory and over a real directory.
+//! The conformance suite of tool callers, for two callers, each over files in memory and over a real
+//! directory.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -34,12 +35,12 @@ pub(crate) enum Place {
     Directory,
 }
 
-/// Which way tools are called in.
+/// How tools are called.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
-    /// By the runner, in one thread.
+    /// By the runner, on one thread.
     Direct,
-    /// By a service that takes turns from a queue and starts calls as they come, in several threads.
+    /// By a service that reads turns from a queue and starts calls as they arrive, on several threads.
     Batch,
 }
 
@@ -93,7 +94,7 @@ async fn serve(runner: Arc<ToolRunner>, mut turns: mpsc::UnboundedReceiver<Turn>
     }
 }
 
-/// What a future gives if it is polled so many times.
+/// The output of a future that is ready within `polls` polls.
 pub(crate) async fn polled<F: Future>(mut future: Pin<&mut F>, polls: usize) -> Option<F::Output> {
     let mut left = polls;
     poll_fn(move |context| {
@@ -111,7 +112,7 @@ pub(crate) async fn polled<F: Future>(mut future: Pin<&mut F>, polls: usize) -> 
 }
 
 impl Caller {
-    /// Runs something where the calls run.
+    /// Runs a future on the async runtime of the calls.
     pub(crate) fn block_on<R>(&self, work: impl Future<Output = R>) -> R {
         self.runtime.block_on(work)
     }
@@ -183,7 +184,7 @@ impl ToolCaller for Caller {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             look(&state.execution.session);
-            // What is in memory is what the journal says.
+            // The state in memory is the state of the journal.
             let clock = self.harness.live.clock().clone();
             let session = state.view.session(clock);
             let digest = |session: &Session| {
@@ -240,7 +241,7 @@ mod batch_in_a_directory {
 }
 
 #[test]
-fn a_rewind_that_is_dropped_anywhere_is_made_or_is_not() {
+fn a_rewind_that_is_dropped_anywhere_happens_wholly_or_not_at_all() {
     use backstitch_testkit::tool::{Act, Outcome, Script};
     for place in [Place::Memory, Place::Directory] {
         let caller = open(place, Way::Direct, backstitch_testkit::tool::tools());
@@ -262,7 +263,7 @@ fn a_rewind_that_is_dropped_anywhere_is_made_or_is_not() {
             let rewind =
                 async { polled(pin!(caller.harness.live.rollback_to_tool(second)), polls).await.is_some() };
             let had_ended = caller.runtime.block_on(rewind);
-            // The next call fails, so that its rollback shows what it took for the state before it.
+            // The next call fails, so that its rollback shows which state it started from.
             call("c", Outcome::Error);
             let path = FilePath::new("file.txt").unwrap();
             assert_eq!(caller.filesystem().read_text(&path).unwrap(), tasks(), "after {polls} polls");
@@ -295,12 +296,12 @@ fn a_call_that_the_end_of_the_async_runtime_cuts_off_is_recovered_by_opening_the
         let error = harness.live.flush().await.unwrap_err();
         assert!(matches!(error, RuntimeError::AheadOfStore { .. }), "{error}");
         let view = load_view(&*store, harness.live.id(), None).await.unwrap();
-        assert!(view.calls().next().unwrap().is_open(), "its intent is what the next one goes on from");
+        assert!(view.calls().next().unwrap().is_open(), "the next process recovers from its intent");
     });
 }
 
 #[test]
-fn what_is_handed_out_of_a_live_session_keeps_nobody_waiting() {
+fn the_state_of_a_live_session_is_a_copy_and_blocks_no_writer() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let harness = Harness::new(vec![]).await;
@@ -312,7 +313,7 @@ fn what_is_handed_out_of_a_live_session_keeps_nobody_waiting() {
 }
 
 #[test]
-fn calls_mean_the_same_in_either_way_and_over_either_files() {
+fn all_callers_and_files_give_calls_the_same_meaning() {
     use backstitch_testkit::tool::conformance::parity;
     let direct = factory(Place::Memory, Way::Direct);
     parity(&direct, &factory(Place::Memory, Way::Batch));

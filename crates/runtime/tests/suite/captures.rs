@@ -1,4 +1,4 @@
-//! Files that cannot be captured when a call starts: that call alone fails, and nothing is left of it.
+//! Files that cannot be captured when a call starts: only that call fails, and it leaves no trace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use crate::tailor::{kinds, reply, scripted};
 /// Files in memory, of which one capture fails.
 struct Flaky {
     files: MemoryWorkspace,
-    /// How many captures are left until the one that fails; none fails at 0.
+    /// Captures until one fails, counting that one; at 0 none fails.
     until_failure: AtomicUsize,
 }
 
@@ -81,7 +81,7 @@ fn path() -> FilePath {
     FilePath::new("seams.txt").unwrap()
 }
 
-/// A tool that appends what it is given to a file.
+/// A tool that appends its argument to a file.
 fn sew(ran: Arc<AtomicUsize>) -> Tool {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Seam {
@@ -128,7 +128,7 @@ async fn a_call_whose_files_cannot_be_captured_fails_alone_and_leaves_nothing() 
         assert_eq!(state.view.files().unwrap().root, files.capture().unwrap().root);
         assert_eq!(state.view.pending_calls().count(), 0);
     }
-    // The next call has the files, and starts from what is there.
+    // The next call acquires the files, and starts from their current state.
     let end = harness.run("sew", json!({"seam": "d"})).await;
     assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(files.text(), "acd");
@@ -147,7 +147,7 @@ async fn an_evaluation_continues_after_a_call_whose_files_could_not_be_captured(
     let agent = scripted(replies).tools(Tools::new([sew(ran.clone())]).unwrap());
     let options = SessionOptions::with_workspace(files.clone());
     let driver = runtime.create(agent, options).await.unwrap();
-    // The session looks at its files once when it begins.
+    // The session captures its files once when it starts.
     files.fail(2);
     let answered = driver.start("sew").await.unwrap().answer().unwrap();
     assert_eq!((answered.text.as_str(), files.text().as_str()), ("done", "b"));
@@ -171,7 +171,7 @@ async fn a_sub_agent_whose_files_cannot_be_captured_is_not_started() {
     assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     let sessions = backstitch_core::ports::Store::sessions(&*store).await.unwrap();
-    assert_eq!(sessions, [driver.session().id()], "no session is left that nobody asked anything");
+    assert_eq!(sessions, [driver.session().id()], "no child session is left without a mission");
     for record in runtime.records(driver.session().id()).await.unwrap() {
         assert!(!matches!(record.body, RecordBody::CallStarted(_)), "{record:?}");
     }

@@ -1,4 +1,5 @@
-//! The usage examples of the specifications: an observer that writes checkpoints, and a main loop with a handler.
+//! The usage examples of the specifications: an observer that writes checkpoints, and a main loop with a
+//! handler.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -96,7 +97,7 @@ async fn a_main_loop_loads_first_saves_after_each_turn_and_clears_on_success() {
         ran: ran.clone(),
     };
     let request = Arc::new("seam-7".to_owned());
-    // The script breaks off after two turns: the process is as good as dead, and its store is gone.
+    // The script ends after two turns, which stands for a process that died and lost its store.
     let error = review(2).execute(request.clone()).await.unwrap_err();
     assert!(matches!(error, MainLoopError::Runtime(_)), "{error}");
     assert!(directory.path().join("seam-7.json").exists());
@@ -104,7 +105,7 @@ async fn a_main_loop_loads_first_saves_after_each_turn_and_clears_on_success() {
     assert_eq!((answered.text.as_str(), ran.load(Ordering::SeqCst)), ("reviewed", 2));
     assert!(!directory.path().join("seam-7.json").exists());
 
-    // A damaged checkpoint is said to be one, and clearing it starts again.
+    // A damaged checkpoint is reported, and after it is cleared the loop starts from the beginning.
     std::fs::write(directory.path().join("seam-7.json"), "{").unwrap();
     let error = review(3).execute(request.clone()).await.unwrap_err();
     assert!(matches!(error, MainLoopError::Checkpoint(CheckpointError::Restore { .. })), "{error}");
@@ -148,7 +149,7 @@ impl MainLoop for Workshop {
 }
 
 #[tokio::test]
-async fn a_main_loop_takes_prompts_and_follows_evaluations_that_take_the_place_of_others() {
+async fn a_main_loop_evaluates_prompts_and_continues_with_evaluations_that_supersede_others() {
     let directory = tempfile::tempdir().unwrap();
     let name: fn(&String) -> String = |request| request.clone();
     let handler = Arc::new(FileCheckpointHandler::new(directory.path(), name));

@@ -1,4 +1,4 @@
-//! The commit of a call: what can still fail it, what no longer can, and what it routes to whom.
+//! The commit of a call: what can fail it, what no longer can, and where its parts are recorded.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -37,7 +37,7 @@ fn noting() -> Tool {
     })
 }
 
-/// A clock that moves on whenever somebody looks at it.
+/// A clock that advances by a microsecond with each reading.
 #[derive(Debug, Default)]
 pub(crate) struct MovingClock(AtomicI64);
 
@@ -90,7 +90,7 @@ async fn what_is_recorded_and_what_is_published_of_a_call_is_one_event() {
     assert_eq!(published(events).await, recorded);
 }
 
-/// A resource that can be captured so many times.
+/// A resource that can be captured a limited number of times.
 struct Brittle(AtomicUsize);
 
 impl Snapshotable for Brittle {
@@ -110,7 +110,7 @@ impl Snapshotable for Brittle {
     }
 }
 
-/// Something that is made by a call, for the session.
+/// A resource of the session that a call creates.
 struct Handle;
 
 fn brittle(captures: usize, closed: Arc<AtomicUsize>) -> Resources {
@@ -138,7 +138,7 @@ async fn nothing_after_the_commit_turns_a_call_into_an_error() {
     assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(harness.findings().await, ["used"]);
     assert_eq!(published(events).await.len(), 1);
-    assert_eq!(closed.load(Ordering::SeqCst), 0, "what the call made for the session stays open");
+    assert_eq!(closed.load(Ordering::SeqCst), 0, "the session's resource stays open");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn an_error_of_the_runtime_in_one_call_hides_no_sibling() {
         backstitch_core::id::IdStream::from_seed([9; 32], harness.live.clock().clone()),
         Arguments::from_object(serde_json::Map::new()),
     );
-    // It belongs to an evaluation that there is not.
+    // Its evaluation does not exist.
     let astray = CallRequest::new(ids.next(), ids.next::<EvaluationId>(), "noting", arguments);
     let later = harness.call("noting", json!({})).await;
     let ends = harness.runner.run_all(vec![good, astray, later]).await;
@@ -196,7 +196,7 @@ async fn a_deadline_that_passes_inside_a_call_rolls_it_back() {
         std::future::pending::<()>().await;
         Ok(ToolResult::ok("late"))
     });
-    // One that looks at the time that is left, and finds none.
+    // A handler that checks the remaining time, and has none.
     let careful = builder("careful").handler(|context: ToolContext, (): ()| async move {
         note(&context, "half done")?;
         Err::<ToolResult, _>(ToolError::DeadlineExceeded)
@@ -233,5 +233,5 @@ async fn a_call_that_a_handler_makes_through_the_runner_is_a_transaction_of_its_
     let open = Arc::new(Harness::new(vec![noting(), outer]).await);
     assert!(harness.set(open.clone()).is_ok());
     assert!(matches!(open.run("outer", json!({})).await, CallOutcome::Failed(_)));
-    assert_eq!(open.findings().await, ["noted"], "what the inner call did stands");
+    assert_eq!(open.findings().await, ["noted"], "the inner call is committed");
 }

@@ -1,4 +1,4 @@
-//! Calls that are decided to count as failed are undone by their tools, once.
+//! Calls that are resolved as failed are compensated by their tools, once.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::tailor::{reply, scripted, started, with_approval};
 
 type Undone = Arc<Mutex<Vec<(IdempotencyKey, Map<String, Value>)>>>;
 
-/// How a hook ends.
+/// The outcome of a compensation hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hook {
     Works,
@@ -40,7 +40,7 @@ fn agent(hook: Hook) -> (Agent, Undone) {
 }
 
 #[tokio::test]
-async fn a_call_that_counts_as_failed_is_undone_once_and_what_came_of_it_is_recorded() {
+async fn a_call_that_counts_as_failed_is_compensated_once_and_the_outcome_is_recorded() {
     for (hook, told) in [
         (Hook::Works, "was compensated"),
         (Hook::Fails, "the bank is closed"),
@@ -52,7 +52,7 @@ async fn a_call_that_counts_as_failed_is_undone_once_and_what_came_of_it_is_reco
         let session = driver.session().id();
         driver.start("pay").await.unwrap();
         let call = driver.session().state().await.view.calls().next().unwrap().call_id;
-        // It is approved, and the process dies inside of the call.
+        // The call is approved, and the process dies inside of it.
         driver.session().resolve(Some(call), Decision::Approve, None).await.unwrap();
         let evaluation = driver.session().state().await.view.latest_evaluation().unwrap().evaluation_id;
         let intent = CallStarted {
@@ -63,7 +63,7 @@ async fn a_call_that_counts_as_failed_is_undone_once_and_what_came_of_it_is_reco
         driver.session().record(vec![intent.into()]).await.unwrap();
         let unknown = driver.resume(ResumeOptions::default()).await.unwrap().answer();
         assert!(matches!(unknown, Err(RuntimeError::ToolIdempotencyError { .. })), "{hook:?}");
-        assert!(undone.lock().unwrap().is_empty(), "nothing is undone before somebody decides");
+        assert!(undone.lock().unwrap().is_empty(), "nothing is undone before a decision");
 
         runtime.decide(session, Some(call), Decision::Fail { reason: None }, None).await.unwrap();
         assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
@@ -80,7 +80,7 @@ async fn a_call_that_counts_as_failed_is_undone_once_and_what_came_of_it_is_reco
         }
         assert_eq!(notes.len(), 1, "{hook:?}: {notes:?}");
         assert!(notes[0].contains(told), "{hook:?}: {notes:?}");
-        // However often it is resumed.
+        // Another resume does not compensate it again.
         driver.resume(ResumeOptions::default()).await.unwrap();
         assert_eq!(undone.lock().unwrap().len(), 1, "{hook:?}");
     }
@@ -100,7 +100,7 @@ async fn a_hook_whose_process_died_is_not_called_again() {
         CallStarted { name: "pay".into(), effect: Effect::External, ..started(session, evaluation, call) };
     driver.session().record(vec![intent.into()]).await.unwrap();
     driver.session().resolve(Some(call), Decision::Fail { reason: None }, None).await.unwrap();
-    // What a process leaves that dies inside of the hook.
+    // The record of a process that died inside of the hook.
     let step = backstitch_core::journal::StepFinished {
         call_id: call,
         name: "backstitch:compensate:started".into(),

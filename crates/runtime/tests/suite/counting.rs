@@ -1,4 +1,4 @@
-//! A store that counts how often it is written to, and that can be made to take long.
+//! A store that counts its appends, and whose acknowledgements can be delayed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,12 +23,12 @@ impl CountingStore {
         self.appends.load(Ordering::SeqCst)
     }
 
-    /// Stores what it is given from now on, and does not say so before it goes on.
+    /// From now on appends are stored, but not acknowledged before [`Self::unstall`].
     pub(crate) fn stall(&self) {
         self.stalls.send_replace(true);
     }
 
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn unstall(&self) {
         self.stalls.send_replace(false);
     }
 }

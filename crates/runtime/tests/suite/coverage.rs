@@ -1,4 +1,5 @@
-//! What a root covers is decided when a call starts, is recorded with it, and holds until the call has ended.
+//! The coverage of a root is determined when a call starts, is recorded with it, and holds until the call
+//! ends.
 
 use std::fs;
 
@@ -20,7 +21,7 @@ fn disk() -> Disk {
     disk
 }
 
-/// Makes a covered file too large, one that is not covered small, and adds one that is too large.
+/// Makes a covered file too large and an uncovered file small, and adds a file that is too large.
 fn mess_up(disk: &Disk, name: &str, outcome: fn() -> Result<ToolResult, ToolError>) -> Tool {
     let (always, never, new) = (disk.path("always"), disk.path("never"), disk.path("new"));
     let builder = Tool::builder(name, "Grows and shrinks files.").unwrap().effect(Effect::Workspace);
@@ -33,20 +34,20 @@ fn mess_up(disk: &Disk, name: &str, outcome: fn() -> Result<ToolResult, ToolErro
 }
 
 #[tokio::test]
-async fn what_was_covered_is_put_back_even_if_it_no_longer_could_be_captured() {
+async fn covered_files_are_restored_even_if_they_could_no_longer_be_captured() {
     let disk = disk();
     let failing = mess_up(&disk, "failing", || Err(ToolError::new("no")));
     let harness = disk.harness(vec![failing]).await;
     assert!(matches!(harness.run("failing", json!({})).await, CallOutcome::Failed(_)));
     assert_eq!(fs::read(disk.path("always")).unwrap(), vec![2; 500]);
-    assert_eq!(fs::read(disk.path("never")).unwrap(), b"small", "what is not covered is not touched");
-    assert!(!disk.path("new").exists(), "what appeared since is deleted");
+    assert_eq!(fs::read(disk.path("never")).unwrap(), b"small", "uncovered files are not touched");
+    assert!(!disk.path("new").exists(), "new files are deleted");
 
     let state = harness.live.state().await;
     let finished = state.view.calls().next().unwrap().finished.clone().unwrap();
     let left_out = |path: &str, bytes| OmittedFile { path: path.into(), bytes: Some(bytes) };
     assert_eq!(finished.record.left_out, [left_out("always", 7_000), left_out("new", 9_000)]);
-    // Whoever goes to what was rescued touches neither what was never covered nor what did not fit.
+    // A restore of the rescue touches neither files that were never covered nor files that did not fit.
     let object = Objects::get(&*disk.store, finished.record.coverage.unwrap()).unwrap().unwrap();
     let coverage = Coverage::from_json(object.bytes()).unwrap();
     let uncovered: Vec<_> = coverage.uncovered().map(|one| one.path).collect();
@@ -69,7 +70,7 @@ async fn the_coverage_of_a_root_is_recorded_with_it_and_enough_for_another_proce
     let after = checkpoint.after.unwrap();
     assert_eq!(uncovered(after.coverage.unwrap()), ["always", "never", "new"]);
 
-    // Another process that knows the journal and the objects alone.
+    // Another process, which has only the journal and the objects.
     let Disk { store, workspace, directory } = disk;
     drop((harness, workspace));
     let files = directory.path().join("files");
@@ -104,10 +105,10 @@ async fn a_rescue_keeps_what_fits_and_lists_the_rest() {
     let before = call.intent.as_ref().unwrap().record.root.unwrap();
     let kept = disk.workspace.diff(before, finished.rescue.unwrap()).unwrap();
     assert_eq!(kept.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a-small"]);
-    assert_eq!(call.intent.as_ref().unwrap().record.coverage, None, "all that can be covered is");
+    assert_eq!(call.intent.as_ref().unwrap().record.coverage, None, "everything is covered");
 }
 
-/// A person has to be able to find what a rollback did to files, theirs among them, and to get it back.
+/// A user must be able to see what a rollback changed, their own files included, and to restore it.
 #[tokio::test]
 async fn a_restore_names_what_it_changed_and_where_it_is_kept() {
     let disk = Disk::new();
@@ -115,7 +116,7 @@ async fn a_restore_names_what_it_changed_and_where_it_is_kept() {
     let path = disk.path("");
     let builder = Tool::builder("failing", "Fails.").unwrap().effect(Effect::Workspace);
     let failing = builder.handler(move |_: ToolContext, (): ()| {
-        // What a person does meanwhile looks the same.
+        // Concurrent edits of a user look the same.
         fs::write(path.join("thesis.txt"), "chapter two").unwrap();
         fs::write(path.join("ch2.txt"), "new").unwrap();
         async { Err(ToolError::new("no")) }

@@ -1,4 +1,4 @@
-//! A prompt whose evaluation is cut off after any batch of its journal ends as if it had not been.
+//! An evaluation of a prompt that is interrupted after any batch of its journal ends as if it had not been.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::prompts::{begin, evaluator, open, outcomes, workshop_finding};
 use crate::structured::{HEM, Tear, hem};
 use crate::tailor::reply;
 
-/// A store that holds these records and no more.
+/// A store with exactly these records.
 async fn store_of(records: &[Record]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
     let session = match &records[0].body {

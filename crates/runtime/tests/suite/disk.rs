@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::Harness;
 
-/// A directory with a workspace in it, and beside it what the runtime keeps.
+/// A directory with a workspace, and the files of the runtime beside it.
 pub(crate) struct Disk {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) workspace: Arc<HostWorkspace>,

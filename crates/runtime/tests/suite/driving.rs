@@ -1,4 +1,5 @@
-//! A session driven from its mission to its answer: the records that it leaves, and who may go on with it.
+//! A session driven from its mission to its answer: the records that it leaves, and which agents may resume
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +47,7 @@ async fn a_mission_is_driven_to_its_answer() {
     assert_eq!(said[..3], ["You sew.", "sew", "first"]);
     assert!(said.contains(&"it tore".to_owned()), "{said:?}");
 
-    // What is in memory is what the journal says.
+    // The state in memory is the state of the journal.
     let state = driver.session().state().await;
     let clock = driver.session().clock().clone();
     assert_eq!(state.view.content_digest(clock.clone()).unwrap(), view.content_digest(clock).unwrap());
@@ -68,7 +69,7 @@ async fn a_session_that_is_stored_with_its_mission_is_there_with_it_or_not_at_al
     assert_eq!(store.appends(), 1, "it is one batch");
     let session = driver.session().id();
     let view = runtime.view(session).await.unwrap();
-    assert_eq!(view.transcript().unwrap().all().len(), 2, "what it is told and what it is asked");
+    assert_eq!(view.transcript().unwrap().all().len(), 2, "the system text and the mission");
     assert_eq!(driver.events().position(), view.head());
     driver.session().release().await.unwrap();
 
@@ -110,7 +111,7 @@ async fn each_message_is_recorded_with_its_place_its_prompt_its_time_and_an_id()
 async fn a_turn_with_one_call_is_two_batches() {
     let store = Arc::new(crate::counting::CountingStore::default());
     let runtime = Runtime::new(store.clone());
-    let replies = (0..10).map(|_| reply("go on", &[("keep", json!({"text": "a stitch"}))]));
+    let replies = (0..10).map(|_| reply("next", &[("keep", json!({"text": "a stitch"}))]));
     let (agent, _) = with_keep(scripted(replies.chain([reply("done", &[])]).collect()), Effect::External);
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let before = store.appends();
@@ -120,7 +121,7 @@ async fn a_turn_with_one_call_is_two_batches() {
 }
 
 #[tokio::test]
-async fn a_finished_evaluation_gives_its_recorded_answer_and_asks_nobody() {
+async fn a_finished_evaluation_returns_its_recorded_answer_without_a_request() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let (agent, ran) = with_keep(two_findings(), Effect::Workspace);
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
@@ -129,13 +130,13 @@ async fn a_finished_evaluation_gives_its_recorded_answer_and_asks_nobody() {
     driver.session().release().await.unwrap();
     let before = kinds(&runtime, session).await.len();
     let nobody =
-        FunctionPolicy::new(PolicyName::new("nobody").unwrap(), |_| async { panic!("nobody may be asked") });
+        FunctionPolicy::new(PolicyName::new("nobody").unwrap(), |_| async { panic!("unexpected request") });
     let mut agent = agent;
     agent.policy = Arc::new(nobody);
     let again = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
     assert_eq!(again.resume(ResumeOptions::default()).await.unwrap(), first);
     assert_eq!(ran.load(Ordering::SeqCst), 3);
-    assert_eq!(kinds(&runtime, session).await.len(), before, "resuming what is done records nothing");
+    assert_eq!(kinds(&runtime, session).await.len(), before, "such a resume records nothing");
 }
 
 #[tokio::test]
@@ -159,7 +160,7 @@ async fn a_policy_that_fails_leaves_a_session_that_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn another_prompt_cannot_go_on() {
+async fn another_prompt_cannot_resume() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(scripted(Vec::new()), SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap_err();
@@ -176,7 +177,7 @@ async fn another_prompt_cannot_go_on() {
 }
 
 #[tokio::test]
-async fn a_changed_prompt_goes_on_unless_it_must_not() {
+async fn a_changed_prompt_resumes_unless_fidelity_is_strict() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(scripted(Vec::new()), SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap_err();
@@ -189,7 +190,7 @@ async fn a_changed_prompt_goes_on_unless_it_must_not() {
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     let view = runtime.view(session).await.unwrap();
     let system = view.transcript().unwrap().all().get(0).unwrap().content();
-    assert_eq!(system, "You sew.", "the recorded system message is the one that counts");
+    assert_eq!(system, "You sew.", "the recorded system message counts");
 }
 
 #[tokio::test]
@@ -242,15 +243,15 @@ async fn a_call_is_journaled_before_it_runs_and_pure_ones_after() {
 }
 
 #[tokio::test]
-async fn a_commit_that_nobody_waits_for_is_made_all_the_same() {
+async fn a_commit_completes_even_if_its_caller_is_dropped() {
     let store = Arc::new(crate::counting::CountingStore::default());
     let runtime = Runtime::new(store.clone());
     let driver = runtime.create(scripted(vec![reply("done", &[])]), SessionOptions::default()).await.unwrap();
     store.stall();
     let waited = tokio::time::timeout(Duration::from_millis(20), driver.start("sew")).await;
     assert!(waited.is_err(), "the store does not answer");
-    store.go_on();
-    // Whoever comes next waits for it, and finds what it did.
+    store.unstall();
+    // The next operation waits for the commit, and sees its effect.
     let error = driver.start("sew").await.unwrap_err();
     assert!(matches!(error, RuntimeError::EvaluationOpen { .. }), "{error}");
     let answer = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();

@@ -1,4 +1,5 @@
-//! The tool runner over files: a failed call leaves them exactly as they were, and calls wait for each other in order.
+//! The tool runner over files: a failed call leaves them exactly as they were, and calls wait for each other
+//! in order.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Slices that tools of these tests write, and what a harness holds of them.
+//! Slices that tools of these tests write, and access to them through a harness.
 
 use backstitch_core::journal::{Position, Record};
 use backstitch_core::session::{Slice, SlicePolicy};
@@ -15,7 +15,7 @@ impl Slice for Finding {
     const NAME: &'static str = "finding";
 }
 
-/// What a tool logs, whatever comes of it.
+/// An item of a log, which is kept even if its call fails.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Diagnosis(pub(crate) String);
 
@@ -25,7 +25,7 @@ impl Slice for Diagnosis {
 }
 
 impl Harness {
-    /// Makes the calls of one turn, none of which the runtime itself fails.
+    /// Runs the calls of one turn. Panics on errors of the runtime itself.
     pub(crate) async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<CallOutcome> {
         self.runner.run_all(calls).await.into_iter().map(Result::unwrap).collect()
     }

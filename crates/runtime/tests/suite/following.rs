@@ -1,4 +1,4 @@
-//! Follow-ups: an evaluation of a session that was asked before is shown the conversation before it.
+//! Follow-ups: a later evaluation of a session sees the conversation before it.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ use crate::history::before;
 
 type Asked = Arc<Mutex<Vec<PolicyRequest>>>;
 
-/// Whom a model's policy asks that only renders.
+/// A transport that fails every request, for policies that only render.
 struct Nobody;
 
 impl Transport for Nobody {
@@ -32,7 +32,7 @@ impl Transport for Nobody {
         &self,
         _: HttpRequest,
     ) -> backstitch_core::ports::BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        Box::pin(async { Err(TransportError::broken("nobody is asked")) })
+        Box::pin(async { Err(TransportError::broken("this transport answers no requests")) })
     }
 }
 
@@ -50,13 +50,13 @@ fn called(name: &str) -> PolicyAnswer {
     PolicyAnswer::text(format!("I sew {name}.")).call("sew", Arguments::from_object(arguments))
 }
 
-/// The last words of a person that are shown.
+/// The last user message of the request.
 fn mission(question: &PolicyRequest) -> String {
     let said = question.shown.iter().filter(|message| message.role() == Role::User);
     said.map(|message| message.content()).next_back().unwrap_or_default()
 }
 
-/// Sews what it is asked for with a call, then answers; what begins with "say" is answered at once.
+/// Makes a call with the mission, then answers. A mission that starts with "say" is answered at once.
 fn tailor(question: &PolicyRequest) -> PolicyAnswer {
     let mission = mission(question);
     match question.shown.latest().map(|last| last.role()) {
@@ -65,7 +65,7 @@ fn tailor(question: &PolicyRequest) -> PolicyAnswer {
     }
 }
 
-/// An agent that decides like this, and what it was asked.
+/// An agent that decides by this function, and the requests that it received.
 fn agent(
     decide: impl Fn(&PolicyRequest) -> Result<PolicyAnswer, &'static str> + Send + Sync + 'static,
 ) -> (Agent, Asked) {
@@ -84,7 +84,7 @@ fn runtime() -> Runtime {
     Runtime::new(Arc::new(MemoryStore::new()))
 }
 
-/// What a question shows, a line for each message.
+/// The messages of a request, a line for each.
 fn shown(question: &PolicyRequest) -> Vec<String> {
     let line = |message: &Arc<backstitch_core::journal::InnerMessage>| match message.message.option_call() {
         Some(call) => format!("call {}", call.arguments.text()),
@@ -97,7 +97,7 @@ fn last_shown(asked: &Asked) -> Vec<String> {
     asked.lock().unwrap().last().map(shown).unwrap()
 }
 
-/// Every question as each provider would get it, which it would accept.
+/// Asserts that the rendered requests are valid for every provider.
 fn check_requests(asked: &Asked) {
     for provider in Provider::ALL {
         let name = PolicyName::new("model").unwrap();
@@ -169,7 +169,7 @@ async fn a_message_to_an_idle_session_follows_what_came_before() {
 }
 
 #[tokio::test]
-async fn what_was_gone_back_from_is_not_shown() {
+async fn rewound_messages_are_not_shown() {
     let runtime = runtime();
     let (agent, asked) = agent(|question| Ok(tailor(question)));
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
@@ -181,7 +181,7 @@ async fn what_was_gone_back_from_is_not_shown() {
     driver.session().rewind(&PointSpec::Position(after_first), None).await.unwrap();
     driver.start("say found").await.unwrap().answer().unwrap();
     assert_eq!(last_shown(&asked), expected(&[&FIRST, &["user: say found"]]));
-    // Into the middle of the first: it has to be resumed, and what it becomes is what is shown.
+    // Into the middle of the first: it has to be resumed, and its new messages are shown.
     let call = runtime.view(session).await.unwrap().calls().next().unwrap().call_id;
     driver.session().rewind(&before(call), None).await.unwrap();
     assert!(matches!(driver.start("say no").await, Err(RuntimeError::EvaluationOpen { .. })));
@@ -213,7 +213,7 @@ async fn a_call_that_a_cancelled_evaluation_left_open_makes_no_request_invalid()
     let session: Arc<Mutex<Option<(Runtime, SessionId)>>> = Arc::default();
     let asked = Asked::default();
     let (heard, known) = (asked.clone(), session.clone());
-    // Cancels its evaluation with its first answer, so that the call of that is never made.
+    // Cancels its evaluation with its first answer, so that the call of that answer never runs.
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
         let to_cancel = known.lock().unwrap().take();
         let answer = tailor(&question);
@@ -221,7 +221,7 @@ async fn a_call_that_a_cancelled_evaluation_left_open_makes_no_request_invalid()
         async move {
             if let Some((runtime, session)) = to_cancel {
                 runtime.cancel(session).await.unwrap();
-                // Given before the wish is seen while the policy is asked.
+                // The answer arrives before the cancellation is noticed.
             }
             Ok(answer)
         }
@@ -266,11 +266,8 @@ async fn a_follow_up_that_was_killed_sees_the_same_wherever_it_is_resumed() {
     let down = is_down.clone();
     let (agent, asked) = agent(move |question| {
         let is_down = down.load(std::sync::atomic::Ordering::SeqCst);
-        // The second question of the second mission is the one that is not answered.
-        match is_down && question.turn == 2 {
-            true => Err("killed"),
-            false => Ok(tailor(question)),
-        }
+        // The second request of the second mission fails.
+        if is_down && question.turn == 2 { Err("killed") } else { Ok(tailor(question)) }
     });
     let text = |question: &PolicyRequest| {
         let shown: Vec<Value> =
@@ -292,7 +289,7 @@ async fn a_follow_up_that_was_killed_sees_the_same_wherever_it_is_resumed() {
         is_down.store(false, std::sync::atomic::Ordering::SeqCst);
         driver.session().release().await.unwrap();
         let before = text(asked.lock().unwrap().last().unwrap());
-        // A snapshot tells another store as much.
+        // A snapshot adopted by another store shows the same.
         let driver = runtime.open(session, agent.clone(), SessionOptions::default()).await.unwrap();
         let snapshot = driver.session().export_snapshot().await.unwrap();
         driver.session().release().await.unwrap();
@@ -335,7 +332,7 @@ async fn a_follow_up_of_a_long_conversation_is_trimmed_like_any_other() {
     check_requests(&asked);
 }
 
-/// Journals of older versions do not say what an evaluation follows.
+/// Journals of older versions do not record what an evaluation follows.
 #[tokio::test]
 async fn an_evaluation_that_names_none_is_shown_alone() {
     let runtime = runtime();
@@ -353,7 +350,7 @@ async fn an_evaluation_that_names_none_is_shown_alone() {
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(last_shown(&asked), expected(&[&["user: say old"]]));
     assert_eq!(follows(&runtime, driver.session().id()).await, [None, None]);
-    // The next one follows it, and it followed nothing.
+    // The next evaluation follows this one, which follows none.
     driver.start("say new").await.unwrap().answer().unwrap();
     let old = ["user: say old", "assistant: say old, turn 1", "user: say new"];
     assert_eq!(last_shown(&asked), expected(&[&old]));
@@ -389,11 +386,11 @@ async fn a_lisp_agent_sees_the_missions_and_answers_before_its_own() {
     let section = ";; === earlier missions and answers ===\nMission: Add up.\nAnswer: {\"total\":42}\n\n\
                    Mission: Guess.\nIt failed: no idea";
     assert!(first.starts_with(&format!("One more.\n\n{section}")), "{first}");
-    assert!(!first.contains("_secret"), "what is firewalled is not shown");
+    assert!(!first.contains("_secret"), "firewalled values are not shown");
     assert_eq!(asked[3].shown.iter().filter(|message| message.role() == Role::System).count(), 1);
 }
 
-/// The id of a call is no number, and stays what it was.
+/// Unlike turn numbers, the ids of calls do not change.
 #[tokio::test]
 async fn the_calls_of_followed_evaluations_keep_their_ids_and_results() {
     let runtime = runtime();

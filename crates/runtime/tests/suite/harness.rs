@@ -1,5 +1,5 @@
-//! A session with a memory store, an evaluation under way, and the real runner of tools. The tests of the facade include this
-//! file too, so it holds what both use; what only one of them asks of a harness stands there.
+//! A session with a memory store, an open evaluation, and the real tool runner. The tests of the facade
+//! include this file too, so it contains only what both use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use backstitch_runtime::{CallOutcome, CallRequest, LiveSession, SessionEnvironme
 use backstitch_store::MemoryStore;
 use serde_json::Value;
 
-/// A live session with an evaluation under way, and the real runner of tools.
+/// A live session with an open evaluation, and the real tool runner.
 pub(crate) struct Harness {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) runner: Arc<ToolRunner>,
@@ -49,7 +49,7 @@ impl Harness {
         Self::with(store, clock, resources, tools, workspace, |_| {}).await
     }
 
-    /// The same with a clock, resources and reducers.
+    /// A harness with a clock, resources and reducers.
     pub(crate) async fn with(
         store: Arc<MemoryStore>,
         clock: Arc<dyn Clock>,
@@ -95,12 +95,12 @@ impl Harness {
         };
         live.record(vec![started.into()]).await.unwrap();
         let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
-        // However long a busy machine takes to end what was stopped.
+        // A busy machine may need long to end a stopped call.
         let runner = runner.with_grace(std::time::Duration::from_secs(60));
         Self { live, runner: Arc::new(runner), evaluation, ids }
     }
 
-    /// Records that the model makes this call, as the loop would, and gives the request to run it.
+    /// Records a call of the model, as the loop would, and returns the request to run it.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> CallRequest {
         let call_id: CallId = self.ids.next();
         let arguments = Arguments::from_object(arguments.as_object().cloned().unwrap());
@@ -111,7 +111,7 @@ impl Harness {
         CallRequest::new(call_id, self.evaluation, name, arguments).in_turn(1, Some(0))
     }
 
-    /// Makes a call, as a model would.
+    /// Records a call of the model and runs it.
     pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallOutcome {
         let call = self.call(name, arguments).await;
         self.runner.run(call).await.unwrap()

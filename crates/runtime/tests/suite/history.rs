@@ -1,4 +1,4 @@
-//! Going back, undoing, forking and deciding, with files and state and conversation together.
+//! Rewinds, undo, forks and decisions, with files, state and conversation together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ impl Setting {
         SessionOptions::with_workspace(self.workspace())
     }
 
-    /// Three turns that each write a file and keep a finding, then an answer.
+    /// An agent with three turns that each write a file and record a finding, then an answer.
     pub(crate) fn agent(&self, effect: Effect) -> Agent {
         let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
         let tools = Tools::new([sew(effect, self.ran.clone())]).unwrap();
@@ -96,7 +96,7 @@ pub(crate) fn before(call: CallId) -> PointSpec {
 }
 
 #[tokio::test]
-async fn going_back_takes_state_files_and_conversation_along_and_undo_brings_them_back() {
+async fn a_rewind_restores_state_files_and_conversation_and_undo_reverts_it() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::Workspace).await;
     let session = driver.session().id();
@@ -117,14 +117,14 @@ async fn going_back_takes_state_files_and_conversation_along_and_undo_brings_the
     assert_eq!(findings(&driver).await, ["one", "two", "three"]);
     let view = setting.runtime.view(session).await.unwrap();
     assert_eq!(view.transcript().unwrap().all().len(), said);
-    // What is in memory is what another process would read.
+    // The state in memory is the state that another process would read.
     let clock = driver.session().clock().clone();
     let state = driver.session().state().await;
     assert_eq!(state.view.content_digest(clock.clone()).unwrap(), view.content_digest(clock).unwrap());
 }
 
 #[tokio::test]
-async fn what_was_gone_back_from_is_done_again_when_it_may_be() {
+async fn rewound_calls_run_again_if_their_effect_permits() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::Workspace).await;
     let second = call(&setting.runtime, driver.session().id(), 1).await;
@@ -137,7 +137,7 @@ async fn what_was_gone_back_from_is_done_again_when_it_may_be() {
 }
 
 #[tokio::test]
-async fn an_effect_outside_is_not_repeated_unasked() {
+async fn an_external_effect_is_not_repeated_without_a_decision() {
     for (decision, times) in [("use", 4), ("retry", 5), ("fail", 4)] {
         let setting = Setting::new();
         let driver = setting.finished(Effect::External).await;
@@ -209,8 +209,8 @@ async fn every_kind_of_point_is_found() {
     }
     let rewound = live.rewind(&before(second), None).await.unwrap();
     live.rewind(&PointSpec::Rescue(rewound.at), None).await.unwrap();
-    assert_eq!(setting.names(), ["one", "two", "three"], "the files that were rescued come back");
-    assert_eq!(findings(&driver).await, ["one"], "the conversation stays where it is");
+    assert_eq!(setting.names(), ["one", "two", "three"], "the rescued files are restored");
+    assert_eq!(findings(&driver).await, ["one"], "the conversation does not change");
     for point in ["99999", "0", "turn:9", "rescue:0", "before:ffffffff-ffff"] {
         let error = live.rewind(&point.parse().unwrap(), None).await.unwrap_err();
         assert!(matches!(error, RuntimeError::NoSuchPoint { .. }), "{point}: {error}");
@@ -218,7 +218,7 @@ async fn every_kind_of_point_is_found() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_its_own_way() {
+async fn a_fork_is_independent_of_its_parent() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::Workspace).await;
     let session = driver.session().id();
@@ -245,17 +245,17 @@ async fn a_fork_goes_its_own_way() {
     };
     let (mine, theirs) =
         (setting.runtime.view(id).await.unwrap(), setting.runtime.view(session).await.unwrap());
-    assert_eq!(keys(&mine)[0], keys(&theirs)[0], "what is shared is the same");
+    assert_eq!(keys(&mine)[0], keys(&theirs)[0], "shared calls have the same keys");
     assert!(keys(&mine)[1..].iter().all(|key| !keys(&theirs).contains(key)), "new calls have new keys");
 
-    // A place before the fork belongs to the parent.
+    // A point before the fork belongs to the parent.
     let first = theirs.calls().next().unwrap().call_id;
     let refused = forked.session().rewind(&before(first), None).await.unwrap_err();
     assert!(matches!(refused, RuntimeError::NoSuchPoint { .. }), "{refused}");
 }
 
 #[tokio::test]
-async fn a_fork_does_not_repeat_an_effect_of_its_parent_unasked() {
+async fn a_fork_does_not_repeat_an_effect_of_its_parent_without_a_decision() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::External).await;
     let second = call(&setting.runtime, driver.session().id(), 1).await;
@@ -269,7 +269,7 @@ async fn a_fork_does_not_repeat_an_effect_of_its_parent_unasked() {
 }
 
 #[tokio::test]
-async fn a_snapshot_or_a_conversation_is_enough_to_go_on() {
+async fn a_snapshot_or_a_conversation_is_enough_to_resume() {
     let setting = Setting::new();
     let agent = || {
         let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
@@ -320,7 +320,7 @@ async fn a_replay_shows_every_step_and_runs_nothing() {
         lengths.push(view.transcript().unwrap().all().len());
     }
     assert_eq!(lengths.len() as u64, setting.runtime.view(session).await.unwrap().head().number());
-    assert!(lengths.windows(2).any(|pair| pair[1] < pair[0]), "going back is seen");
+    assert!(lengths.windows(2).any(|pair| pair[1] < pair[0]), "the rewind is visible");
     assert_eq!(setting.ran.load(Ordering::SeqCst), 3);
 }
 
@@ -334,7 +334,7 @@ async fn what_does_not_exist_is_not_found() {
         setting.runtime.open(unknown, setting.agent(Effect::Pure), setting.options()).await.err().unwrap();
     assert!(matches!(error, RuntimeError::SessionNotFound { .. }));
     let driver = setting.runtime.create(setting.agent(Effect::Pure), setting.options()).await.unwrap();
-    // A session without messages is told from one that does not exist, and from everything else that cannot be done.
+    // A session without messages has its own error, unlike a missing session or any other refused operation.
     let error = driver.resume(ResumeOptions::default()).await.unwrap_err();
     let id = driver.session().id();
     assert!(matches!(error, RuntimeError::ConversationNotFound { session } if session == id), "{error}");

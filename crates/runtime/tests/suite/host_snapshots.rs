@@ -1,4 +1,4 @@
-//! A snapshot of everything whose files lie in a directory, restored where something of them is not stored.
+//! Restores of composite snapshots with files of a directory, where some objects of the files are missing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::crash::collect;
 use crate::tailor::scripted;
 
-/// The objects of a capture, perhaps without one of them.
+/// The objects of a capture, optionally without one of them.
 #[derive(Clone, Default)]
 struct Stored {
     objects: BTreeMap<ObjectId, Object>,
@@ -70,7 +70,7 @@ fn on_disk(directory: &Path) -> BTreeMap<String, String> {
 
 const THERE: [(&str, &str); 2] = [("a/seam.txt", "as it is there"), ("mine.txt", "by hand")];
 
-/// A snapshot of a directory and a counter, as JSON that brings no object along, and its objects.
+/// A snapshot of a directory and a counter, as JSON without objects, and its objects.
 fn exported() -> (CompositeSnapshot, Stored) {
     let files = [("a/seam.txt", "sewn"), ("a/b/hem.txt", "hemmed"), ("thread.txt", "blue")];
     let (_directory, workspace) = host(&files, Arc::new(Stored::default()));
@@ -83,7 +83,7 @@ fn exported() -> (CompositeSnapshot, Stored) {
 }
 
 #[test]
-fn files_of_which_something_is_not_stored_are_refused_before_anything_changes() {
+fn files_with_missing_objects_are_refused_before_anything_changes() {
     let (snapshot, stored) = exported();
     assert!(stored.objects.len() > 5, "trees, files and the manifest");
     let nothing = [Stored::default()];
@@ -106,7 +106,7 @@ fn files_of_which_something_is_not_stored_are_refused_before_anything_changes() 
         assert_eq!(on_disk(directory.path()), BTreeMap::from(expected), "{missing:?}");
     }
 
-    // Where all of it is stored, it is restored.
+    // With all objects stored, the restore succeeds.
     let (directory, workspace) = host(&THERE, Arc::new(stored));
     let mut state = state(resources(99, workspace));
     state.restore(&snapshot).unwrap();
@@ -116,7 +116,7 @@ fn files_of_which_something_is_not_stored_are_refused_before_anything_changes() 
 }
 
 #[tokio::test]
-async fn a_session_is_not_created_for_files_of_which_nothing_is_stored() {
+async fn a_session_is_not_created_for_files_without_objects() {
     let (snapshot, _) = exported();
     let store = Arc::new(MemoryStore::new());
     let (directory, workspace) = host(&THERE, store.clone());

@@ -1,4 +1,4 @@
-//! Sessions between evaluations: follow-ups, messages that wait, and wishes that come too late.
+//! Sessions between evaluations: follow-ups, pending messages, and late requests to cancel or pause.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::tailor::{reply, scripted, with_keep};
 
-/// An agent that answers with a number, or does not answer while `is_down` says so.
+/// An agent that answers with a number, and fails while `is_down` is set.
 struct Counting {
     runtime: Runtime,
     is_down: Arc<AtomicBool>,
@@ -35,9 +35,10 @@ impl Counting {
                 let (is_down, number) =
                     (is_down.load(Ordering::SeqCst), asked.fetch_add(1, Ordering::SeqCst));
                 async move {
-                    match is_down {
-                        false => Ok(PolicyAnswer::text(format!("answer {number}"))),
-                        true => Err("not now".into()),
+                    if is_down {
+                        Err("not now".into())
+                    } else {
+                        Ok(PolicyAnswer::text(format!("answer {number}")))
                     }
                 }
             }
@@ -53,7 +54,7 @@ impl Counting {
         view.evaluations().map(|evaluation| evaluation.outcome()).collect()
     }
 
-    /// The evaluation that somebody who looks now finds open.
+    /// The evaluation that is open now.
     async fn open(&self) -> Option<EvaluationId> {
         let view = self.runtime.view(self.driver.session().id()).await.unwrap();
         view.latest_evaluation().filter(|latest| latest.finished.is_none()).map(|latest| latest.evaluation_id)
@@ -112,7 +113,7 @@ async fn a_message_to_an_idle_session_starts_the_next_evaluation_however_the_las
         let said: Vec<_> = said.iter().map(|message| message.content()).collect();
         assert_eq!(said[1..3], ["second?", "please"], "{ending}: {said:?}");
         assert!(runtime.store().inbox(session).await.unwrap().is_empty(), "{ending}");
-        // From then on that is the recorded answer.
+        // After that it is the recorded answer.
         assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap(), answered);
     }
 }
@@ -131,20 +132,20 @@ async fn a_rewound_session_can_be_started_again_and_a_named_evaluation_is_resume
 }
 
 #[tokio::test]
-async fn a_wish_is_refused_when_nothing_is_open_and_an_old_one_without_a_name_is_dropped() {
+async fn a_cancel_is_refused_when_nothing_is_open_and_an_old_one_without_an_evaluation_is_dropped() {
     let counting = Counting::new().await;
     let session = counting.driver.session().id();
     counting.driver.start("one").await.unwrap().answer().unwrap();
     assert!(matches!(counting.runtime.cancel(session).await, Err(RuntimeError::NothingToCancel { .. })));
     assert!(matches!(counting.runtime.pause(session).await, Err(RuntimeError::NothingToPause { .. })));
-    // An older version put wishes in that named nobody.
+    // Items of an older version name no evaluation.
     for kind in [InboxKind::Cancel, InboxKind::Pause] {
         let item = InboxItem { kind, at: Timestamp::from_unix_micros(0).unwrap(), data: Value::Null };
         counting.runtime.store().send(session, item).await.unwrap();
     }
     counting.driver.start("two").await.unwrap().answer().unwrap();
-    assert!(counting.runtime.store().inbox(session).await.unwrap().is_empty(), "both were taken out");
-    // One that names nobody and comes while an evaluation is open is about that one.
+    assert!(counting.runtime.store().inbox(session).await.unwrap().is_empty(), "both were removed");
+    // Such an item applies to the evaluation that is open when it arrives.
     counting.is_down.store(true, Ordering::SeqCst);
     counting.driver.start("three").await.unwrap_err();
     let (kind, at) = (InboxKind::Cancel, Timestamp::from_unix_micros(0).unwrap());
@@ -152,7 +153,7 @@ async fn a_wish_is_refused_when_nothing_is_open_and_an_old_one_without_a_name_is
     assert!(matches!(counting.resume().await.unwrap(), DriveOutcome::Cancelled { .. }));
 }
 
-/// What a session of the property below does next.
+/// The next step of a session of the property below.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Start {
@@ -162,9 +163,9 @@ enum Step {
         is_down: bool,
     },
     Send,
-    /// Somebody looks at the session and wants something of the evaluation that is open.
+    /// A user requests to cancel or pause the evaluation that is open.
     Wish(InboxKindOf),
-    /// What somebody wanted arrives, perhaps much later.
+    /// The oldest such request is delivered, perhaps much later.
     Deliver,
 }
 
@@ -186,16 +187,17 @@ fn step(random: u64) -> Step {
     }
 }
 
-/// For any order of starts, ends, messages and wishes: a wish affects the evaluation that was open when it was made and no
-/// other, and a resume that ends with an answer leaves no message behind.
+/// For any order of starts, ends, messages and requests to cancel or pause: a request affects only the
+/// evaluation that was open when it was made, and a resume that ends with an answer leaves no message
+/// pending.
 #[tokio::test]
-async fn wishes_affect_the_evaluation_they_were_made_for_and_every_message_is_answered() {
+async fn requests_affect_the_evaluation_they_were_made_for_and_every_message_is_answered() {
     let (mut cancelled, mut paused, mut answered) = (0, 0, 0);
     for seed in 0..60 {
         let counting = Counting::new().await;
         let session = counting.driver.session().id();
         let mut rng = Seed::new(seed).rng();
-        // Made, and not delivered yet; delivered, and not granted yet.
+        // Requests that are not delivered yet; requests that are delivered but not granted yet.
         let (mut made, mut delivered) = (Vec::<(InboxKindOf, EvaluationId)>::new(), Vec::new());
         let mut steps = Vec::new();
         for _ in 0..25 {
@@ -228,10 +230,8 @@ async fn wishes_affect_the_evaluation_they_were_made_for_and_every_message_is_an
                     counting.is_down.store(is_down, Ordering::SeqCst);
                     let before = counting.outcomes().await;
                     let is_start = matches!(step, Step::Start { .. });
-                    let ended = match is_start {
-                        true => counting.driver.start("go").await,
-                        false => counting.resume().await,
-                    };
+                    let ended =
+                        if is_start { counting.driver.start("go").await } else { counting.resume().await };
                     let wishes = delivered.clone();
                     let wants = |kind| open.is_some_and(|open| wishes.contains(&(kind, open)));
                     match &ended {
@@ -242,7 +242,7 @@ async fn wishes_affect_the_evaluation_they_were_made_for_and_every_message_is_an
                             assert!(wants(InboxKindOf::Cancel), "{seed}: {steps:?}");
                             cancelled += 1;
                         }
-                        // It was recorded before.
+                        // The recorded outcome of an earlier step.
                         Ok(DriveOutcome::Cancelled { .. }) => {
                             assert_eq!(before.last(), Some(&Some(EvaluationOutcome::Cancelled)))
                         }
@@ -261,14 +261,15 @@ async fn wishes_affect_the_evaluation_they_were_made_for_and_every_message_is_an
                         }
                         other => panic!("{seed}: {steps:?}: {other:?}"),
                     }
-                    // A wish that was delivered in time is granted by whoever drives the evaluation next.
+                    // A cancellation that was delivered in time is granted by the next driver of the
+                    // evaluation.
                     if !is_start && wants(InboxKindOf::Cancel) {
                         assert!(
                             matches!(ended, Ok(DriveOutcome::Cancelled { .. })),
                             "{seed}: {steps:?}: {ended:?}"
                         );
                     }
-                    // No evaluation that had ended before is touched.
+                    // Evaluations that had ended before do not change.
                     let after = counting.outcomes().await;
                     let settled = before.iter().zip(&after).filter(|(before, _)| before.is_some());
                     assert!(settled.clone().all(|(before, after)| before == after), "{seed}: {steps:?}");

@@ -1,4 +1,4 @@
-//! What an evaluation may use up: budgets of every kind, time, and turns that lead nowhere.
+//! Limits of an evaluation: budgets of every kind, deadlines, and repeated turns.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::tailor::{reply, scripted, with_keep};
 
 #[tokio::test]
-async fn a_spent_budget_pauses_and_more_of_it_goes_on() {
+async fn a_spent_budget_pauses_and_a_larger_one_resumes() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let usage = Some(Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO });
     let mut replies = vec![reply("one", &[("keep", json!({"text": "x"}))]), reply("two", &[])];
@@ -33,7 +33,7 @@ async fn a_spent_budget_pauses_and_more_of_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
+async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_a_larger_one_resumes() {
     let usage = Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO };
     let cases = [
         ("input tokens", Limits { input_tokens: Some(60), ..Limits::default() }),
@@ -92,7 +92,7 @@ async fn each_evaluation_of_a_session_has_the_budget_of_its_agent() {
 }
 
 #[tokio::test]
-async fn an_agent_that_goes_in_circles_is_stopped_unless_it_may() {
+async fn an_agent_that_repeats_its_calls_is_stopped_unless_repeats_are_unlimited() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let circle = || (0..30).map(|_| reply("again", &[("keep", json!({"text": "x"}))]));
     let replies = || circle().chain([reply("done", &[])]).collect::<Vec<_>>();
@@ -108,7 +108,7 @@ async fn an_agent_that_goes_in_circles_is_stopped_unless_it_may() {
 }
 
 #[tokio::test]
-async fn a_deadline_pauses_the_evaluation_and_more_time_lets_it_go_on() {
+async fn a_deadline_pauses_the_evaluation_and_a_later_one_resumes_it() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let mut slow = reply("late", &[]);
     slow.delay_ms = Some(300);
@@ -117,7 +117,7 @@ async fn a_deadline_pauses_the_evaluation_and_more_time_lets_it_go_on() {
     let ended = driver.start("sew").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
     assert!(matches!(ended.answer(), Err(RuntimeError::DeadlineExceeded { session: None, .. })));
-    // It goes on waiting without more time, and with more it goes on.
+    // Without more time it stays paused; with more time it resumes.
     let ended = driver.resume(ResumeOptions::default()).await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
     let more = ResumeOptions { deadline: Some(Duration::from_secs(60)), ..ResumeOptions::default() };

@@ -62,7 +62,7 @@ pub(crate) async fn created(agent: Agent) -> (Runtime, Driver) {
     (runtime, driver)
 }
 
-/// The conversation that a policy is shown.
+/// The conversation that a policy sees.
 fn shown_in(question: &PolicyRequest) -> ConversationState {
     let shown = Transcript::new(question.shown.iter().cloned().collect());
     shown.conversation(question.evaluation_id).unwrap()
@@ -103,12 +103,12 @@ async fn a_mission_is_driven_to_its_answer() {
     assert!(at("program_started") < at("call_started"), "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| **kind == "program_started").count(), 2);
     assert_eq!(kinds.iter().filter(|kind| **kind == "turn_finished").count(), 2);
-    // Whoever resumes it gets the recorded answer.
+    // A resume returns the recorded answer.
     let again = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(again.output.unwrap()["total"], 6);
 }
 
-/// What was said in a question, and how many options it has.
+/// The number of options of a request, and its messages.
 type Heard = (usize, Vec<(Role, String)>);
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
     let answered = driver.start("Double four.").await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!(8)));
     let asked = asked.lock().unwrap().clone();
-    assert!(asked.iter().all(|(options, _)| *options == 0), "tools stand in the text");
+    assert!(asked.iter().all(|(options, _)| *options == 0), "tools are described in the text");
     let roles: Vec<Vec<Role>> =
         asked.iter().map(|(_, said)| said.iter().map(|(role, _)| *role).collect()).collect();
     let (system, user, assistant) = (Role::System, Role::User, Role::Assistant);
@@ -211,7 +211,7 @@ async fn a_call_may_need_approval_in_the_middle_of_a_program() {
 }
 
 #[tokio::test]
-async fn going_back_into_a_program_does_not_repeat_what_happened_outside() {
+async fn a_rewind_into_a_program_does_not_repeat_external_effects() {
     let programs =
         ["(def a (tool/keep {:text \"a\"})) (def b (tool/twice 1)) (def c (tool/twice 2)) (return [a b c])"];
     let (agent, ran) = with_tools(&programs, LispAgent::new(), Effect::External);
@@ -220,7 +220,7 @@ async fn going_back_into_a_program_does_not_repeat_what_happened_outside() {
     let answered = driver.start("Do it.").await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!(["kept a", 2, 4])));
     let first = driver.session().state().await.view.calls().next().unwrap().call_id;
-    // Back to before the first call, so that the calls outside come again.
+    // Rewind to before the first call, so that the external calls are pending again.
     driver.session().rewind(&PointSpec::Before(first.to_string()), None).await.unwrap();
     for _ in 0..2 {
         let ended = driver.resume(ResumeOptions::default()).await.unwrap();
@@ -234,11 +234,11 @@ async fn going_back_into_a_program_does_not_repeat_what_happened_outside() {
     }
     let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!(["kept a", 2, 4])));
-    assert_eq!(ran.load(Ordering::SeqCst), 2, "nothing outside happened twice");
+    assert_eq!(ran.load(Ordering::SeqCst), 2, "no external effect happened twice");
 }
 
 #[tokio::test]
-async fn large_programs_turns_and_tasks_come_back() {
+async fn large_programs_turns_and_tasks_are_restored() {
     let long = "x".repeat(80_000);
     let first = format!("(def long \"{long}\") (task \"big\" (str long long)) (tool/twice 13)");
     let second = format!("(def kept \"{long}\") (task \"big\" (throw (ex-info \"never\" {{}})))");
@@ -254,7 +254,7 @@ async fn large_programs_turns_and_tasks_come_back() {
     driver.session().rewind(&PointSpec::Before(call.to_string()), None).await.unwrap();
     driver.session().release().await.unwrap();
     drop(driver);
-    // Somebody who has only the store goes on in the middle of the last program.
+    // A process that has only the store resumes in the middle of the last program.
     let driver = Runtime::new(store).open(session, agent, SessionOptions::default()).await.unwrap();
     assert_eq!(driver.session().state().await.view.status(Presence::Absent), SessionStatus::Interrupted);
     let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
@@ -262,7 +262,7 @@ async fn large_programs_turns_and_tasks_come_back() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_stopped_in_a_call_goes_on_at_that_call() {
+async fn a_program_that_is_stopped_in_a_call_resumes_at_that_call() {
     let program = "(return (mapv (fn [text] (tool/keep {:text text})) [\"one\" \"wait\" \"two\"]))";
     let kept = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([keep(Effect::Workspace, kept.clone())]).unwrap();
@@ -279,13 +279,13 @@ async fn a_program_that_is_stopped_in_a_call_goes_on_at_that_call() {
     let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
     let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!(["kept one", "kept wait", "kept two"])));
-    assert_eq!(kept.load(Ordering::SeqCst), 4, "only the call that was stopped is made again");
+    assert_eq!(kept.load(Ordering::SeqCst), 4, "only the stopped call runs again");
     let turns = runtime.view(session).await.unwrap().latest_evaluation().unwrap().turns;
-    assert_eq!(turns, 1, "and nobody was asked again");
+    assert_eq!(turns, 1, "and the policy was not asked again");
 }
 
 #[tokio::test]
-async fn a_program_that_computes_for_long_keeps_nobody_waiting() {
+async fn a_program_that_computes_for_long_does_not_block_other_tasks() {
     let programs = ["(return (reduce + (map (fn [x] (* x x)) (range 300000))))"];
     let (agent, _) = with_tools(&programs, LispAgent::new(), Effect::Pure);
     let (_, driver) = created(agent).await;

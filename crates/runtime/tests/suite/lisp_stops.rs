@@ -1,4 +1,5 @@
-//! Programs that compute for long are stopped from outside: by Ctrl-C, by wishes to cancel and to pause, by the deadline.
+//! Programs that compute for long are stopped from outside: by Ctrl-C, by a cancel or a pause, by the
+//! deadline.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use backstitch_store::MemoryStore;
 
 use crate::lisp::{answers, twice};
 
-/// Two values that unfold into more items than anybody can walk.
+/// Defines two values that unfold into more items than can be visited.
 const TOWERS: &str =
     "(let [tower (fn [] (reduce (fn [v _] [v v]) [0] (range 60)))] (def a (tower)) (def b (tower)))";
 
-/// Programs that never end with the fuel they have: in instructions, in frames of the library, and inside of one call.
+/// Programs that do not end within their fuel: in instructions, in frames of the library, and inside of one
+/// call.
 fn programs() -> Vec<String> {
     [
         "(loop [] (recur))",
@@ -45,7 +47,7 @@ fn endless(program: &str) -> (Agent, Arc<AtomicUsize>) {
     (Agent::lisp("tests/lisp", answers(&[program, "(return 7)"]), lisp, tools).unwrap(), ran)
 }
 
-/// Drives a session, and has something done about it once its program computes.
+/// Drives a session, and runs `then` once its program computes.
 async fn driven<F: Future>(
     driver: &Arc<Driver>,
     ran: &AtomicUsize,
@@ -66,7 +68,7 @@ async fn driven<F: Future>(
 }
 
 #[tokio::test]
-async fn a_person_stops_any_program_and_it_begins_anew_when_it_is_resumed() {
+async fn any_program_can_be_stopped_and_starts_again_when_it_is_resumed() {
     for program in programs() {
         let (agent, ran) = endless(&program);
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
@@ -79,7 +81,7 @@ async fn a_person_stops_any_program_and_it_begins_anew_when_it_is_resumed() {
         );
         driver.session().release().await.unwrap();
 
-        // It runs again, and does not do again what it did; and can be stopped again.
+        // The program runs again without repeating its call, and can be stopped again.
         let driver = Arc::new(runtime.open(session, agent, SessionOptions::default()).await.unwrap());
         let resumed = driver.resume(ResumeOptions::default());
         let ended = driven(&driver, &ran, resumed, || async { driver.cancel() }).await;
@@ -89,7 +91,7 @@ async fn a_person_stops_any_program_and_it_begins_anew_when_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn wishes_from_outside_are_granted_while_a_program_computes() {
+async fn a_pause_and_a_cancel_are_granted_while_a_program_computes() {
     for program in ["(tool/twice 1) (loop [] (recur))", &format!("{TOWERS} (tool/twice 1) (= a b)")] {
         let (agent, ran) = endless(program);
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
@@ -121,7 +123,7 @@ async fn a_deadline_passes_while_a_program_computes() {
         let ended =
             tokio::time::timeout(limit, driver.start("Compute.")).await.expect("it is stopped").unwrap();
         assert!(format!("{ended:?}").to_lowercase().contains("deadline"), "{ended:?}");
-        // Whoever resumes it without more time is told so at once.
+        // A resume without more time fails at once.
         let resumed = driver.resume(ResumeOptions::default());
         let again = tokio::time::timeout(limit, resumed).await.expect("it is stopped").unwrap();
         assert!(format!("{again:?}").to_lowercase().contains("deadline"), "{again:?}");
@@ -136,5 +138,6 @@ async fn a_driver_that_is_dropped_stops_its_program() {
     let drive = driver.start("Compute.");
     assert!(tokio::time::timeout(Duration::from_millis(500), drive).await.is_err());
     assert_eq!(ran.load(Ordering::SeqCst), 1);
-    // The runtime of this test waits for its blocking threads when it is dropped, so it ends only if the program does.
+    // When the async runtime of this test is dropped, it waits for its blocking threads. So the test ends
+    // only if the program does.
 }

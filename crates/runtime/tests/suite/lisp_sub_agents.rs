@@ -1,5 +1,4 @@
-//! Agents that answer with programs and have other agents do some of the work: options that go down, turns that are counted
-//! together.
+//! Lisp agents with sub-agents: inherited options, and a shared budget of turns.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -39,7 +38,7 @@ async fn a_program_may_call_an_agent_that_inherits_its_options() {
     let tool = helper.into_tool();
     let program = "(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2]))";
     let compressed = LispAgent::new().with_compression(Arc::new(SingleUserCoalesced::default()));
-    // A turn that went well is told within the one user message, or else by an answer and what came of it.
+    // A successful turn is part of the single user message, or else an answer and its result.
     for (lisp, messages) in [(compressed, [2, 2, 2, 2]), (LispAgent::new(), [2, 4, 2, 4])] {
         let tools = Tools::new([tool.clone()]).unwrap();
         let agent = Agent::lisp("tests/lisp", answers(&[program]), lisp.with_max_turns(2), tools).unwrap();
@@ -51,7 +50,7 @@ async fn a_program_may_call_an_agent_that_inherits_its_options() {
     }
 }
 
-/// An agent that takes two turns to double four.
+/// A sub-agent that needs two turns to double four.
 fn helper() -> Tool {
     let helper = SubAgent::inheriting("helper", "Doubles.", |caller: &Agent| {
         let options = caller.lisp_options().unwrap().clone();
@@ -72,7 +71,7 @@ fn caller(policy: Arc<dyn Policy>, max_turns: u64, turn_budget: u64) -> Agent {
 }
 
 #[tokio::test]
-async fn an_agent_and_those_below_it_share_their_turns() {
+async fn an_agent_and_its_sub_agents_share_their_turns() {
     let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2 3]))"];
     let (runtime, driver) = created(caller(answers(&programs), 5, 6)).await;
     let ended = driver.start("Double.").await.unwrap();
@@ -82,7 +81,7 @@ async fn an_agent_and_those_below_it_share_their_turns() {
     };
     assert!(detail.contains("the budget of 1 turns would be exceeded: 2 in all"), "{detail}");
     let waiting = runtime.view(*child).await.unwrap();
-    assert_eq!(waiting.latest_evaluation().unwrap().turns, 1, "the last helper got what was left");
+    assert_eq!(waiting.latest_evaluation().unwrap().turns, 1, "the last helper got the remaining turn");
 
     let more = Limits { turns: Some(7), ..Limits::default() };
     let options = ResumeOptions { budget: Some(more), ..ResumeOptions::default() };
@@ -94,7 +93,7 @@ async fn an_agent_and_those_below_it_share_their_turns() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_of_the_turns_that_those_below_it_leave() {
+async fn a_model_sees_how_many_turns_its_sub_agents_leave() {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = told.clone();
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
@@ -118,7 +117,7 @@ async fn a_model_is_told_of_the_turns_that_those_below_it_leave() {
 }
 
 #[tokio::test]
-async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
+async fn concurrent_sub_agents_of_a_program_pause_fail_and_resume() {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = ran.clone();
     let helper = SubAgent::inheriting("helper", "Doubles.", move |caller: &Agent| {
@@ -127,9 +126,10 @@ async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
         Arc::make_mut(&mut twice.spec).approval = Approval::Needed;
         let policy = FunctionPolicy::new(PolicyName::new("helper").unwrap(), |question| {
             let asked = question.shown.latest().unwrap().content();
-            let program = match asked.starts_with("fail") {
-                true => "(fail {:_key \"hidden\" :why \"no thread\"})",
-                false => "(return (tool/twice 4))",
+            let program = if asked.starts_with("fail") {
+                "(fail {:_key \"hidden\" :why \"no thread\"})"
+            } else {
+                "(return (tool/twice 4))"
             };
             async move { Ok(PolicyAnswer::text(program)) }
         });

@@ -1,4 +1,4 @@
-//! What a real program can do to a real directory before its call fails: all of it is put back.
+//! Everything that a real program does to a real directory before its call fails is rolled back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ use crate::disk::Disk;
 use crate::findings::Finding;
 use crate::harness::Harness;
 
-/// How a call ends after its mischief.
+/// How a call ends after its changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     Error,
@@ -55,7 +55,7 @@ async fn come_to(end: End, cancel: CancellationToken) -> Result<ToolResult, Tool
     }
 }
 
-/// What there is below a directory: kind, mode and content, by path.
+/// Mode and content of everything below a directory, by path.
 fn picture(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_path_buf()];
@@ -87,7 +87,7 @@ fn git(directory: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A directory with something of each kind in it.
+/// A directory with entries of every kind.
 fn furnished() -> Disk {
     let disk = Disk::new();
     let write = |path: &str, text: &str| {
@@ -113,7 +113,7 @@ fn furnished() -> Disk {
     disk
 }
 
-/// What shells can do.
+/// Changes that a shell can make, with their scripts.
 const MISCHIEF: [(&str, &str); 12] = [
     ("wrote and deleted", "echo changed > file.txt; echo new > new.txt; rm directory/below/deep.txt"),
     ("deleted a directory", "rm -r directory empty"),
@@ -143,7 +143,7 @@ fn shell(name: &str, script: &'static str, end: End, cancel: &CancellationToken)
         let cancel = cancel.clone();
         async move {
             context.session(|draft| draft.append(Finding("half done".into())).map(drop))??;
-            // Half of it by the tool itself, the rest behind its back.
+            // One change through the filesystem of the tool, the rest by a process.
             context.filesystem()?.write_bytes(&FilePath::new("own.txt")?, b"own", WriteMode::Create)?;
             let outcome = context.run_process(ProcessSpec::shell(script)).await?;
             assert!(outcome.success(), "{script}: {}", outcome.stderr.text());
@@ -152,7 +152,7 @@ fn shell(name: &str, script: &'static str, end: End, cancel: &CancellationToken)
     })
 }
 
-/// Runs a tool that fails, and shows that nothing but its error remains.
+/// Runs a tool that fails, and asserts that only its error remains.
 async fn assert_traceless(harness: &Harness, tool: Tool, end: End, cancel: CancellationToken, what: &str) {
     let name = tool.name().as_str().to_owned();
     let runner = ToolRunner::new(harness.live.clone(), Tools::new([tool]).unwrap()).with_cancellation(cancel);
@@ -187,7 +187,7 @@ async fn whatever_a_shell_did_to_a_directory_is_undone() {
     let before = picture(&disk.path(""));
     let harness = disk.harness(vec![]).await;
     for (number, (what, script)) in MISCHIEF.into_iter().enumerate() {
-        // Each in two ways, so that all pairs of neighbours occur.
+        // Each change with two of the ends.
         for end in [ENDS[number % ENDS.len()], ENDS[(number + 1 + number / ENDS.len()) % ENDS.len()]] {
             let (cancel, what) = (CancellationToken::new(), format!("{what}, then {end:?}"));
             let tool = shell("shell", script, end, &cancel);
@@ -272,7 +272,7 @@ async fn links_that_are_swapped_in_while_a_tool_writes_lead_nowhere() {
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
                         while !done.load(Ordering::SeqCst) {
-                            // The directory and the link change places at once.
+                            // The directory and the link are exchanged atomically.
                             let (real, link) = (root.join("real"), root.join("link"));
                             renameat_with(CWD, real, CWD, link, RenameFlags::EXCHANGE).unwrap();
                         }

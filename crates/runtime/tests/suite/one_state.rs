@@ -1,5 +1,5 @@
-//! A live session holds one state: the fold of its journal. Whatever was committed, however the session got there, what it
-//! holds in memory is what another process reads from the store, and the slices exist once.
+//! A live session has one state: the fold of its journal. After any sequence of commits its state in memory
+//! is the state that another process reads from the store, and its slices exist once.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::commits::MovingClock;
 use crate::findings::{Diagnosis, Finding};
 use crate::harness::Harness;
 
-/// A slice with a reducer of its own, of which a part is not stored.
+/// An item of a slice with its own reducer. `scratch` is not stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Sketch {
     name: String,
@@ -37,7 +37,7 @@ impl Slice for Sketch {
     const NAME: &'static str = "sketch";
 }
 
-/// What is computed and not journaled.
+/// An item of a `Cache` slice, which is computed and not journaled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Count(usize);
 
@@ -48,7 +48,7 @@ impl Slice for Count {
 
 fn set_up(session: &mut Session) {
     session.register::<Sketch, Sketch>(upsert_by(|sketch: &Sketch| sketch.name.clone()));
-    // A reducer of another slice's event, which the fold knows nothing of.
+    // A reducer of another slice's event, which the fold does not know.
     session.register::<Diagnosis, Finding>(|_, finding, _| {
         Ok(SliceOp::append(Diagnosis(format!("found {}", finding.0))))
     });
@@ -56,7 +56,7 @@ fn set_up(session: &mut Session) {
     session.register_cache::<Count>(|session| Ok(vec![Count(session.all::<Finding>()?.len())]));
 }
 
-/// What a call does to the state.
+/// The arguments of a call that changes the state.
 #[derive(Deserialize, JsonSchema)]
 struct Change {
     kind: String,
@@ -82,7 +82,8 @@ fn change(context: &ToolContext, change: &Change) -> Result<(), ToolError> {
     })?
 }
 
-/// Calls of every kind that change state: kept, failed, and pure ones, whose records wait for the next.
+/// Tools that change the state: one that succeeds, one that fails, and a pure one, whose records are
+/// buffered.
 fn tools() -> Vec<Tool> {
     let builder = |name: &str, effect| {
         Tool::builder(name, "Changes the state.").unwrap().effect(effect).workspace(WorkspaceUse::None)
@@ -136,11 +137,11 @@ impl Walk {
                 "a record that changes no slice"
             }
             2 => {
-                // Side by side, so that drafts are committed over a state that is not the one they began with.
+                // Concurrently, so that a draft is committed over another state than it started from.
                 let (one, other) = (self.request().await, self.request().await);
                 self.calls.extend([one.call_id, other.call_id]);
                 self.harness.run_all(vec![one, other]).await;
-                "two calls at once"
+                "two concurrent calls"
             }
             3 if !self.calls.is_empty() => {
                 let calls = std::mem::take(&mut self.calls);
@@ -188,7 +189,7 @@ impl Walk {
     }
 }
 
-/// Asserts that a session holds what its journal says, and holds it once.
+/// Asserts that the state of a session is that of its journal, and exists once.
 async fn assert_one_state(live: &LiveSession, what: &str) {
     live.flush().await.unwrap();
     let stored = load_view(&**live.store(), live.id(), None).await.unwrap();
@@ -201,7 +202,7 @@ async fn assert_one_state(live: &LiveSession, what: &str) {
     let journaled = CaptureOptions::policies([SlicePolicy::State, SlicePolicy::Log, SlicePolicy::Journal]);
     let digest = |session: &Session| session.snapshot_with(journaled.clone()).content_digest().unwrap();
     assert_eq!(digest(session), digest(&folded), "{what}: the slices");
-    // Digests see only what is stored. What is not must be the same too.
+    // Digests cover only what is stored. Fields that are not stored must be equal too.
     assert_eq!(session.all::<Sketch>().unwrap(), folded.all::<Sketch>().unwrap(), "{what}: the sketches");
 
     let of_view = state.view.session(live.clock().clone());
@@ -211,12 +212,12 @@ async fn assert_one_state(live: &LiveSession, what: &str) {
     shares::<Sketch>(session, &of_view, what);
 }
 
-/// Asserts that two sessions hold the very same items.
+/// Asserts that two sessions share the items of a slice.
 fn shares<S: Slice>(one: &Session, other: &Session, what: &str) {
     let (one, other) = (one.all::<S>().unwrap(), other.all::<S>().unwrap());
     assert_eq!(one.len(), other.len(), "{what}: {}", S::NAME);
     let are_shared = one.iter().zip(other.iter()).all(|(one, other)| Arc::ptr_eq(one, other));
-    assert!(are_shared, "{what}: {} is there twice", S::NAME);
+    assert!(are_shared, "{what}: {} exists twice", S::NAME);
 }
 
 #[tokio::test]
@@ -231,7 +232,7 @@ async fn after_every_commit_a_session_is_the_fold_of_its_journal() {
 }
 
 #[tokio::test]
-async fn what_is_not_stored_of_an_item_is_gone_once_it_is_committed() {
+async fn a_commit_drops_fields_of_an_item_that_are_not_stored() {
     let harness = Walk::new(0).await.harness;
     harness.run("change", json!({"kind": "sketch", "number": 4})).await;
     let state = harness.live.state().await;
@@ -252,7 +253,7 @@ async fn caches_and_policies_of_a_session_stay_beside_its_journal() {
     harness.run("change", json!({"kind": "log", "number": 1})).await;
     let state = harness.live.state().await;
     let session = &state.execution.session;
-    // What was computed when it was first changed, and what was added.
+    // The value computed at the first change, and the added item.
     assert_eq!(
         session.all::<Count>().unwrap().iter().map(|count| count.0).collect::<Vec<_>>(),
         [1, usize::MAX]

@@ -1,4 +1,4 @@
-//! What reaches a session from outside while it is driven: decisions, messages, wishes to cancel or to stop.
+//! Input of a session while it is driven: decisions, messages, and requests to cancel or to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::findings::Finding;
 use crate::tailor::{keep, kinds, reply, scripted, started, started_until, until, with_approval, with_keep};
 
 #[tokio::test]
-async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
+async fn a_call_that_needs_approval_waits_and_follows_the_decision() {
     for (decision, expected) in [
         (Decision::Approve, "kept x"),
         (Decision::Edit { arguments: json!({"text": "y"}).as_object().cloned().unwrap() }, "kept y"),
@@ -34,7 +34,7 @@ async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
             panic!("{ended:?}")
         };
         assert_eq!(ran.load(Ordering::SeqCst), 0);
-        // It goes on waiting, however often it is resumed.
+        // It stays paused, however often it is resumed.
         let again = driver.resume(ResumeOptions::default()).await.unwrap();
         assert!(matches!(again, DriveOutcome::Paused { reason: PauseReason::Approval, .. }));
         // The decision comes through the inbox, as it would from another process.
@@ -47,7 +47,7 @@ async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
 }
 
 #[tokio::test]
-async fn messages_come_in_through_the_inbox() {
+async fn messages_arrive_through_the_inbox() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let heard = FunctionPolicy::new(PolicyName::new("listener").unwrap(), |question| async move {
         let users = question
@@ -75,7 +75,7 @@ async fn messages_come_in_through_the_inbox() {
         "{ended:?}"
     );
 
-    // Nothing is open yet, so there is nothing that a wish could be about.
+    // No evaluation is open yet, so there is nothing to cancel.
     let unasked = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let refused = runtime.cancel(unasked.session().id()).await.unwrap_err();
     assert!(refused.to_string().contains("there is nothing to cancel"), "{refused}");
@@ -95,7 +95,7 @@ async fn a_cancel_does_not_wait_for_the_call_that_runs() {
     let view = runtime.view(session).await.unwrap();
     assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
     assert!(driver.session().state().await.execution.session.all::<Finding>().unwrap().is_empty());
-    assert!(runtime.store().inbox(session).await.unwrap().is_empty(), "the wish went with what it ended");
+    assert!(runtime.store().inbox(session).await.unwrap().is_empty(), "the cancellation is removed");
     // The script has one more reply, and the next mission gets it.
     assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
 }
@@ -127,7 +127,7 @@ async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
+async fn a_stop_pauses_and_a_resume_continues_at_the_call() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
     let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
@@ -142,10 +142,10 @@ async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
     let records = kinds(&runtime, session).await;
     assert!(records.contains(&"resolved") && records.contains(&"evaluation_resumed"), "{records:?}");
-    assert_eq!(ran.load(Ordering::SeqCst), 2, "it was rolled back, and made again");
+    assert_eq!(ran.load(Ordering::SeqCst), 2, "it was rolled back, and ran again");
     let view = runtime.view(session).await.unwrap();
     let results: Vec<_> = view.transcript().unwrap().all().filter(|message| message.tool_call_id().is_some());
-    assert_eq!(results.len(), 1, "and nothing but its answer is told");
+    assert_eq!(results.len(), 1, "the transcript has only its final result");
     assert_eq!(view.calls().next_back().unwrap().status(), CallStatus::Completed);
 }
 
@@ -186,7 +186,7 @@ async fn a_call_that_was_approved_and_stopped_is_not_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_call_with_an_effect_outside_that_is_stopped_is_told_and_not_made_again() {
+async fn a_stopped_external_call_is_reported_and_does_not_run_again() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
     let (agent, ran) = with_keep(scripted(replies), Effect::External);
@@ -219,7 +219,7 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
     let large = "y".repeat(100_000);
     let arguments = json!({"text": large.clone(), }).as_object().cloned().unwrap();
     driver.session().resolve(Some(call), Decision::Edit { arguments }, None).await.unwrap();
-    // What a process that died inside of the call would have left.
+    // The record of a process that died inside of the call.
     let state = driver.session().state().await;
     let evaluation = state.view.latest_evaluation().unwrap().evaluation_id;
     let started = CallStarted {

@@ -1,4 +1,4 @@
-//! People as policies: what they are asked waits, and what they say is the answer.
+//! People as policies: requests to them pause the session, and their messages are the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ fn person() -> Agent {
 }
 
 #[tokio::test]
-async fn what_a_person_is_asked_waits_for_what_they_say() {
+async fn a_request_to_a_person_waits_for_their_message() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let ran = Arc::new(AtomicUsize::new(0));
     let agent = person().tools(Tools::new([keep(Effect::Workspace, ran.clone())]).unwrap());
@@ -92,10 +92,7 @@ async fn what_another_policy_says_is_no_answer_and_the_decider_is_asked_after_it
                 let is_down = is_down.load(Ordering::SeqCst);
                 let heard: Vec<_> = question.shown.iter().map(|message| message.content()).collect();
                 async move {
-                    match is_down {
-                        true => Err("not now".into()),
-                        false => Ok(PolicyAnswer::text(heard.join(" | "))),
-                    }
+                    if is_down { Err("not now".into()) } else { Ok(PolicyAnswer::text(heard.join(" | "))) }
                 }
             }
         });

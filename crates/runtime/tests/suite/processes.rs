@@ -1,4 +1,4 @@
-//! Child processes: what they give, and that none outlives what started it.
+//! Child processes: their results, and that none outlives its call.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,10 +36,7 @@ fn shell() -> Tool {
     builder.timeout(Duration::from_secs(60)).handler(|context: ToolContext, shell: Shell| async move {
         let outcome = context.run_process(ProcessSpec::shell(shell.command)).await?;
         let text = format!("{}|{}|{}", outcome.exit, outcome.stdout.text(), outcome.stderr.text());
-        match outcome.success() {
-            true => Ok(ToolResult::ok(text)),
-            false => Ok(ToolResult::failed(text)),
-        }
+        if outcome.success() { Ok(ToolResult::ok(text)) } else { Ok(ToolResult::failed(text)) }
     })
 }
 
@@ -49,15 +46,15 @@ fn told(end: &CallOutcome) -> String {
     value.map(str::to_owned).or_else(|| result.error_message.clone()).unwrap()
 }
 
-/// Fails if anybody still writes to a file.
+/// Panics if a process still writes to a file.
 fn assert_nobody_writes(path: &Path) {
     let length = || std::fs::metadata(path).map(|found| found.len()).unwrap_or(0);
     let before = length();
     std::thread::sleep(Duration::from_millis(150));
-    assert_eq!(length(), before, "somebody still writes to {}", path.display());
+    assert_eq!(length(), before, "a process still writes to {}", path.display());
 }
 
-/// Waits for something that has to come, however long a busy machine takes.
+/// Waits for a condition, for up to a minute on a busy machine.
 fn await_that(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -67,7 +64,7 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_process_gives_its_exit_and_its_output() {
+async fn a_process_returns_its_exit_status_and_its_output() {
     let disk = Disk::new();
     let harness = disk.harness(vec![shell()]).await;
     let end = harness.run("shell", json!({"command": "echo out; echo err >&2; pwd > where"})).await;
@@ -84,7 +81,7 @@ async fn a_process_gives_its_exit_and_its_output() {
 }
 
 #[tokio::test]
-async fn a_process_is_given_input_environment_and_directory_and_its_output_is_cut() {
+async fn a_process_has_input_environment_and_directory_and_its_output_is_truncated() {
     let disk = Disk::new();
     std::fs::create_dir_all(disk.path("a/b")).unwrap();
     let tool = Tool::builder("run", "Runs.").unwrap().handler(|context: ToolContext, (): ()| async move {
@@ -96,7 +93,7 @@ async fn a_process_is_given_input_environment_and_directory_and_its_output_is_cu
         let cut = run(ProcessSpec::shell("printf 123456789").caps(few)).await?;
         assert_eq!(cut.stdout.text(), "12\n[4 bytes left out]\n789");
         let ignored = run(ProcessSpec::new("true").input(vec![b'x'; 300_000])).await?;
-        assert!(ignored.success(), "a program need not read what it is given");
+        assert!(ignored.success(), "a program need not read its input");
         let spec = ProcessSpec::shell("echo $SEAM:$HOME:$(basename $PWD):$BACKSTITCH_CALL");
         let spec = spec.env("SEAM", "french seam").without_env("HOME");
         let seen = run(spec.in_directory(FilePath::new("a/b")?)).await?;
@@ -169,11 +166,11 @@ async fn the_group_is_in_the_journal_before_the_program_runs() {
     let [process] = &processes.iter().collect::<Vec<_>>()[..] else { panic!("{processes:?}") };
     assert_eq!(process.program, "/bin/sh");
     assert_eq!(started(process.group), process.started);
-    // Whoever takes over ends it, and the call, which is still waited for here, sees that.
+    // The process that takes over ends it, and the call, which is still awaited here, sees that.
     assert_eq!(end_survivors(processes.iter().map(|process| &**process)).await.unwrap(), 1);
     let end = running.await.unwrap().unwrap();
     assert_eq!(told(&end), "killed by signal 9||");
-    assert!(!disk.path("began").exists(), "what a failed call wrote is put back");
+    assert!(!disk.path("began").exists(), "files of a failed call are restored");
 }
 
 #[tokio::test]
@@ -198,7 +195,7 @@ async fn a_pure_call_that_runs_a_process_records_its_intent_with_it() {
 }
 
 #[tokio::test]
-async fn what_a_shell_leaves_in_the_background_ends_with_it() {
+async fn background_processes_of_a_shell_end_with_it() {
     let disk = Disk::new();
     let harness = disk.harness(vec![shell()]).await;
     for redirected in ["", " >/dev/null 2>&1"] {
@@ -242,7 +239,7 @@ async fn a_stopped_call_leaves_no_writer_and_no_files() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_leaves_no_writer() {
+async fn a_call_whose_future_is_dropped_leaves_no_writer() {
     let disk = Disk::new();
     let harness = disk.harness(vec![shell()]).await;
     let call = harness.call("shell", json!({"command": format!("{WRITER}; wait")})).await;
@@ -253,23 +250,23 @@ async fn a_call_that_nobody_waits_for_leaves_no_writer() {
     let group = harness.live.state().await.view.call(call_id).unwrap().processes[0].group;
     running.abort();
     let _ = running.await;
-    // Whoever comes next waits for its end.
+    // The next call waits for its end.
     harness.run("shell", json!({"command": "true"})).await;
     assert!(!is_alive(group));
-    assert!(!disk.path("beat").exists(), "its files are put back");
+    assert!(!disk.path("beat").exists(), "its files are restored");
     assert_nobody_writes(&disk.path("beat"));
     let state = harness.live.state().await;
     assert_eq!(state.view.call(call_id).unwrap().status(), backstitch_core::view::CallStatus::Failed);
 }
 
-/// Ways to leave the group, each of which goes on writing to `beat`. `$WRITE` is the writer.
+/// Commands whose writer leaves the process group and keeps writing to `beat`. `$WRITE` is the writer.
 const ESCAPES: &[&str] = &[
     "setsid sh -c \"$WRITE\" > /dev/null 2>&1 &",
-    // A daemon: started twice over, without output, and its parents have ended.
+    // A daemon: forked twice, without output, and its parents have ended.
     "setsid sh -c '(setsid sh -c \"$WRITE\" > /dev/null 2>&1 < /dev/null &)' &",
     // Holds the output open.
     "setsid sh -c \"$WRITE\" &",
-    // A descendant without the mark, below one that has it.
+    // A descendant without the mark, below a process that has it.
     "setsid sh -c 'env -i setsid sh -c \"$WRITE\" & wait' > /dev/null 2>&1 &",
     "WHERE=$PWD; (cd / && exec setsid nohup sh -c \"cd $WHERE; $WRITE\") > /dev/null 2>&1 &",
 ];
@@ -281,7 +278,7 @@ fn escape(way: &str, then: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_has_left_its_group_ends_with_its_call() {
+async fn processes_that_left_their_group_end_with_their_call() {
     for way in ESCAPES {
         // The command ends, fails, or is stopped while it runs.
         for then in ["true", "exit 3", "sleep 1000"] {
@@ -290,9 +287,10 @@ async fn what_has_left_its_group_ends_with_its_call() {
             let run = run.handler(|context: ToolContext, shell: Shell| async move {
                 let spec = ProcessSpec::shell(shell.command).timeout(Duration::from_secs(2));
                 let outcome = context.run_process(spec).await?;
-                match outcome.success() {
-                    true => Ok(ToolResult::ok("done")),
-                    false => Ok(ToolResult::failed(outcome.exit.to_string())),
+                if outcome.success() {
+                    Ok(ToolResult::ok("done"))
+                } else {
+                    Ok(ToolResult::failed(outcome.exit.to_string()))
                 }
             });
             let harness = disk.harness(vec![run]).await;
@@ -305,7 +303,7 @@ async fn what_has_left_its_group_ends_with_its_call() {
 }
 
 #[tokio::test]
-async fn what_has_left_its_group_is_ended_after_a_crash() {
+async fn processes_that_left_their_group_are_ended_after_a_crash() {
     let clock = || Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
     let call_id: CallId = IdStream::from_seed([9; 32], clock()).next();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned();
@@ -328,7 +326,7 @@ async fn what_has_left_its_group_is_ended_after_a_crash() {
             boot: boot.clone(),
             extra,
         };
-        // The same call of a session that is repeated elsewhere is another one's.
+        // The same call of a session that is repeated elsewhere has another group.
         let other = ProcessStarted { group: group + 100_000, ..record.clone() };
         assert_eq!(end_survivors([&other]).await.unwrap(), 0, "{way}");
         assert!(is_alive(group), "{way}");
@@ -339,7 +337,7 @@ async fn what_has_left_its_group_is_ended_after_a_crash() {
     }
 }
 
-/// Not a test of its own: what the next one starts and kills.
+/// Not a test: the process that the next test starts and kills.
 #[tokio::test]
 #[ignore = "started by another test"]
 async fn a_runtime_that_is_going_to_be_killed() {
@@ -397,7 +395,7 @@ fn is_alive(group: u32) -> bool {
 }
 
 #[tokio::test]
-async fn only_what_was_recorded_is_ended() {
+async fn only_recorded_processes_are_ended() {
     let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
     let call_id: CallId = IdStream::from_seed([3; 32], clock).next();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned();
@@ -413,7 +411,8 @@ async fn only_what_was_recorded_is_ended() {
     };
 
     let (mut child, record) = start("sleep 1000 & sleep 1000");
-    // What carries the mark of a call is the call's, whatever else is known of it. So these are of another call.
+    // A process with the mark of a call belongs to that call, whatever its record says. So these are of
+    // another call.
     let other: CallId =
         IdStream::from_seed([4; 32], Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap())))
             .next();
@@ -425,13 +424,13 @@ async fn only_what_was_recorded_is_ended() {
         ProcessStarted { group: u32::MAX, call_id: other, ..record.clone() },
     ];
     assert_eq!(end_survivors(&strangers).await.unwrap(), 0);
-    assert!(is_alive(record.group), "a number that was given out again is left alone");
+    assert!(is_alive(record.group), "a process group whose number was reused is left alone");
     assert_eq!(end_survivors([&record]).await.unwrap(), 1);
     assert!(!is_alive(record.group));
     child.wait().unwrap();
     assert_eq!(end_survivors([&record]).await.unwrap(), 0);
 
-    // Its first process has ended, and another has not.
+    // The first process of the group has ended, and another has not.
     let (mut child, record) = start("sleep 1000 & exit 0");
     child.wait().unwrap();
     assert!(is_alive(record.group));

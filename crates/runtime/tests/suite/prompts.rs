@@ -1,4 +1,4 @@
-//! Prompts, evaluated: sections that are read and opened, evaluations that take the place of others, and what a resume goes on with.
+//! Evaluation of prompts: sections that are read and opened, evaluations that supersede others, and resumes.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn keep(name: &str) -> Tool {
     })
 }
 
-/// A closed section with a tool, one below it, and one to read.
+/// Closed sections: one with a tool and a child section, and one to read.
 fn sections() -> PromptBuilder {
     let iron = Section::new("iron", "Iron").body("It is hot.").summarised("An iron.").tool(keep("press"));
     let room =
@@ -57,7 +57,7 @@ pub(crate) fn workshop() -> BoundPrompt {
     bound(sections())
 }
 
-/// The workshop, asked for a tear.
+/// The workshop with a tear as its structured output.
 pub(crate) fn workshop_finding() -> BoundPrompt {
     bound(sections().output(Output::of::<crate::structured::Tear>()))
 }
@@ -76,7 +76,7 @@ pub(crate) fn outcomes(view: &JournalView) -> Vec<Option<EvaluationOutcome>> {
     view.evaluations().map(|evaluation| evaluation.outcome()).collect()
 }
 
-/// What the latest evaluation was told and said, by role.
+/// The messages of the latest evaluation with a role.
 fn said(view: &JournalView, role: Role) -> Vec<String> {
     let latest = view.latest_evaluation().unwrap().evaluation_id;
     let messages = view.transcript().unwrap().inner_messages(latest);
@@ -138,7 +138,7 @@ async fn a_closed_section_is_read_without_ending_anything() {
 }
 
 #[tokio::test]
-async fn an_evaluation_in_the_place_of_another_follows_what_that_one_followed() {
+async fn an_evaluation_that_supersedes_another_follows_what_that_one_followed() {
     let evaluator = evaluator(vec![
         reply("first", &[]),
         reply("I need the room", &[open(&["room", "task"])]),
@@ -159,7 +159,7 @@ async fn an_evaluation_in_the_place_of_another_follows_what_that_one_followed() 
     );
     let ids: Vec<_> = view.evaluations().map(|evaluation| evaluation.evaluation_id).collect();
     assert_eq!(view.followed(ids[1]), [ids[0]]);
-    assert_eq!(view.followed(ids[2]), [ids[0]], "what the superseded one was asked is asked again");
+    assert_eq!(view.followed(ids[2]), [ids[0]], "the superseded evaluation is not followed");
 }
 
 #[tokio::test]
@@ -177,15 +177,15 @@ async fn opened_sections_start_another_evaluation_with_their_tools() {
     let parent = evaluations[1].start.as_ref().unwrap().parent_evaluation;
     assert_eq!(parent, Some(evaluations[0].evaluation_id));
     assert!(said(&view, Role::System)[0].contains("There are machines."));
-    assert_eq!(said(&view, Role::User), ["begin"], "the mission goes along");
+    assert_eq!(said(&view, Role::User), ["begin"], "the mission is repeated");
     let state = session.state().await;
     assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1, "its tool could be called");
     let overrides = state.execution.session.all::<VisibilityOverrides>().unwrap();
     assert_eq!(overrides.len(), 1);
     let opened: Vec<_> = overrides.get(0).unwrap().iter().map(|(path, how)| (path.to_owned(), how)).collect();
-    assert_eq!(opened, [("room".to_owned(), Visibility::Full)], "what is open already is left out");
+    assert_eq!(opened, [("room".to_owned(), Visibility::Full)], "open sections are left out");
 
-    // The sections are opened in the batch that ends the evaluation, so that no crash comes between.
+    // The sections are opened in the batch that ends the evaluation, so that no crash can separate the two.
     let records =
         session.store().read(session.id(), backstitch_core::journal::Position::START, 1_000).await.unwrap();
     let ends =
@@ -210,7 +210,7 @@ async fn a_section_below_a_closed_one_opens_both() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_is_told_and_ends_nothing() {
+async fn sections_that_cannot_be_opened_are_errors_and_end_nothing() {
     let evaluator = evaluator(vec![
         reply("", &[open(&["task"]), open(&["nowhere"]), open(&[])]),
         reply("", &[("sew", json!({}))]),
@@ -228,7 +228,7 @@ async fn what_cannot_be_opened_is_told_and_ends_nothing() {
     }
 }
 
-/// A tool of a section that wants another section each time, whether there is one or not.
+/// A prompt with a tool that requires another section with each call, whether it exists or not.
 fn greedy() -> BoundPrompt {
     let more =
         Tool::builder("more", "Wants more.").unwrap().effect(Effect::Pure).handler(|_, (): ()| async {
@@ -237,7 +237,7 @@ fn greedy() -> BoundPrompt {
                 reason: "more".into(),
             })
         });
-    let section = Section::new("task", "Task").body("Go on.").tool(more);
+    let section = Section::new("task", "Task").body("Continue.").tool(more);
     Prompt::builder("tests", "greedy").section(section).build().unwrap().bind(&()).unwrap().asking("begin")
 }
 
@@ -256,7 +256,7 @@ async fn sections_are_opened_ten_times_and_not_more() {
 }
 
 #[tokio::test]
-async fn a_process_that_died_after_an_evaluation_was_superseded_goes_on_with_another() {
+async fn a_process_that_died_after_an_evaluation_was_superseded_resumes_with_another() {
     let replies = vec![reply("", &[open(&["room"])]), reply("", &[("sew", json!({}))]), reply("done", &[])];
     let evaluator = evaluator(replies.clone());
     let (runtime, session) = begin(&evaluator).await;
@@ -279,14 +279,14 @@ async fn a_process_that_died_after_an_evaluation_was_superseded_goes_on_with_ano
     assert_eq!(answered.text, "done");
     let view = runtime.view(session.id()).await.unwrap();
     assert_eq!(outcomes(&view), [Some(EvaluationOutcome::Superseded), Some(EvaluationOutcome::Completed)]);
-    assert_eq!(said(&view, Role::User), ["begin", "and hurry"], "nothing that was said is lost");
+    assert_eq!(said(&view, Role::User), ["begin", "and hurry"], "no message is lost");
     let first = view.evaluations().next().unwrap().evaluation_id;
     let again = ResumeOptions { evaluation: Some(first), ..ResumeOptions::default() };
     let again = evaluator.evaluate(&prompt, &session, again).await.unwrap().answer().unwrap();
-    assert_eq!(again.text, "done", "what took its place is what is resumed");
+    assert_eq!(again.text, "done", "the evaluation that superseded it is resumed");
 }
 
-/// A prompt whose tool is there only as long as nothing was found, and finds something.
+/// A prompt whose tool records a finding, and is enabled only while there is none.
 fn vanishing() -> BoundPrompt {
     let section = Section::new("search", "Search").body("Find something.").tool(keep("find"));
     let section = section.enabled_when(|session| Ok(session.latest::<Finding>()?.is_none()));
@@ -299,7 +299,7 @@ fn vanishing() -> BoundPrompt {
 async fn a_resumed_evaluation_has_the_tools_that_it_was_started_with() {
     let short = evaluator(vec![reply("", &[("find", json!({}))])]);
     let (runtime, session) = begin(&short).await;
-    // The script ends after the call, which is as good as a process that ends there.
+    // The script ends after the call, which stands for a process that ends there.
     let error = short.evaluate(&vanishing(), &session, false).await.unwrap_err();
     assert!(matches!(error, RuntimeError::Policy(_)), "{error}");
     session.release().await.unwrap();
@@ -326,7 +326,7 @@ async fn a_resumed_evaluation_has_the_tools_that_it_was_started_with() {
 }
 
 #[tokio::test]
-async fn another_prompt_cannot_go_on_and_one_that_asks_nothing_cannot_begin() {
+async fn another_prompt_cannot_resume_and_one_without_a_mission_cannot_start() {
     let evaluator = evaluator(vec![]);
     let (_, session) = begin(&evaluator).await;
     let nothing = evaluator.evaluate(&workshop(), &session, true).await.unwrap_err();
@@ -361,7 +361,7 @@ async fn a_policy_is_offered_the_tools_of_open_sections_and_the_agents_own() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_time_and_budget_goes_along() {
+async fn the_remaining_time_and_budget_carry_over() {
     use backstitch_core::budget::{Amounts, Limits};
     let mut first = reply("", &[open(&["room"])]);
     first.usage = Some(Amounts { input_tokens: 80, ..Amounts::ZERO });
@@ -386,12 +386,12 @@ async fn what_is_left_of_time_and_budget_goes_along() {
     let view = runtime.view(session.id()).await.unwrap();
     let starts: Vec<_> = view.evaluations().map(|evaluation| evaluation.start.clone().unwrap()).collect();
     let left = Limits { input_tokens: Some(20), ..limits };
-    assert_eq!(starts[1].budget, Some(left), "what the first one had left");
+    assert_eq!(starts[1].budget, Some(left), "the remaining budget of the first evaluation");
     assert!(starts[1].deadline_millis.unwrap() <= starts[0].deadline_millis.unwrap());
 }
 
 #[tokio::test]
-async fn an_open_call_that_its_tool_no_longer_takes_cannot_go_on() {
+async fn an_open_call_whose_arguments_its_tool_no_longer_accepts_cannot_be_resumed() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let agent = |schema: Option<Value>| {
         let mut tool = with_approval(tailor::keep(Effect::Workspace, Arc::default()));

@@ -1,4 +1,4 @@
-//! A session whose store is taken away by its own tools stops with an error that names the store and what was saved of it.
+//! A session whose own tools remove its store stops with an error that names the store and the salvaged copy.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn shell() -> Tool {
     })
 }
 
-/// Runs a session that calls the shell once, with its store inside of its files. Gives what came of it.
+/// Runs a session that calls the shell once, with its store inside of its files. Returns its answer.
 async fn run(directory: &Path, command: &str) -> Result<String, RuntimeError> {
     std::fs::write(directory.join("file"), "content").unwrap();
     let path = directory.join(".backstitch/store.db");
@@ -45,7 +45,7 @@ async fn run(directory: &Path, command: &str) -> Result<String, RuntimeError> {
 }
 
 #[tokio::test]
-async fn a_session_stops_when_its_store_is_taken_away() {
+async fn a_session_stops_when_its_store_is_removed_or_replaced() {
     let ways = [
         "rm -rf .backstitch",
         "git init -q && git clean -fdxq",
@@ -66,7 +66,7 @@ async fn a_session_stops_when_its_store_is_taken_away() {
         let [session] = saved.sessions().await.unwrap()[..] else { panic!("{way}") };
         let records = read_records(&saved, session, Position::START, None).await.unwrap();
         let started = |body: &RecordBody| matches!(body, RecordBody::CallStarted(_));
-        assert!(records.iter().any(|record| started(&record.body)), "{way}: what was acknowledged is there");
+        assert!(records.iter().any(|record| started(&record.body)), "{way}: the copy has the records");
     }
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("files");

@@ -1,4 +1,5 @@
-//! Snapshotable resources: part of every transaction, of rewinds and forks, and of what a session is opened with.
+//! Snapshotable resources: part of every transaction, of rewinds and forks, and restored when a session is
+//! opened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,12 +31,12 @@ use crate::findings::Finding;
 use crate::harness::Harness;
 use crate::tailor::scripted;
 
-/// What the counter of a session says.
+/// The counter of a session, in memory.
 async fn number(live: &LiveSession) -> u64 {
     live.state().await.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap()
 }
 
-/// What the journal says that the counter is.
+/// The counter of a session, as recorded in the journal.
 async fn recorded(live: &LiveSession) -> Value {
     live.state().await.view.resource(Counter::NAME).unwrap().state.inline().unwrap().clone()
 }
@@ -49,7 +50,7 @@ fn script(acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Value {
     serde_json::to_value(Script::new(acts, outcome)).unwrap()
 }
 
-/// Counts by one with the tool that has no files.
+/// Counts by one with the tool that uses no files.
 async fn count(harness: &Harness) -> CallRequest {
     let call = harness.call("count", script([Act::Count(1)], Outcome::Success)).await;
     let end = harness.runner.run(call.clone()).await.unwrap();
@@ -57,7 +58,7 @@ async fn count(harness: &Harness) -> CallRequest {
     call
 }
 
-/// Surroundings of somebody who opens the session of a harness, or forks it, with a counter of their own.
+/// The environment of another process that opens or forks the session of a harness with its own resources.
 fn surroundings(harness: &Harness, resources: Resources) -> SessionEnvironment {
     let (store, clock) = (harness.live.store().clone(), harness.live.clock().clone());
     SessionEnvironment { store, clock, owner: Owner::new("another"), resources, workspace: None }
@@ -68,7 +69,7 @@ async fn reopened(harness: &Harness, resources: Resources) -> Arc<LiveSession> {
     LiveSession::open(surroundings, harness.live.id(), ClaimMode::TakeOver, |_| {}).await.unwrap()
 }
 
-/// A call that changes state, files and the counter, and does not end by itself.
+/// A call that changes state, files and the counter, and then hangs.
 async fn hanging(caller: &Caller) -> CallRequest {
     let acts = [Act::Append("more".into()), Act::Write("file.txt".into(), "changed".into()), Act::Count(5)];
     caller.harness.call("act", script(acts, Outcome::Hang)).await
@@ -80,7 +81,7 @@ async fn until_counted(live: &LiveSession, before: u64) {
     }
 }
 
-/// A session with something to lose, and its state.
+/// A session with state, a file and a counter.
 fn prepared(place: Place) -> Caller {
     let caller = open(place, Way::Direct, tools());
     let acts = [Act::Append("plan".into()), Act::Write("file.txt".into(), "original".into()), Act::Count(7)];
@@ -127,7 +128,8 @@ fn a_cancelled_call_is_rolled_back() {
     }
 }
 
-/// Adds one to the counter, then overwrites all findings; another call adds a finding meanwhile, the first time.
+/// Adds one to the counter and overwrites all findings. In the first attempt another call adds a finding
+/// concurrently.
 fn overwrites(harness: Arc<std::sync::OnceLock<Harness>>, ran: Arc<AtomicUsize>) -> Tool {
     let builder = Tool::builder("overwrite", "Overwrites.").unwrap().effect(Effect::Workspace);
     let builder = builder.workspace(WorkspaceUse::None).resources(ResourceUse::Write);
@@ -209,18 +211,18 @@ async fn rewinding_undoing_and_forking_restore_resources() {
     let fork = Fork { parent: harness.live.id(), at: before_second, seed: Seed::new(8), definition: None };
     let surroundings = surroundings(&harness, Counter::at(99).resources());
     let fork = LiveSession::fork(surroundings, fork, &ids, |_| {}).await.unwrap();
-    assert_eq!(number(&fork).await, 1, "the fork begins with what was recorded there");
+    assert_eq!(number(&fork).await, 1, "the fork starts with the value recorded at its point");
     assert_eq!(number(&harness.live).await, 13, "its parent keeps its own");
 }
 
 #[tokio::test]
-async fn whoever_opens_a_session_finds_its_resources_as_they_are_recorded() {
+async fn opening_a_session_restores_its_recorded_resources() {
     let harness = harness(tools(), Counter::at(0)).await;
     count(&harness).await;
     count(&harness).await;
     let live = reopened(&harness, Counter::at(99).resources()).await;
     assert_eq!(number(&live).await, 4);
-    // Somebody who does not have the resource leaves it to those who have.
+    // A process without the resource leaves its state to processes that have it.
     let idle = reopened(&harness, Resources::default()).await;
     idle.rewind(&PointSpec::Start, None).await.unwrap();
     let again = reopened(&harness, Counter::at(99).resources()).await;
@@ -250,7 +252,7 @@ async fn a_resource_that_is_registered_later_is_recorded_before_it_is_changed() 
     assert_eq!(number(&live).await, 5);
 }
 
-/// Fails unless a session is poisoned, and says why it should be.
+/// Asserts that an operation fails because the session is poisoned, and that the pause names the resource.
 async fn assert_poisoned(live: &LiveSession, result: Result<impl std::fmt::Debug, RuntimeError>) {
     let error = result.unwrap_err();
     assert!(matches!(error, RuntimeError::Poisoned { .. }), "{error}");
@@ -273,16 +275,16 @@ async fn a_resource_that_refuses_to_be_restored_poisons_the_session() {
     assert_poisoned(&harness.live, harness.runner.run(failing).await).await;
     let refused = harness.live.rewind(&PointSpec::Start, None).await;
     assert!(matches!(refused, Err(RuntimeError::Poisoned { .. })), "{refused:?}");
-    // A person may say that it goes on; then it is restored, or poisoned again.
-    let goes_on = |live: Arc<LiveSession>| async move {
+    // A person may decide to continue; then it is restored, or poisoned again.
+    let continued = |live: Arc<LiveSession>| async move {
         live.resolve(None, backstitch_core::journal::Decision::Continue, Some("ada".into())).await
     };
-    assert_poisoned(&harness.live, goes_on(harness.live.clone()).await).await;
+    assert_poisoned(&harness.live, continued(harness.live.clone()).await).await;
     refusal.store(false, Ordering::SeqCst);
-    goes_on(harness.live.clone()).await.unwrap();
+    continued(harness.live.clone()).await.unwrap();
     assert_eq!(number(&harness.live).await, 1);
 
-    // When the session goes back.
+    // When the session is rewound.
     refusal.store(true, Ordering::SeqCst);
     assert_poisoned(&harness.live, harness.live.rewind(&PointSpec::Start, None).await).await;
 }
@@ -300,7 +302,7 @@ async fn a_resource_that_refuses_when_its_session_is_opened_poisons_it() {
     assert!(matches!(recorded, Err(RuntimeError::Poisoned { .. })), "{recorded:?}");
 }
 
-/// Remembers what it was told, however much that is. What is written in it as "broken" cannot be captured.
+/// Notes of any size. They cannot be captured while the last one is "broken" or "panic".
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -326,7 +328,7 @@ fn notes() -> Resources {
     Resources::builder().with_snapshotable(Notes::default()).build().unwrap()
 }
 
-/// Writes a note, and keeps the guard while it waits for others.
+/// Writes a note, and holds the guard while it yields.
 fn notes_tool() -> Tool {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Told {
@@ -347,7 +349,7 @@ async fn noted(live: &LiveSession) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_large_state_is_an_object_and_comes_back() {
+async fn a_large_state_is_an_object_and_is_restored() {
     let store = Arc::new(MemoryStore::new());
     let harness = Harness::with_resources(store, [notes_tool()], None, notes()).await;
     let large = "x".repeat(100_000);
@@ -410,7 +412,7 @@ fn boundaries_beside_a_running_call_hold_what_is_committed() {
         let checkpoint = checkpoints.find(|one| one.call_id == thinking.call_id).unwrap();
         for snapshot in [Some(&checkpoint.pre_snapshot), checkpoint.post_snapshot.as_ref()] {
             let counter = snapshot.unwrap().resources[Counter::NAME].to_json().unwrap();
-            assert_eq!(counter, json!(7), "what the other call does is not committed");
+            assert_eq!(counter, json!(7), "changes of the running call are not committed");
         }
         assert_eq!(checkpoint.pre_snapshot.metadata.phase, SnapshotPhase::PreTool);
         assert_eq!(checkpoint.pre_snapshot.metadata.tag, Some(format!("pre:{}", thinking.call_id)));
@@ -418,7 +420,7 @@ fn boundaries_beside_a_running_call_hold_what_is_committed() {
 }
 
 #[tokio::test]
-async fn a_snapshot_of_everything_is_adopted_with_its_resources_and_files() {
+async fn a_composite_snapshot_is_adopted_with_its_resources_and_files() {
     let store = Arc::new(MemoryStore::new());
     let files = |store: &Arc<MemoryStore>| -> Arc<dyn Workspace> {
         Arc::new(MemoryWorkspace::new(Arc::new(MemoryFilesystem::new()), store.clone()))
@@ -443,7 +445,7 @@ async fn a_snapshot_of_everything_is_adopted_with_its_resources_and_files() {
     let found = live.workspace().unwrap().capture().unwrap().root;
     assert_eq!(live.state().await.view.files().unwrap().root, found);
 
-    // What does not fit is refused, and no session is left behind.
+    // A snapshot that does not fit is refused, and no session is created.
     let before = store.sessions().await.unwrap().len();
     let without = SessionOptions::with_workspace(files(&store));
     let refused = runtime.adopt_state(scripted(Vec::new()), &snapshot, without).await;

@@ -1,4 +1,4 @@
-//! Files that were changed, deleted or given up while nobody held their session.
+//! Files that were changed, deleted or pruned while no process held their session.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::history::{Setting, before, sew};
 use crate::tailor::{reply, scripted};
 
 #[tokio::test]
-async fn files_that_are_gone_are_brought_back() {
+async fn deleted_files_are_restored() {
     let setting = Setting::new();
     let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
     let tools = || Tools::new([sew(Effect::Workspace, setting.ran.clone())]).unwrap();
@@ -32,7 +32,7 @@ async fn files_that_are_gone_are_brought_back() {
     assert!(files.read_bytes(&FilePath::new("one").unwrap()).is_ok());
 }
 
-/// A clock of a machine that was started at some moment.
+/// A clock whose boot time can be set.
 #[derive(Debug)]
 struct Restarted {
     clock: backstitch_runtime::SystemClock,
@@ -81,7 +81,7 @@ async fn files_that_changed_across_a_restart_are_asked_about() {
         matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Asked, detail, .. } if detail.contains("restarted"))
     );
     assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited", "nothing is decided yet");
-    // The script has no more replies, so each of these ends with its error; the files tell what was done.
+    // The script has no more replies, so each of these ends with its error. The files show what was done.
     resume(Some(DriftPolicy::Restore)).await.unwrap_err();
     assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"sewn");
     edit();
@@ -90,7 +90,7 @@ async fn files_that_changed_across_a_restart_are_asked_about() {
 }
 
 #[tokio::test]
-async fn going_back_to_files_that_were_given_up_is_refused_and_nothing_is_lost() {
+async fn a_rewind_to_pruned_files_is_refused_and_nothing_is_lost() {
     use backstitch_core::ports::StoreError;
     use backstitch_store::{GcMode, Retention, SqliteStore};
     let directory = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ async fn going_back_to_files_that_were_given_up_is_refused_and_nothing_is_lost()
     store.gc(Retention::keep_all().keep_boundaries(1), GcMode::Now).unwrap();
     let error = driver.session().rewind(&before(checkpoints[1].call_id), None).await.unwrap_err();
     assert!(matches!(error, RuntimeError::Store(StoreError::Pruned { .. })), "{error}");
-    // The session is where it was, and can be gone on with.
+    // The session is unchanged, and can be resumed.
     driver.session().rewind(&before(checkpoints[2].call_id), None).await.unwrap();
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The tool runner over session state: what stands, what is rolled back, what the model is told.
+//! The tool runner over session state: what is committed, what is rolled back, what the model sees.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn error_of(end: &CallOutcome) -> (String, String, bool) {
 }
 
 #[tokio::test]
-async fn what_a_successful_call_did_stands() {
+async fn the_changes_of_a_successful_call_are_committed() {
     let harness = Harness::new(vec![good()]).await;
     let end = harness.run("good", json!({"text": "seam"})).await;
     let CallOutcome::Succeeded(message) = &end else { panic!("{end:?}") };
@@ -103,9 +103,9 @@ async fn the_intent_is_in_the_journal_before_the_handler_runs() {
     assert_eq!(message.content(), "started: true");
 }
 
-/// Every way to fail leaves State as it was, keeps logs, and tells the model.
+/// Every failure restores `State` slices, keeps logs, and adds an error to the transcript.
 #[tokio::test]
-async fn what_a_failed_call_did_is_gone() {
+async fn the_changes_of_a_failed_call_are_rolled_back() {
     let failing: Vec<(&str, &str, bool, Tool)> = vec![
         (
             "error",
@@ -194,7 +194,7 @@ async fn what_a_failed_call_did_is_gone() {
 }
 
 #[tokio::test]
-async fn what_does_not_validate_never_runs() {
+async fn calls_with_invalid_arguments_never_run() {
     let harness = Harness::new(vec![good()]).await;
     for (name, arguments, kind) in
         [("good", json!({"txet": "x"}), "invalid_arguments"), ("goood", json!({}), "unknown_tool")]
@@ -279,7 +279,7 @@ async fn approval_pauses_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn observers_and_readers_come_after_the_commit_and_cannot_undo_it() {
+async fn observers_and_readers_run_after_the_commit_and_cannot_undo_it() {
     let store = Arc::new(backstitch_store::MemoryStore::new());
     let clock = Arc::new(backstitch_core::time::FixedClock::default());
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -305,7 +305,7 @@ async fn observers_and_readers_come_after_the_commit_and_cannot_undo_it() {
 }
 
 #[tokio::test]
-async fn calls_side_by_side_lose_nothing() {
+async fn concurrent_calls_lose_nothing() {
     let slow = tool("slow", |context, Note { text }| {
         Box::pin(async move {
             note(&context, &text)?;
@@ -355,7 +355,7 @@ async fn a_call_that_overwrites_what_another_changed_runs_again() {
 }
 
 #[tokio::test]
-async fn a_step_is_done_once() {
+async fn a_step_runs_once() {
     let stepping = Tool::builder("stepping", "Sends a letter.")
         .unwrap()
         .workspace(WorkspaceUse::None)
@@ -392,7 +392,7 @@ async fn a_step_whose_value_json_would_change_is_refused() {
 }
 
 #[tokio::test]
-async fn a_tool_is_told_what_is_left_of_the_budget() {
+async fn a_tool_can_read_the_remaining_budget() {
     let asking = Tool::builder("asking", "Asks.").unwrap().workspace(WorkspaceUse::None).handler(
         |context: ToolContext, (): ()| async move {
             let left = context.budget_left().await.and_then(|left| left.calls);
@@ -412,7 +412,7 @@ async fn a_tool_is_told_what_is_left_of_the_budget() {
         extra: Extra::default(),
     };
     harness.live.record(vec![resumed.into()]).await.unwrap();
-    // The call itself is held back for.
+    // One call is reserved for the running call itself.
     for left in ["Some(2)", "Some(1)", "Some(0)"] {
         let end = harness.run("asking", json!({})).await;
         assert_eq!(end.message().unwrap().content(), left);
@@ -434,6 +434,6 @@ async fn arguments_that_a_person_edited_are_part_of_the_intent() {
     assert_eq!(harness.findings().await, ["hem", "seam"]);
     let state = harness.live.state().await;
     let arguments = |call| state.view.call(call).unwrap().intent.as_ref().unwrap().record.arguments.clone();
-    assert_eq!(arguments(plain), None, "they stand in the message");
+    assert_eq!(arguments(plain), None, "they are in the message");
     assert_eq!(arguments(edited).unwrap().inline().unwrap()["text"], "seam");
 }

@@ -1,4 +1,4 @@
-//! Known keys are neither recorded nor sent, wherever a tool brings them up.
+//! Known keys are neither recorded nor sent, wherever a tool returns them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::harness::Harness;
 
 const KEYS: [&str; 2] = ["sk-ant-0123456789-abcdefgh", "AIzaSy12"];
 
-/// A number that looks random and is the same every time.
+/// The next pseudorandom number below a limit, by xorshift.
 fn random(seed: &mut u64, below: usize) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -23,7 +23,7 @@ fn random(seed: &mut u64, below: usize) -> usize {
     (*seed % below as u64) as usize
 }
 
-/// A text that holds a key somewhere, more than once perhaps, and large perhaps.
+/// A text with at least one key, sometimes large.
 fn text(seed: &mut u64) -> String {
     let mut text = String::new();
     for _ in 0..1 + random(seed, 4) {
@@ -38,7 +38,7 @@ fn text(seed: &mut u64) -> String {
     text
 }
 
-/// A value that holds keys in its texts and names.
+/// A value with keys in its texts and names.
 fn value(seed: &mut u64, depth: usize) -> Value {
     match random(seed, if depth > 3 { 2 } else { 4 }) {
         0 => Value::String(text(seed)),
@@ -60,7 +60,7 @@ fn outcome(seed: &mut u64) -> Result<ToolResult, ToolError> {
     }
 }
 
-/// All that is stored of a session, as text.
+/// All stored records and objects of a session, as text.
 async fn stored(store: &MemoryStore, harness: &Harness) -> Vec<String> {
     harness.live.flush().await.unwrap();
     let records = read_records(store, harness.live.id(), Position::START, None).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_known_key_is_stored_and_sent_as_its_replacement() {
 }
 
 #[tokio::test]
-async fn a_step_gives_every_attempt_the_value_that_is_recorded() {
+async fn a_step_returns_the_recorded_value_to_every_attempt() {
     let store = Arc::new(MemoryStore::new());
     let done = Arc::new(AtomicUsize::new(0));
     let given = Arc::new(Mutex::new(Vec::<Value>::new()));
@@ -146,7 +146,7 @@ async fn a_step_gives_every_attempt_the_value_that_is_recorded() {
     let harness = knowing_keys(&store, tool).await;
     let end = harness.run("log_in", json!({})).await;
     assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
-    // The first of each two did the work, and the second is what a call that runs again gets.
+    // The first of each pair did the work; the second is the value for a call that runs again.
     let clean = json!({"token": "Bearer [secret]", "account": 7});
     let plain = json!({"token": "Bearer none", "account": 7});
     assert_eq!(*given.lock().unwrap(), [clean.clone(), clean, plain.clone(), plain]);
@@ -157,7 +157,7 @@ async fn a_step_gives_every_attempt_the_value_that_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_step_whose_value_is_nothing_without_its_key_is_done_once_and_refused() {
+async fn a_step_whose_value_is_invalid_without_its_key_runs_once_and_is_refused() {
     #[derive(serde::Serialize, serde::Deserialize)]
     #[serde(try_from = "String", into = "String")]
     #[derive(Clone)]

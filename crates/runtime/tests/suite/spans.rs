@@ -1,4 +1,4 @@
-//! What `tracing` hears: spans with the names of their fields, and nothing of what was said unless somebody asks for it.
+//! Spans of `tracing`: the names of their fields, and no contents of messages by default.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,7 +17,7 @@ use crate::tailor::{keep, reply, scripted};
 
 type Fields = BTreeMap<String, String>;
 
-/// Keeps spans with their fields, in the order in which they began.
+/// Collects spans with their fields, in the order in which they started.
 #[derive(Clone, Default)]
 struct Listener(Arc<Mutex<Vec<(String, Fields)>>>);
 
@@ -109,11 +109,11 @@ async fn evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields
     assert_eq!(calls[1][either("error", "error.type")], "tool_failed");
     assert_eq!(calls[1].contains_key("otel.name"), cfg!(feature = "otel"));
     assert!(!named("append").is_empty());
-    assert!(!format!("{spans:?}").contains("blue"), "nothing of what was said is told: {spans:?}");
+    assert!(!format!("{spans:?}").contains("blue"), "spans have no contents by default: {spans:?}");
 }
 
 #[tokio::test]
-async fn contents_are_told_to_whoever_asks() {
+async fn spans_have_contents_if_the_agent_enables_them() {
     let spans = heard(true).await;
     let all = format!("{spans:?}");
     assert!(all.contains("the secret is blue") && all.contains("kept blue"), "{all}");

@@ -1,4 +1,5 @@
-//! Answers that are data: found, checked, asked for once more, and passed to their reducers. And policies that go in circles.
+//! Structured answers: extracted, validated, requested again, and passed to their reducers. And policies that
+//! repeat their calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,18 +57,18 @@ async fn evaluated(output: Output, replies: Vec<ScriptedReply>) -> (Runtime, Arc
 }
 
 #[tokio::test]
-async fn an_answer_is_found_in_what_is_said_and_kept_in_the_batch_that_ends_the_evaluation() {
+async fn an_answer_is_extracted_from_the_text_and_stored_in_the_batch_that_ends_the_evaluation() {
     let (_, session, ended) = evaluated(Output::of::<Tear>(), vec![reply(HEM, &[])]).await;
     let answered = ended.answer().unwrap();
     assert_eq!(answered.output_as::<Tear>().unwrap(), Some(hem()));
-    assert_eq!(answered.text, HEM, "what was said is kept as it was");
+    assert_eq!(answered.text, HEM, "the text is not changed");
     assert_eq!(tears(&session).await, [hem()]);
     let records = session.store().read(session.id(), Position::START, 1_000).await.unwrap();
     let changed = records.iter().position(
         |record| matches!(&record.body, RecordBody::SliceChanged(change) if change.slice == Tear::NAME),
     );
     let ended = records.iter().position(|record| matches!(&record.body, RecordBody::EvaluationFinished(_)));
-    // Between them stands only the log of the answer.
+    // Only the log of the answer is between them.
     assert_eq!(changed.unwrap() + 2, ended.unwrap());
     let state = session.state().await;
     let executed = state.execution.session.latest::<PromptExecuted>().unwrap().unwrap();
@@ -75,7 +76,7 @@ async fn an_answer_is_found_in_what_is_said_and_kept_in_the_batch_that_ends_the_
 }
 
 #[tokio::test]
-async fn an_answer_that_was_given_as_data_is_taken_as_it_is() {
+async fn an_answer_with_structured_output_is_used_unchanged() {
     let mut given = reply("I found one.", &[]);
     given.output = Some(json!({"items": [{"place": "hem", "length": 3}]}));
     let (_, session, ended) = evaluated(Output::list_of::<Tear>(), vec![given]).await;
@@ -84,15 +85,15 @@ async fn an_answer_that_was_given_as_data_is_taken_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_asked_for_once_more() {
+async fn an_invalid_answer_is_requested_again_once() {
     let replies = vec![reply(r#"{"place": 7, "lenght": 3}"#, &[]), reply(HEM, &[])];
     let (runtime, session, ended) = evaluated(Output::of::<Tear>(), replies).await;
     assert_eq!(ended.answer().unwrap().output_as::<Tear>().unwrap(), Some(hem()));
-    assert_eq!(tears(&session).await, [hem()], "of the first answer nothing remains");
+    assert_eq!(tears(&session).await, [hem()], "the first answer leaves no trace");
     let view = runtime.view(session.id()).await.unwrap();
     let transcript = view.transcript().unwrap();
     let told = transcript.all().iter().rev().find(|message| message.role() == Role::User).unwrap();
-    assert!(told.message.policy.is_reserved(), "the runtime says it");
+    assert!(told.message.policy.is_reserved(), "the message is the runtime's");
     let text = told.content();
     for part in ["/place", "got 7", "lenght", "\"length\" is a required property"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -100,7 +101,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_once_more() {
 }
 
 #[tokio::test]
-async fn a_second_answer_that_does_not_fit_fails_the_evaluation() {
+async fn a_second_invalid_answer_fails_the_evaluation() {
     let replies = vec![reply("I found nothing.", &[]), reply("Really.", &[]), reply(HEM, &[])];
     let (runtime, session, ended) = evaluated(Output::of::<Tear>(), replies).await;
     assert!(
@@ -113,11 +114,11 @@ async fn a_second_answer_that_does_not_fit_fails_the_evaluation() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_between_two_answers_asks_once_more_and_not_twice() {
+async fn a_process_that_dies_between_two_answers_does_not_reset_the_limit_of_one_retry() {
     let first = evaluator(vec![reply("nothing", &[])]);
     let (runtime, session) = begin(&first).await;
     let prompt = asking(Output::of::<Tear>());
-    // The script ends after the first answer, which is as good as a process that ends there.
+    // The script ends after the first answer, which stands for a process that ends there.
     first.evaluate(&prompt, &session, false).await.unwrap_err();
     session.release().await.unwrap();
     let second = evaluator(vec![reply("nothing", &[]), reply("still nothing", &[]), reply(HEM, &[])]);
@@ -130,7 +131,7 @@ async fn a_process_that_dies_between_two_answers_asks_once_more_and_not_twice() 
 }
 
 #[tokio::test]
-async fn what_the_reducers_refuse_fails_the_evaluation() {
+async fn an_answer_that_a_reducer_refuses_fails_the_evaluation() {
     let policy =
         ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies: vec![reply(HEM, &[])] });
     let agent = Agent::new("").policy(Arc::new(policy)).with_set_up(|session| {
@@ -147,7 +148,7 @@ async fn what_the_reducers_refuse_fails_the_evaluation() {
 }
 
 #[tokio::test]
-async fn a_policy_is_told_the_schema_of_an_object() {
+async fn a_policy_receives_the_schema_of_an_object() {
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), |question| async move {
         let schema = question.output.map(|schema| Value::clone(&schema)).unwrap_or_default();
         Ok(PolicyAnswer {
@@ -163,7 +164,7 @@ async fn a_policy_is_told_the_schema_of_an_object() {
 }
 
 #[tokio::test]
-async fn a_schema_alone_and_an_agent_without_a_prompt_will_do() {
+async fn a_schema_without_a_type_and_an_agent_without_a_prompt_are_enough() {
     let schema = json!({"type": "integer", "minimum": 2});
     assert!(OutputContract::new(Output::schema_only(json!({"type": 7}))).is_err());
     let contract = || OutputContract::new(Output::schema_only(schema.clone())).unwrap();
@@ -192,7 +193,7 @@ async fn a_large_answer_is_read_whole_after_a_resume() {
 }
 
 #[tokio::test]
-async fn a_policy_that_goes_in_circles_is_stopped() {
+async fn a_policy_that_repeats_its_calls_is_stopped() {
     let replies = (0..9).map(|_| reply("again", &[("keep", json!({"text": "a stitch"}))])).collect();
     let ran = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([keep(Effect::Workspace, ran.clone())]).unwrap();

@@ -1,4 +1,4 @@
-//! A scripted agent with a tool that keeps findings: what most tests of sessions drive.
+//! A scripted agent with a tool that records findings, which most tests of sessions drive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,13 +23,13 @@ pub(crate) fn reply(text: &str, calls: &[(&str, Value)]) -> ScriptedReply {
     ScriptedReply { text: Some(text.to_owned()), calls: calls.collect(), ..ScriptedReply::default() }
 }
 
-/// An agent that answers as it is told here.
+/// An agent with scripted answers.
 pub(crate) fn scripted(replies: Vec<ScriptedReply>) -> Agent {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
     Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.")
 }
 
-/// A tool that keeps what it is told as a finding, and counts how often it ran.
+/// A tool that records its argument as a finding, and counts its runs.
 pub(crate) fn keep(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Told {
@@ -53,13 +53,13 @@ pub(crate) fn keep(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
     )
 }
 
-/// The agent with `keep`, and how often that ran.
+/// The agent with the tool `keep`, and the count of its runs.
 pub(crate) fn with_keep(agent: Agent, effect: Effect) -> (Agent, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
     (agent.tools(Tools::new([keep(effect, ran.clone())]).unwrap()), ran)
 }
 
-/// Starts a mission in the background, and waits until its tool has run so often.
+/// Starts a mission in the background, and waits until its tool has run `times` times.
 pub(crate) async fn started_until(
     driver: &Arc<Driver>,
     ran: &AtomicUsize,
@@ -73,20 +73,20 @@ pub(crate) async fn started_until(
     running
 }
 
-/// Waits until something has run so often.
+/// Waits until a count of runs has reached `times`.
 pub(crate) async fn until(ran: &AtomicUsize, times: usize) {
     while ran.load(Ordering::SeqCst) < times {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// The same tool, which a person has to be asked about first.
+/// The same tool, whose calls need approval.
 pub(crate) fn with_approval(mut tool: Tool) -> Tool {
     Arc::make_mut(&mut tool.spec).approval = Approval::Needed;
     tool
 }
 
-/// What a process that died inside of a call of `keep` has left in the journal.
+/// The intent of a process that died inside of a call of `keep`.
 pub(crate) fn started(session: SessionId, evaluation_id: EvaluationId, call: CallId) -> CallStarted {
     CallStarted {
         call_id: call,

@@ -1,4 +1,4 @@
-//! Answers that are not whole: cut off, interrupted, withheld or empty. None of them passes for an answer.
+//! Incomplete answers: truncated, interrupted, withheld or empty. None of them counts as an answer.
 
 use std::sync::{Arc, Mutex};
 
@@ -61,25 +61,25 @@ async fn an_answer_that_was_cut_off_pauses_and_is_continued_or_accepted() {
             let answered = again.resume(options).await.unwrap().answer().unwrap();
             let expected = if accept { "The seam is " } else { "The seam is 12 cm long." };
             assert_eq!(answered.text, expected, "{reason}");
-            // That is the recorded answer from now on.
+            // After that it is the recorded answer.
             assert_eq!(again.resume(ResumeOptions::default()).await.unwrap().answer().unwrap(), answered);
             let refused = again.resume(accepting()).await;
             assert!(refused.is_ok_and(|ended| ended.answer().unwrap() == answered));
             let view = runtime.view(session).await.unwrap();
             let said = view.transcript().unwrap();
             let told = said.all().iter().filter(|message| message.message.policy.is_reserved()).count();
-            assert_eq!(told, usize::from(!accept), "only one that is continued is told so");
+            assert_eq!(told, usize::from(!accept), "the runtime adds a message only to continue");
         }
     }
 }
 
 #[tokio::test]
-async fn nothing_is_accepted_that_was_not_cut_off() {
+async fn only_a_truncated_answer_can_be_accepted() {
     let (_, whole) = driver(scripted(vec![])).await;
     whole.start("measure").await.unwrap_err();
     let error = whole.resume(accepting()).await.unwrap_err();
     assert!(matches!(error, RuntimeError::NothingToAccept { .. }), "{error}");
-    // Thinking may use up the limit before anything is said.
+    // Thinking may use up the token limit before there is any text.
     let (_, silent) = driver(scripted(vec![ended_by("", "length"), reply("12 cm", &[])])).await;
     let ended = silent.start("measure").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
@@ -89,7 +89,7 @@ async fn nothing_is_accepted_that_was_not_cut_off() {
 }
 
 #[tokio::test]
-async fn an_agent_decides_in_advance_what_becomes_of_it() {
+async fn an_agent_configures_what_happens_on_truncation() {
     let replies = || vec![ended_by("a", "length"), ended_by("b", "length"), reply("c", &[])];
     let (_, continuing) = driver(scripted(replies()).with_on_truncation(OnTruncation::Continue)).await;
     assert_eq!(continuing.start("sew").await.unwrap().answer().unwrap().text, "abc");
@@ -99,7 +99,7 @@ async fn an_agent_decides_in_advance_what_becomes_of_it() {
         matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "truncated"),
         "{ended:?}"
     );
-    // An answer that never ends is not continued for ever.
+    // The number of continuations is limited.
     let endless = scripted(vec![ended_by("a", "length"); 30]).with_on_truncation(OnTruncation::Continue);
     let ended = driver(endless).await.1.start("sew").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
@@ -112,7 +112,7 @@ async fn an_agent_decides_in_advance_what_becomes_of_it() {
 }
 
 #[tokio::test]
-async fn what_somebody_says_meanwhile_takes_the_place_of_continuing() {
+async fn a_message_sent_during_the_pause_replaces_the_continuation() {
     let (runtime, driver) = driver(scripted(vec![ended_by("A long ", "length"), reply("Short.", &[])])).await;
     driver.start("tell").await.unwrap();
     runtime.send(driver.session().id(), "Shorter, please.").await.unwrap();
@@ -128,7 +128,7 @@ async fn an_interrupted_answer_is_continued_at_once_and_a_withheld_one_fails() {
         driver(scripted(vec![ended_by("I look ", "pause_turn"), reply("and see.", &[])])).await;
     assert_eq!(paused.start("look").await.unwrap().answer().unwrap().text, "I look and see.");
     let view = runtime.view(paused.session().id()).await.unwrap();
-    assert_eq!(view.transcript().unwrap().all().len(), 4, "nothing is said between");
+    assert_eq!(view.transcript().unwrap().all().len(), 4, "no message is added between");
     let ended = driver(scripted(vec![ended_by("on", "pause_turn"); 30])).await.1.start("look").await.unwrap();
     assert!(
         matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "interrupted"),
@@ -142,7 +142,7 @@ async fn an_interrupted_answer_is_continued_at_once_and_a_withheld_one_fails() {
     );
 }
 
-/// An agent that answers as it is told here, and what it was shown.
+/// An agent with scripted answers, and the requests that it received.
 fn telling(answers: Vec<PolicyAnswer>) -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>) {
     let asked: Arc<Mutex<Vec<PolicyRequest>>> = Arc::default();
     let (answers, seen) = (Arc::new(answers), asked.clone());
@@ -160,7 +160,7 @@ fn telling(answers: Vec<PolicyAnswer>) -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_asked_for_once_more_and_is_shown_to_nobody() {
+async fn an_empty_answer_is_requested_again_once_and_is_never_shown() {
     let call = PolicyAnswer::text("I will delete nothing.").call("look", Arguments::none());
     let (agent, asked) = telling(vec![call.clone(), PolicyAnswer::text(" \n"), PolicyAnswer::text("A hem.")]);
     assert_eq!(driver(agent).await.1.start("look").await.unwrap().answer().unwrap().text, "A hem.");
@@ -180,8 +180,8 @@ async fn an_empty_answer_is_asked_for_once_more_and_is_shown_to_nobody() {
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
 }
 
-/// For any sequence of answers: an evaluation completes only with what its last answer says, together with the pieces that it
-/// continues, and never with an answer that says nothing.
+/// For any sequence of answers: an evaluation completes only with the text of its last answer, together with
+/// the parts that it continues, and never with an empty answer.
 #[tokio::test]
 async fn the_text_of_a_completed_evaluation_is_that_of_its_last_answer() {
     let mut completed = 0;
@@ -259,7 +259,7 @@ fn program(text: &str, reason: Option<&str>) -> ScriptedReply {
 }
 
 #[tokio::test]
-async fn half_a_program_is_not_run_and_the_model_is_asked_for_a_shorter_one() {
+async fn a_truncated_program_does_not_run_and_the_model_is_asked_for_a_shorter_one() {
     for accept in [false, true] {
         let half = "```clojure\n(return {:n 1})\n(def rest ";
         let whole = "```clojure\n(return {:n 2})\n```";
@@ -273,27 +273,22 @@ async fn half_a_program_is_not_run_and_the_model_is_asked_for_a_shorter_one() {
         let answered = driver.resume(options).await.unwrap().answer().unwrap();
         let view = runtime.view(driver.session().id()).await.unwrap();
         let turns = &view.latest_evaluation().unwrap().finished_turns;
-        match accept {
-            false => {
-                assert_eq!(answered.output, Some(json!({"n": 2})));
-                assert!(
-                    turns[0].data.inline().unwrap().to_string().contains("truncated"),
-                    "{:?}",
-                    turns[0].data
-                );
-            }
-            // It is run as it is, whatever comes of that.
-            true => assert!(
+        if accept {
+            // The accepted program runs unchanged, whatever its outcome.
+            assert!(
                 !turns[0].data.inline().unwrap().to_string().contains("truncated"),
                 "{:?}",
                 turns[0].data
-            ),
+            );
+        } else {
+            assert_eq!(answered.output, Some(json!({"n": 2})));
+            assert!(turns[0].data.inline().unwrap().to_string().contains("truncated"), "{:?}", turns[0].data);
         }
     }
 }
 
 #[tokio::test]
-async fn an_answer_of_a_sub_agent_that_was_cut_off_pauses_its_caller_and_goes_on_with_it() {
+async fn a_truncated_answer_of_a_sub_agent_pauses_its_caller_and_resumes_with_it() {
     for accept in [false, true] {
         let mut helper = scripted(vec![ended_by("12 ", "length"), reply("cm", &[])]);
         helper.key = "helper".into();

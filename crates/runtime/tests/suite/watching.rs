@@ -1,4 +1,4 @@
-//! What is told while a session is driven: records, pieces of answers, and waits before somebody is asked again.
+//! Events of a session that is driven: records, deltas of answers, and backoffs before retries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use backstitch_runtime::{
 };
 use backstitch_store::MemoryStore;
 
-/// A policy that fails as it is told, and then says so many words.
+/// A policy with scripted failures, which then emits `words` deltas.
 struct Failing {
     name: PolicyName,
     failures: Vec<(&'static str, Option<Duration>)>,
@@ -74,7 +74,7 @@ async fn driver(policy: Failing, backoff: Backoff, deadline: Option<Duration>) -
     Runtime::new(Arc::new(MemoryStore::new())).create(agent, options).await.unwrap()
 }
 
-/// All that happens until the session is given back.
+/// All events until the session is released.
 async fn all(mut events: EventStream) -> Vec<SessionEvent> {
     let mut all = Vec::new();
     while let Some(happening) = events.next().await.unwrap() {
@@ -92,7 +92,7 @@ fn retries(all: &[SessionEvent]) -> Vec<Retry> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_may_answer_later_is_asked_again_after_waits_that_are_told() {
+async fn retryable_errors_are_retried_after_published_backoffs() {
     let mut waits = Vec::new();
     for _ in 0..2 {
         let failures =
@@ -112,17 +112,17 @@ async fn a_policy_that_may_answer_later_is_asked_again_after_waits_that_are_told
         assert!((1_000..=2_000).contains(&millis[2]), "{millis:?}");
         waits.push(millis);
     }
-    assert_eq!(waits[0], waits[1], "the same session waits the same");
+    assert_eq!(waits[0], waits[1], "the same seed has the same backoffs");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_will_not_help_is_not_tried_and_what_does_not_help_is_given_up() {
+async fn permanent_errors_are_not_retried_and_the_number_of_retries_is_limited() {
     let (policy, asked) = Failing::new(&[("auth", None)], 0);
     let one = driver(policy, Backoff::default(), None).await;
     let error = one.start("sew").await.unwrap_err();
     assert!(matches!(&error, RuntimeError::Policy(error) if error.kind == "auth"), "{error}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // It can be resumed once that is mended.
+    // The session can be resumed once the cause is fixed.
     assert!(one.resume(ResumeOptions::default()).await.unwrap().answer().is_ok());
 
     let (policy, asked) = Failing::new(&[("network", None); 9], 0);
@@ -133,7 +133,7 @@ async fn what_will_not_help_is_not_tried_and_what_does_not_help_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_wait_lasts_longer_than_the_evaluation() {
+async fn no_backoff_exceeds_the_deadline_of_the_evaluation() {
     let (policy, _) = Failing::new(&[("rate_limit", Some(Duration::from_secs(3_600))); 9], 0);
     let driver = driver(policy, Backoff::default(), Some(Duration::from_secs(20))).await;
     let watch = driver.events();
@@ -145,7 +145,7 @@ async fn no_wait_lasts_longer_than_the_evaluation() {
 }
 
 #[tokio::test]
-async fn records_and_pieces_come_in_the_order_in_which_they_happened() {
+async fn records_and_deltas_are_published_in_order() {
     let (policy, _) = Failing::new(&[], 3);
     let driver = driver(policy, Backoff::NEVER, None).await;
     let watch = driver.events().from(Position::START);
@@ -169,7 +169,7 @@ async fn records_and_pieces_come_in_the_order_in_which_they_happened() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_misses_pieces_and_never_records() {
+async fn a_slow_reader_misses_deltas_but_never_records() {
     let (policy, _) = Failing::new(&[], 5_000);
     let driver = driver(policy, Backoff::NEVER, None).await;
     let watch = driver.events().from(Position::START);
@@ -191,7 +191,7 @@ async fn a_slow_reader_misses_pieces_and_never_records() {
 }
 
 #[tokio::test]
-async fn pieces_of_an_agent_that_works_for_a_call_name_its_session() {
+async fn deltas_of_a_sub_agent_name_its_session() {
     let (policy, _) = Failing::new(&[("network", None)], 2);
     let backoff = Backoff { first: Duration::from_millis(1), ..Backoff::default() };
     let helper = Agent::new("tests/helper").policy(Arc::new(policy)).with_backoff(backoff);

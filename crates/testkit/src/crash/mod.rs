@@ -1,9 +1,9 @@
-//! Processes that kill themselves where they are told to.
+//! Processes that kill themselves at a given crash point.
 //!
-//! A test starts a process with [`VARIABLE`] set to a [`Crash`]; that process calls [`arm`], and dies by SIGKILL when it
-//! reaches the named crash point for the given time: nothing is flushed, nothing is dropped, no handler runs. Without the
-//! variable it only counts, so that a run without a crash tells which points there are to die at, and how often
-//! ([`hits`]).
+//! A test starts a process with [`VARIABLE`] set to a [`Crash`]. That process calls [`arm`], and kills itself
+//! with SIGKILL at the given hit of the named crash point: nothing is flushed, nothing is dropped, no handler
+//! runs. Without the variable it only counts, so that a run without a crash shows which points it reaches,
+//! and how often ([`hits`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,26 +13,26 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use backstitch_core::crash::{POINTS, at_every_point};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// The variable that says where the process dies.
+/// The environment variable with the [`Crash`] of the process.
 pub const VARIABLE: &str = "BACKSTITCH_CRASH";
 
-/// Where a process dies.
+/// The crash point, and its hit, at which a process kills itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crash {
-    /// The point; without one, all of them count.
+    /// The crash point. If `None`, the hits of all points are added up.
     pub point: Option<&'static str>,
-    /// At which time that it is reached, from 1.
+    /// The number of the hit, from 1.
     pub hit: u64,
 }
 
 impl Crash {
-    /// Dies when a point is reached for this time.
+    /// A crash at this hit of a point. Panics if there is no such point.
     pub fn at(point: &str, hit: u64) -> Self {
         let known = POINTS.iter().find(|known| **known == point);
         Self { point: Some(known.unwrap_or_else(|| panic!("there is no crash point {point:?}"))), hit }
     }
 
-    /// Dies when this many points were reached, whichever they are.
+    /// A crash once this many points were reached, whichever they are.
     pub fn after_points(hit: u64) -> Self {
         Self { point: None, hit }
     }
@@ -52,7 +52,7 @@ impl FromStr for Crash {
         match parts {
             Some(("*", hit)) => Ok(Self::after_points(hit)),
             Some((point, hit)) if POINTS.contains(&point) => Ok(Self::at(point, hit)),
-            _ => Err(format!("{text:?} names no crash: say POINT#HIT, or *#HIT")),
+            _ => Err(format!("{text:?} is not a crash: expected POINT#HIT or *#HIT")),
         }
     }
 }
@@ -60,7 +60,7 @@ impl FromStr for Crash {
 static CRASH: OnceLock<Option<Crash>> = OnceLock::new();
 static HITS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
 
-/// From now on this process counts the crash points that it reaches, and dies where [`VARIABLE`] says.
+/// Makes this process count the crash points that it reaches, and kill itself at the one in [`VARIABLE`].
 pub fn arm() {
     let told = std::env::var(VARIABLE).ok();
     let crash = told.map(|told| told.parse().unwrap_or_else(|error: String| panic!("{error}")));
@@ -74,7 +74,7 @@ pub fn hits() -> BTreeMap<&'static str, u64> {
 }
 
 fn reached(point: &'static str) {
-    // Held while dying, so that no other thread gets past a point that this one dies at.
+    // Held until the process is dead, so that no other thread passes a point after this one was hit.
     let mut hits = lock();
     *hits.entry(point).or_default() += 1;
     let Some(Some(crash)) = CRASH.get() else { return };
@@ -88,7 +88,7 @@ fn reached(point: &'static str) {
     }
 }
 
-/// Ends this process at once, as a loss of power would.
+/// Ends this process at once with SIGKILL.
 pub fn die() -> ! {
     kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
     loop {

@@ -1,7 +1,7 @@
-//! What tests of filesystems and workspaces share.
+//! Shared code of the tests of filesystems and workspaces.
 //!
-//! [`conformance`] is the suite that every implementation passes. [`tree`] has plain trees of files to compare with, and
-//! [`model`] a plain filesystem, so simple that it can be seen to be right.
+//! [`conformance`] is the suite that every implementation passes. [`tree`] has plain trees of files to
+//! compare with, and [`model`] a filesystem that is simple enough to be obviously correct.
 
 pub mod conformance;
 pub mod model;

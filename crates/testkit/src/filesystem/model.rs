@@ -1,4 +1,4 @@
-//! A plain filesystem to compare with: two sorted lists of paths, and rules that can be read.
+//! A plain filesystem to compare with: two sorted collections of paths, and simple rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use super::tree::{Leaf, Tree, content, path};
 pub enum Operation {
     /// Writes a file.
     Write(String, Vec<u8>, WriteMode),
-    /// Deletes something.
+    /// Deletes a file or directory.
     Delete(String, Recursion),
-    /// Makes a directory.
+    /// Creates a directory.
     MakeDirectory(String),
-    /// Moves something.
+    /// Moves a file or directory.
     Rename(String, String),
 }
 
-/// Some operations, on few paths.
+/// Up to 30 operations on few different paths.
 pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let mode = select(vec![WriteMode::Create, WriteMode::Overwrite, WriteMode::Append]);
     let operation = prop_oneof![
@@ -37,7 +37,7 @@ pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 impl Operation {
-    /// Does it.
+    /// Applies the operation to a filesystem.
     pub fn apply(&self, filesystem: &dyn Filesystem) -> Result<(), FilesystemError> {
         let path = |text: &String| FilePath::new(text).expect("operations hold paths");
         match self {
@@ -49,7 +49,7 @@ impl Operation {
     }
 }
 
-/// A plain filesystem.
+/// A model of a filesystem.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Model {
     files: BTreeMap<String, Vec<u8>>,
@@ -57,7 +57,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Does an operation; whether it was possible.
+    /// Applies an operation. Returns whether it was possible.
     pub fn apply(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::Write(path, bytes, mode) => {
@@ -98,9 +98,12 @@ impl Model {
                 if !self.exists(from) || self.exists(to) || !has_place || is_at_or_below(to, from) {
                     return false;
                 }
-                let moved = |path: &String| match is_at_or_below(path, from) {
-                    true => format!("{to}{}", &path[from.len()..]),
-                    false => path.clone(),
+                let moved = |path: &String| {
+                    if is_at_or_below(path, from) {
+                        format!("{to}{}", &path[from.len()..])
+                    } else {
+                        path.clone()
+                    }
                 };
                 self.files = self.files.iter().map(|(path, bytes)| (moved(path), bytes.clone())).collect();
                 self.directories = self.directories.iter().map(moved).collect();
@@ -109,7 +112,7 @@ impl Model {
         }
     }
 
-    /// The tree that it holds.
+    /// The files and empty directories as a tree.
     pub fn tree(&self) -> Tree {
         let files = self.files.iter().map(|(path, bytes)| (path.clone(), Leaf::file(bytes.clone())));
         let empty = self.directories.iter().filter(|path| !self.holds_something(path));

@@ -1,4 +1,4 @@
-//! What is put to the test.
+//! The filesystems and workspaces under test.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,16 +12,16 @@ use backstitch_filesystem::FilePath;
 
 use super::tree::{Leaf, Tree};
 
-/// How a subject is to be opened.
+/// How to open a subject.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Whether it may be written to.
+    /// Read-only or writable.
     pub access: Access,
-    /// What it allows.
+    /// Limits on sizes and paths.
     pub limits: FilesystemLimits,
-    /// What it holds from the start.
+    /// The initial files.
     pub tree: Tree,
-    /// Where the objects of its roots are.
+    /// The object store of its roots.
     pub objects: Arc<StoredObjects>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Setup {
     }
 }
 
-/// An implementation, opened on files of its own. Dropping it takes them away.
+/// An implementation, opened on its own files. Dropping it deletes them.
 pub trait Subject {
     /// The files, as tools see them.
     fn filesystem(&self) -> Arc<dyn Filesystem>;
@@ -50,7 +50,7 @@ pub trait Subject {
 
 /// Opens subjects.
 pub trait Factory {
-    /// A subject that shares nothing with those opened before but its objects.
+    /// Opens a subject that shares only its objects with earlier ones.
     fn open(&self, setup: Setup) -> Box<dyn Subject>;
 }
 
@@ -67,7 +67,7 @@ pub struct StoredObjects {
 }
 
 impl StoredObjects {
-    /// Stores what was captured.
+    /// Stores the objects of a capture.
     pub fn store(&self, captured: &WorkspaceCapture) {
         self.insert(captured.objects.iter().cloned());
     }
@@ -82,7 +82,7 @@ impl StoredObjects {
         self.lock().remove(&id);
     }
 
-    /// The ids of all that is stored, sorted.
+    /// The ids of all stored objects, sorted.
     pub fn ids(&self) -> Vec<ObjectId> {
         let mut ids: Vec<_> = self.lock().keys().copied().collect();
         ids.sort();
@@ -104,7 +104,7 @@ impl Objects for StoredObjects {
     }
 }
 
-/// Writes a tree into a subject that may be written to.
+/// Writes a tree into a writable subject.
 pub(super) fn fill(subject: &dyn Subject, tree: &Tree) {
     let filesystem = subject.filesystem();
     for (path, leaf) in tree {

@@ -1,4 +1,4 @@
-//! Plain trees of files, to make, to read back and to compare with.
+//! Plain trees of files, to generate, to read and to compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use proptest::sample::select;
 /// Files and empty directories by path. Directories that hold something are implied.
 pub type Tree = BTreeMap<String, Leaf>;
 
-/// What can be at the end of a path.
+/// A file or an empty directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leaf {
     /// A file.
@@ -24,18 +24,18 @@ pub enum Leaf {
         /// Whether it may be executed.
         executable: bool,
     },
-    /// A directory that holds nothing.
+    /// A directory without entries.
     EmptyDirectory,
 }
 
 impl Leaf {
-    /// A file that may not be executed.
+    /// A file that is not executable.
     pub fn file(bytes: impl Into<Vec<u8>>) -> Self {
         Self::File { bytes: bytes.into(), executable: false }
     }
 }
 
-/// Names that sort in ways which are easily got wrong, so few that paths meet.
+/// Names whose order is easy to get wrong. There are few, so that paths collide.
 const NAMES: [&str; 9] = ["a", "a.b", "a-b", "a0", "b", "B", "ä", " x", "~"];
 
 /// A path of a few names.
@@ -43,7 +43,7 @@ pub fn path() -> impl Strategy<Value = String> {
     vec(select(NAMES.as_slice()), 1..4).prop_map(|names| names.join("/"))
 }
 
-/// Content that is sometimes no text, and sometimes the same.
+/// Content that is sometimes not text, and sometimes equal to other content.
 pub fn content() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         select(vec!["", "one\n", "two\n"]).prop_map(|text| text.as_bytes().to_vec()),
@@ -92,14 +92,14 @@ pub fn tree_of(filesystem: &dyn Filesystem) -> Tree {
                     assert_eq!(entry.bytes, bytes.len() as u64, "{path}: the size in the list");
                     tree.insert(path.as_str().to_owned(), Leaf::File { bytes, executable });
                 }
-                FileKind::Link | FileKind::Other => panic!("{path}: nobody made a {:?}", entry.kind),
+                FileKind::Link | FileKind::Other => panic!("{path}: unexpected {:?}", entry.kind),
             }
         }
     }
     tree
 }
 
-/// The root that a tree has, computed the long way.
+/// The root of a tree, computed by a simple reference implementation.
 pub fn root_of(tree: &Tree) -> WorkspaceRoot {
     let mut manifest = Manifest::default();
     let empty = tree_object(&[]).expect("there is an empty tree").id();
@@ -148,7 +148,7 @@ fn directory(tree: &Tree, prefix: &str, mut refuse: Option<OnRefused<'_>>) -> Op
     (!entries.is_empty()).then(|| tree_object(&entries).expect("the names are names").id())
 }
 
-/// What differs between two trees, computed the long way.
+/// The changes between two trees, computed by a simple reference implementation.
 pub fn difference(from: &Tree, to: &Tree) -> Vec<PathChange> {
     let paths: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
     let holds = |tree: &Tree, path: &str| tree.keys().any(|other| other != path && is_below(other, path));
@@ -156,7 +156,7 @@ pub fn difference(from: &Tree, to: &Tree) -> Vec<PathChange> {
     for path in paths {
         let change = match (from.get(path), to.get(path)) {
             (before, after) if before == after => continue,
-            // The directory is still there, or was there before: what it holds tells the difference.
+            // The directory exists in both trees: the change is in its content.
             (Some(Leaf::EmptyDirectory), None) if holds(to, path) => continue,
             (None, Some(Leaf::EmptyDirectory)) if holds(from, path) => continue,
             (Some(_), None) => ChangeKind::Deleted,
@@ -173,7 +173,8 @@ pub fn difference(from: &Tree, to: &Tree) -> Vec<PathChange> {
     changes
 }
 
-/// Changes in order, a kind that changed being told in one way: an implementation may also tell that one went and one came.
+/// Changes in a normal form, sorted by path: a change of the kind may also be reported as a deletion and an
+/// addition, and becomes one modification.
 pub fn normal(changes: &[PathChange]) -> Vec<PathChange> {
     let mut normal: BTreeMap<&str, ChangeKind> = BTreeMap::new();
     for PathChange { path, change } in changes {

@@ -1,4 +1,4 @@
-//! Calls in sample journals: approved or denied, started, cut off, answered.
+//! Calls in sample journals: approved or denied, started, interrupted, answered.
 
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
@@ -18,10 +18,10 @@ use super::generator::{Generator, OpenCall};
 use super::slices::{self, Milestone, Remark, Task};
 
 impl Generator {
-    /// Goes on with the calls that are open: starts the next one, or ends one that was started. So calls run one after the
-    /// other or side by side, by chance, and those that run side by side end in any order.
+    /// Advances the open calls: starts the next one, or ends one that was started. So calls run sequentially
+    /// or concurrently, at random, and concurrent calls end in any order.
     pub(super) fn step_call(&mut self) {
-        if self.by_chance(self.shape.cancellations) {
+        if self.one_in(self.shape.cancellations) {
             self.finish(EvaluationOutcome::Cancelled);
             return self.commit();
         }
@@ -45,11 +45,11 @@ impl Generator {
             let message = "the arguments are not JSON";
             return self.answer_as_runtime(index, "invalid_arguments", message, Retry::Allowed);
         }
-        if !call.approved && self.by_chance(self.shape.pauses) {
+        if !call.approved && self.one_in(self.shape.pauses) {
             return self.pause(PauseReason::Approval, Some(payload.invocation_id));
         }
         self.start_call(index);
-        // The intents of calls that start at once ride in one batch; most are made durable first.
+        // Intents of calls that start together may share a batch; most become durable before the next.
         if self.rng.below(3) > 0 {
             self.commit();
         }
@@ -60,7 +60,7 @@ impl Generator {
         let payload = payload(&call.message);
         let effect = effect_of(&payload.option_name);
         let root = self.workspace_of(effect);
-        // Most of the time all is covered.
+        // Most roots cover everything.
         let coverage = root.filter(|_| self.rng.below(4) == 0).map(|_| self.coverage());
         let amounts = Amounts { calls: 1, ..Amounts::ZERO };
         let reservation = (self.rng.below(2) == 0).then(|| Reservation { id: self.ids.next(), amounts });
@@ -96,26 +96,27 @@ impl Generator {
                 extra: Extra::default(),
             });
         }
-        // A call that runs again has got further than before.
+        // A call that runs again makes more progress than before.
         if attempt > 1 {
             let (call_id, name) = (payload.invocation_id, format!("step {attempt}"));
             self.push(StepFinished { call_id, name, value: json!(attempt), extra: Extra::default() });
         }
     }
 
-    /// Ends a call that was started: it may be cut off first, and then it succeeds or fails.
+    /// Ends a call that was started: it may be interrupted first, and then it succeeds or fails.
     fn end_call(&mut self, index: usize) {
         let call = self.open_call(index);
         let payload = payload(&call.message);
-        if call.attempts < 3 && self.by_chance(self.shape.crashes) {
+        if call.attempts < 3 && self.one_in(self.shape.crashes) {
             return match effect_of(&payload.option_name) {
                 Effect::External => self.pause(PauseReason::EffectUnknown, Some(payload.invocation_id)),
                 _ => self.start_call(index),
             };
         }
-        match self.by_chance(self.shape.failures) {
-            true => self.fail_call(index),
-            false => self.succeed_call(index),
+        if self.one_in(self.shape.failures) {
+            self.fail_call(index);
+        } else {
+            self.succeed_call(index);
         }
     }
 
@@ -137,9 +138,10 @@ impl Generator {
         self.log();
 
         let mut builder = response(&call.message);
-        let result = match self.by_chance(self.shape.large) {
-            true => Value::String(content::large_text(&mut self.rng)),
-            false => json!({ "lines": self.rng.below(500), "text": content::sentence(&mut self.rng, 10) }),
+        let result = if self.one_in(self.shape.large) {
+            Value::String(content::large_text(&mut self.rng))
+        } else {
+            json!({ "lines": self.rng.below(500), "text": content::sentence(&mut self.rng, 10) })
         };
         if self.rng.below(10) == 0 {
             let image = Object::blob(content::sentence(&mut self.rng, 30).into_bytes());
@@ -160,7 +162,7 @@ impl Generator {
         self.answer(index, result, Some((CallVerdict::Failed, rescue)));
     }
 
-    /// Answers in the stead of a call that did not run, or whose outcome somebody else decided.
+    /// Records an error as the runtime, for a call that did not run or that a decision ended.
     fn answer_as_runtime(&mut self, index: usize, kind: &str, text: &str, retry: Retry) {
         let call = self.open_call(index);
         let result = response(&call.message).as_runtime().error(kind, text, retry);
@@ -202,13 +204,13 @@ impl Generator {
             });
             self.boundaries.push(self.position());
         }
-        // The outcome of one call and the intent of the next may ride in one batch.
+        // The outcome of one call and the intent of the next may share a batch.
         if self.rng.below(3) > 0 {
             self.commit();
         }
     }
 
-    /// Decides what the session waits for.
+    /// Resolves the pause of the session.
     pub(super) fn resolve(&mut self) {
         let Some((reason, call_id)) = self.here.paused else { return };
         let calls = self.here.running.as_ref().map_or(&[][..], |running| &running.calls);
@@ -267,7 +269,7 @@ impl Generator {
         Some(root)
     }
 
-    /// What a root does not cover, as a workspace would say it; its object is added to the batch.
+    /// The coverage of a root, in the format of a workspace; its object is added to the batch.
     fn coverage(&mut self) -> ObjectId {
         let object = Object::blob(*br#"{"v":1,"uncovered":[["target","ignored_budget"]]}"#);
         let id = object.id();

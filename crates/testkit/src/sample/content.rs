@@ -1,4 +1,4 @@
-//! What is said in sample journals: words, arguments, files.
+//! Content of sample journals: words, arguments, files.
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::journal::WorkspaceRoot;
@@ -41,7 +41,7 @@ pub(super) fn word(rng: &mut Rng) -> &'static str {
     WORDS[rng.below(WORDS.len() as u64) as usize]
 }
 
-/// As many words as are wanted.
+/// A text of this many words.
 pub(super) fn sentence(rng: &mut Rng, words: usize) -> String {
     (0..words).map(|_| word(rng)).collect::<Vec<_>>().join(" ")
 }
@@ -57,7 +57,7 @@ pub(super) fn option_name(rng: &mut Rng) -> &'static str {
     OPTIONS[rng.below(OPTIONS.len() as u64) as usize]
 }
 
-/// Arguments: made here, as a model spaces them, or (for one in `unparsable`) as no parser takes them.
+/// Arguments: compact, with the whitespace of a model, or (one in `unparsable`) invalid JSON.
 pub(super) fn arguments(rng: &mut Rng, unparsable: u64) -> Arguments {
     let path = format!("src/{}.rs", rng.below(100));
     if unparsable > 0 && rng.below(unparsable) == 0 {
@@ -72,7 +72,7 @@ pub(super) fn arguments(rng: &mut Rng, unparsable: u64) -> Arguments {
     }
 }
 
-/// The state of a workspace, with the objects that it is made of.
+/// The root of a workspace, with its objects.
 pub(super) fn workspace(rng: &mut Rng) -> (WorkspaceRoot, Vec<Object>) {
     let file = Object::blob(sentence(rng, 6).into_bytes());
     let mut entry = format!("100644 file-{}\0", rng.below(10)).into_bytes();
@@ -82,7 +82,7 @@ pub(super) fn workspace(rng: &mut Rng) -> (WorkspaceRoot, Vec<Object>) {
     (WorkspaceRoot { tree: tree.id(), manifest: manifest.id() }, vec![file, tree, manifest])
 }
 
-/// What a request may cost.
+/// The usage of a request.
 pub(super) fn amounts(rng: &mut Rng) -> Amounts {
     Amounts {
         input_tokens: 100 + rng.below(4_000),

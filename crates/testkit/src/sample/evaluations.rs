@@ -1,4 +1,4 @@
-//! Evaluations in sample journals: started, asked about, answered, ended.
+//! Evaluations in sample journals: started, requested, answered, ended.
 
 use backstitch_core::budget::{Limits, Reservation};
 use backstitch_core::digest::Digest;
@@ -46,7 +46,7 @@ impl Generator {
 
     fn ask_as_user(&mut self) {
         let mut user = self.builder("ada");
-        let large = self.by_chance(self.shape.large);
+        let large = self.one_in(self.shape.large);
         let text =
             if large { content::large_text(&mut self.rng) } else { content::sentence(&mut self.rng, 15) };
         user.person(PolicyName::new("ada").expect("this is a name")).add_text(text);
@@ -91,7 +91,7 @@ impl Generator {
 
     /// Asks the model, which answers.
     pub(super) fn ask(&mut self) {
-        if self.by_chance(self.shape.crashes) {
+        if self.one_in(self.shape.crashes) {
             self.request();
             self.commit();
             if self.rng.below(2) == 0 {
@@ -104,7 +104,7 @@ impl Generator {
         let reservation = self.request();
         self.commit();
         let mut attempt = 1;
-        while attempt < 4 && self.by_chance(self.shape.failures) {
+        while attempt < 4 && self.one_in(self.shape.failures) {
             self.fail_request(attempt, AfterFailure::Retry { wait_millis: 500 });
             self.commit();
             attempt += 1;
@@ -112,7 +112,7 @@ impl Generator {
         self.answers += 1;
 
         let mut answer = self.builder("tailor");
-        let plain = self.by_chance(self.shape.plain_answers);
+        let plain = self.one_in(self.shape.plain_answers);
         let calls = if plain { 0 } else { 1 + self.rng.below(self.shape.calls.max(1)) };
         if plain || self.rng.below(3) > 0 {
             answer.add_text(content::sentence(&mut self.rng, 20));
@@ -152,7 +152,7 @@ impl Generator {
         self.push(BudgetCharged::new(Some(reservation.id), usage));
         if plain {
             self.commit();
-            if self.by_chance(self.shape.endings) {
+            if self.one_in(self.shape.endings) {
                 self.end();
             } else {
                 self.ask_as_user();
@@ -194,7 +194,7 @@ impl Generator {
         reservation
     }
 
-    /// Ends the evaluation, in one of the four ways.
+    /// Ends the evaluation with a random outcome.
     fn end(&mut self) {
         match self.rng.below(6) {
             0 => self.finish(EvaluationOutcome::Failed),
@@ -207,11 +207,9 @@ impl Generator {
         let Some(running) = self.here.running.take() else { return };
         self.here.superseded = (outcome == EvaluationOutcome::Superseded).then_some(running.id);
         (self.here.ended, self.here.ended_after) = (Some(running.id), running.follows);
-        let large = self.by_chance(self.shape.large);
-        let answer = match large {
-            true => content::large_text(&mut self.rng),
-            false => content::sentence(&mut self.rng, 3),
-        };
+        let large = self.one_in(self.shape.large);
+        let answer =
+            if large { content::large_text(&mut self.rng) } else { content::sentence(&mut self.rng, 3) };
         let failure = || EvaluationFailure::new("deadline_exceeded", "too late");
         self.push(EvaluationFinished {
             output: (outcome == EvaluationOutcome::Completed).then(|| json!({ "answer": answer }).into()),

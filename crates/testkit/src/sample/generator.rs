@@ -1,7 +1,8 @@
-//! Makes a journal step by step.
+//! Generates a journal step by step.
 //!
-//! A [`Generator`] remembers what is visible ([`Here`]) and, for each cut of the journal, what was visible there; so it can
-//! go back to any cut and go on. Each step looks only at what is visible and at chance.
+//! A [`Generator`] keeps the visible state ([`Here`]) at the head and at each cut of the journal, so it can
+//! rewind to any cut and continue there. Each step depends only on the visible state and on the random
+//! generator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use super::journal::{Journal, Shape};
 use super::slices::{self, Task};
 use super::{clock, content, created, ids_of, note};
 
-/// What is visible at one cut of a journal.
+/// The visible state at one cut of a journal.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Here {
     pub(super) running: Option<OpenEvaluation>,
@@ -33,9 +34,9 @@ pub(super) struct Here {
     pub(super) superseded: Option<EvaluationId>,
     /// The evaluation that ended last.
     pub(super) ended: Option<EvaluationId>,
-    /// What it followed.
+    /// The evaluation that `ended` followed.
     pub(super) ended_after: Option<EvaluationId>,
-    /// How many tasks the State slice holds.
+    /// Number of tasks in the `State` slice.
     pub(super) tasks: usize,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct OpenCall {
     pub(super) reservation: Option<Reservation>,
 }
 
-/// Makes a journal.
+/// Generates a journal.
 pub(super) struct Generator {
     pub(super) shape: Shape,
     pub(super) rng: Rng,
@@ -67,7 +68,7 @@ pub(super) struct Generator {
     pub(super) ids: IdStream,
     pub(super) session: SessionId,
     pub(super) here: Here,
-    /// What was visible at each cut, from the empty journal on.
+    /// The visible state at each cut, from the empty journal on.
     cuts: Vec<Here>,
     /// The cuts before and after calls.
     pub(super) boundaries: Vec<Position>,
@@ -106,22 +107,25 @@ impl Generator {
         Journal { session: self.session, batches: self.batches }
     }
 
-    /// Does what is next, given what is visible.
+    /// Adds the records of the next random step.
     pub(super) fn step(&mut self) {
-        if self.by_chance(self.shape.rewinds) {
+        if self.one_in(self.shape.rewinds) {
             return self.rewind();
         }
-        if self.by_chance(self.shape.asides) {
+        if self.one_in(self.shape.asides) {
             self.aside();
         }
         match &self.here {
             Here { paused: Some(_), .. } => self.resolve(),
             Here { running: None, .. } => self.start_evaluation(),
             Here { running: Some(running), .. } if !running.calls.is_empty() => self.step_call(),
-            Here { .. } => match self.by_chance(self.shape.pauses) {
-                true => self.pause(PauseReason::Asked, None),
-                false => self.ask(),
-            },
+            Here { .. } => {
+                if self.one_in(self.shape.pauses) {
+                    self.pause(PauseReason::Asked, None);
+                } else {
+                    self.ask();
+                }
+            }
         }
     }
 
@@ -132,7 +136,7 @@ impl Generator {
         }
     }
 
-    pub(super) fn by_chance(&mut self, once_in: u64) -> bool {
+    pub(super) fn one_in(&mut self, once_in: u64) -> bool {
         once_in > 0 && self.rng.below(once_in) == 0
     }
 
@@ -140,7 +144,7 @@ impl Generator {
         Position::START.after(self.cuts.len() - 1)
     }
 
-    /// Adds a record to the batch. What it makes visible has to be noted in `here` before.
+    /// Adds a record to the batch. Its effect on the visible state has to be in `here` before.
     pub(super) fn push(&mut self, body: impl Into<RecordBody>) {
         self.batch.push(body);
         self.cuts.push(self.here.clone());
@@ -207,7 +211,7 @@ impl Generator {
         }
     }
 
-    /// Something that no view needs, or that only a view of programs does.
+    /// Adds records that no view needs, or only a view of programs.
     fn aside(&mut self) {
         let text = content::sentence(&mut self.rng, 6);
         match &self.here.running {
@@ -241,7 +245,7 @@ impl Generator {
         }
     }
 
-    /// Goes back to a cut: mostly to the boundary of a call, sometimes to anywhere.
+    /// Rewinds to a cut: mostly to the boundary of a call, sometimes to any cut.
     fn rewind(&mut self) {
         self.commit();
         let anywhere = 1 + self.rng.below(self.position().number());

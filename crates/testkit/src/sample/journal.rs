@@ -1,9 +1,10 @@
-//! Whole journals, made by chance.
+//! Whole random journals.
 //!
-//! A sample journal is one that a runtime could have written: every call has a message, every result has a call, sequences
-//! are dense on each branch, patches name positions that exist, batches are whole. It may stop anywhere, also with calls
-//! open or a question unanswered, as a session does that was killed. Rewinds go to any cut between two records, most of
-//! them to tool boundaries, and what follows goes on from what is visible there.
+//! A sample journal is one that a runtime could have written: every call has a message, every result has a
+//! call, sequences are dense on each branch, patches name positions that exist, batches are whole. It may end
+//! anywhere, also with open calls or an unanswered request, like a session that was killed. Rewinds go to any
+//! cut between two records, most of them to tool boundaries, and the journal continues from the state that is
+//! visible there.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record};
@@ -11,17 +12,17 @@ use backstitch_core::object::Object;
 
 use super::generator::Generator;
 
-/// A journal, as the batches that it is appended in.
+/// A journal, as the batches of its appends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Journal {
-    /// The session.
+    /// The session of all records.
     pub session: SessionId,
     /// The batches, from first to last.
     pub batches: Vec<Batch>,
 }
 
 impl Journal {
-    /// All records, each at its place.
+    /// All records, with their positions.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for batch in &self.batches {
@@ -31,32 +32,32 @@ impl Journal {
         records
     }
 
-    /// All objects that the batches bring along, those that come several times too.
+    /// All objects of the batches, with repetitions.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.batches.iter().flat_map(Batch::objects)
     }
 }
 
-/// What happens in a journal, and how often: a chance of `n` means once in `n` times, and 0 means never.
+/// Frequencies of the events in a journal: `n` means once in `n` times on average, and 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// The most calls in one answer.
     pub calls: u64,
     /// An answer without calls, after which an evaluation may end.
     pub plain_answers: u64,
-    /// An evaluation that ends after a plain answer; the others go on with another user message.
+    /// An evaluation that ends after a plain answer; the others continue with another user message.
     pub endings: u64,
     /// A call that fails.
     pub failures: u64,
     /// A call whose arguments do not parse.
     pub unparsable: u64,
-    /// A request or a call that is cut off by a crash and starts anew.
+    /// A request or a call that a crash interrupts and that starts again.
     pub crashes: u64,
     /// A call that waits for approval, or a session that is asked to pause.
     pub pauses: u64,
     /// An evaluation that is cancelled while calls are open.
     pub cancellations: u64,
-    /// A step back.
+    /// A rewind.
     pub rewinds: u64,
     /// A text or result that is too large for a record.
     pub large: u64,
@@ -65,7 +66,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Everything happens.
+    /// Every event occurs.
     pub const RICH: Self = Self {
         calls: 4,
         plain_answers: 4,
@@ -80,7 +81,7 @@ impl Shape {
         asides: 8,
     };
 
-    /// Nothing goes wrong: each answer has one call, each call succeeds, and one evaluation goes on and on.
+    /// Nothing fails: each answer has one call, each call succeeds, and one evaluation continues without end.
     pub const CALM: Self = Self {
         calls: 1,
         plain_answers: 0,
@@ -96,24 +97,24 @@ impl Shape {
     };
 }
 
-/// A journal of so many answers in which everything may happen. The same seed gives the same journal, and more turns of the
-/// same seed give a longer one with the same beginning.
+/// A journal of `turns` answers with the frequencies of [`Shape::RICH`]. The same seed gives the same
+/// journal, and more turns with the same seed give a longer one with the same beginning.
 pub fn journal(seed: u64, turns: usize) -> Journal {
     shaped(seed, turns, Shape::RICH)
 }
 
-/// A journal of so many answers in which nothing goes wrong; each has a call that succeeds and changes a slice.
+/// A journal of `turns` answers in which nothing fails; each has a call that succeeds and changes a slice.
 pub fn conversation(turns: usize) -> Journal {
     shaped(0, turns, Shape::CALM)
 }
 
-/// A journal of so many answers with these chances.
+/// A journal of `turns` answers with these frequencies.
 pub fn shaped(seed: u64, turns: usize, shape: Shape) -> Journal {
     let mut generator = Generator::new(seed, shape);
     while generator.answers() < turns {
         generator.step();
     }
-    // A step that was cut off in between may be finished or not; a calm session always finishes what it began.
+    // The last answer may have open calls. A calm session always finishes them.
     if shape == Shape::CALM {
         generator.finish_calls();
     }

@@ -27,8 +27,8 @@ use super::journal::Journal;
 use super::slices::{Remark, Task, stored};
 use super::{clock, created, ids};
 
-/// A journal with every kind of record in it. Fields that may be absent are there, and so are unknown ones; there are
-/// objects of several kinds, one of them large. It can be folded.
+/// A journal with every kind of record. Optional fields are present, and so are unknown ones. There are
+/// objects of several kinds, one of them large. The journal can be folded.
 pub fn every_kind() -> Journal {
     let ids = ids(1);
     let session = ids.next();
@@ -200,7 +200,8 @@ pub fn every_kind() -> Journal {
     Journal { session, batches }
 }
 
-/// The messages: what was asked (with media and a text that is too large for a record), the answer, its call, the result.
+/// The messages: the mission (with media and a text that is too large for a record), the answer, its call,
+/// the result.
 struct SampleMessages {
     asked: Message,
     answer: Message,

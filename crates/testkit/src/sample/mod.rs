@@ -2,13 +2,13 @@
 //!
 //! | sample | what it is |
 //! |---|---|
-//! | [`clock`], [`ids`], [`session`] | where a test starts |
-//! | [`created`], [`note`], [`notes`] | the smallest records and batches that a journal can be made of |
-//! | [`item`] | what somebody says to a session from outside |
+//! | [`clock`], [`ids`], [`session`] | the basics of most tests |
+//! | [`created`], [`note`], [`notes`] | the smallest records and batches of a journal |
+//! | [`item`] | an inbox message to a session |
 //! | [`every_kind`] | a journal with every kind of record, every field filled |
-//! | [`journal`] | a journal by chance: everything that may happen to a session, in an order that it may happen in |
-//! | [`conversation`] | a journal in which nothing goes wrong: request, answer, call, result, again and again |
-//! | [`shaped`] | a journal by chance, with other chances |
+//! | [`journal`] | a random journal: every event of a session, in a possible order |
+//! | [`conversation`] | a journal in which nothing fails: request, answer, call, result, repeatedly |
+//! | [`shaped`] | a random journal with other frequencies |
 //! | [`Task`], [`Remark`], [`Milestone`] | the slices that these journals change |
 
 mod calls;
@@ -30,7 +30,7 @@ pub use journal::{Journal, Shape, conversation, journal, shaped};
 pub use kinds::every_kind;
 pub use slices::{Milestone, Remark, Task, UNKNOWN_SLICE};
 
-/// A clock that stands still on the first morning of 2026.
+/// A clock that is stopped on the first morning of 2026.
 pub fn clock() -> Arc<FixedClock> {
     Arc::new(FixedClock::at("2026-01-01T08:00:00Z".parse().expect("this is a time")))
 }
@@ -51,12 +51,12 @@ pub fn session(seed: u64) -> SessionId {
     ids(seed).next()
 }
 
-/// The first record of a session that starts from nothing.
+/// The first record of a session without a parent.
 pub fn created(session: SessionId) -> SessionCreated {
     SessionCreated::new(session, clock().now(), Seed::new(7))
 }
 
-/// A note, which no view looks at.
+/// A note, which no view reads.
 pub fn note(text: impl Into<String>) -> Note {
     Note::new("sample", text)
 }

@@ -1,4 +1,4 @@
-//! The slices of sample journals: one of each policy that is journaled, and one whose type nobody here knows.
+//! The slices of sample journals: one of each policy that is journaled, and one of an unknown type.
 
 use backstitch_core::extra::Extra;
 use backstitch_core::rng::Rng;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::content;
 
-/// Working state: something to do.
+/// An item of a `State` slice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Names the task.
+    /// Identifies the task.
     pub key: String,
-    /// What is to be done.
+    /// A short description.
     pub title: String,
-    /// Whether it was.
+    /// Whether the task is finished.
     pub done: bool,
 }
 
@@ -23,10 +23,10 @@ impl Slice for Task {
     const NAME: &'static str = "sample/task";
 }
 
-/// A log: something that was noticed on the way.
+/// An item of a `Log` slice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
-    /// What was noticed.
+    /// The text of the log entry.
     pub text: String,
 }
 
@@ -35,10 +35,10 @@ impl Slice for Remark {
     const POLICY: SlicePolicy = SlicePolicy::Log;
 }
 
-/// Something that was reached, and that only going back unmakes.
+/// An item of a `Journal` slice: only a rewind removes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Milestone {
-    /// What was reached.
+    /// The name of the milestone.
     pub name: String,
 }
 
@@ -47,10 +47,10 @@ impl Slice for Milestone {
     const POLICY: SlicePolicy = SlicePolicy::Journal;
 }
 
-/// The name of a State slice whose type is not known here; its items are of version 3.
+/// The name of a `State` slice of an unknown type; its items have version 3.
 pub const UNKNOWN_SLICE: &str = "sample/unknown";
 
-/// A change of a slice as its journal holds it.
+/// A change of a slice as it is journaled.
 pub(super) fn stored<S: Slice>(op: StoredOp) -> StoredChange {
     StoredChange {
         slice: S::NAME.into(),
@@ -61,13 +61,13 @@ pub(super) fn stored<S: Slice>(op: StoredOp) -> StoredChange {
     }
 }
 
-/// A task by chance, as plain data.
+/// A random task, as plain data.
 pub(super) fn task(rng: &mut Rng) -> Value {
     let key = format!("task-{}", rng.below(1_000));
     json!({ "key": key, "title": content::sentence(rng, 5), "done": rng.below(2) == 0 })
 }
 
-/// A change of the tasks, of which there are `length`, and how many there are after it.
+/// A change of `length` tasks, and the number of tasks after it.
 pub(super) fn change_tasks(rng: &mut Rng, length: usize) -> (StoredOp, usize) {
     let mut some = |count: usize| (0..count).map(|_| task(rng)).collect::<Vec<_>>();
     let added = 1 + length % 3;
@@ -87,7 +87,7 @@ pub(super) fn change_tasks(rng: &mut Rng, length: usize) -> (StoredOp, usize) {
     }
 }
 
-/// A change of the logs: they mostly grow, but may be cleared by whoever owns them.
+/// A change of the logs: they mostly grow, but their owner may clear them.
 pub(super) fn change_remarks(rng: &mut Rng) -> StoredOp {
     let mut remark = || json!({ "text": content::sentence(rng, 8) });
     let (one, other) = (remark(), remark());
@@ -98,7 +98,7 @@ pub(super) fn change_remarks(rng: &mut Rng) -> StoredOp {
     }
 }
 
-/// A change of the slice that nobody here knows.
+/// A change of the slice of an unknown type.
 pub(super) fn change_unknown(rng: &mut Rng) -> StoredChange {
     let item = json!({ "shape": content::word(rng), "size": rng.below(u64::MAX), "inner": [null, 0.5] });
     StoredChange {

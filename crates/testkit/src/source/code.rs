@@ -1,6 +1,7 @@
-//! Production code alone: a source file without comments, literals and tests.
+//! Production code: a source file without comments, literals and tests.
 
-/// Returns the source with comments, texts, and items under `#[cfg(test)]` replaced by spaces. Lines and columns stay.
+/// Returns the source with comments, literals, and items under `#[cfg(test)]` replaced by spaces. Lines and
+/// columns stay the same.
 pub fn production_code(source: &str) -> String {
     let mut code: Vec<char> = source.chars().collect();
     blank_literals(&mut code);
@@ -66,7 +67,7 @@ fn block_comment_end(code: &[char], start: usize) -> usize {
     at
 }
 
-/// The end of a raw string that starts here, at its first quote or `#`; none when there is none.
+/// The end of the raw string whose `r` is here, if there is one.
 fn raw_string_end(code: &[char], at: usize) -> Option<usize> {
     let is_prefix = code[at] == 'r' && (at == 0 || !is_word(code[at - 1]) || is_byte_prefix(code, at - 1));
     if !is_prefix {
@@ -98,12 +99,12 @@ fn quoted_end(code: &[char], start: usize, quote: char) -> usize {
     at
 }
 
-/// Whether a quote begins a character and not a lifetime.
+/// Whether a quote starts a character literal and not a lifetime.
 fn is_character(code: &[char], at: usize) -> bool {
     code.get(at + 1) == Some(&'\\') || code.get(at + 2) == Some(&'\'')
 }
 
-/// Blanks every item under an attribute that keeps it out of all but tests.
+/// Blanks every item under an attribute that limits it to tests.
 fn blank_tests(code: &mut [char]) {
     let mut at = 0;
     while at < code.len() {
@@ -141,7 +142,7 @@ pub(super) fn group_end(code: &[char], open: usize) -> usize {
     code.len()
 }
 
-/// The end of an item: its block, or its semicolon. The braces of an import are no block.
+/// The end of an item: of its block, or its semicolon. The braces of an import are not a block.
 fn item_end(code: &[char], start: usize) -> usize {
     let mut at = start;
     let mut imports = false;

@@ -1,9 +1,9 @@
 //! Checks of source files: which module uses which.
 //!
-//! A crate whose top modules use each other in a circle can only be understood as a whole. [`module_cycles`] finds such
-//! circles, so that a test can keep a crate free of them. It reads text and knows no types: paths that begin with `crate` or
-//! that climb to the root by `super`, names that the root imports, groups of both. It does not see names that come through
-//! a glob of the root or out of a macro.
+//! A crate whose top modules use each other in a cycle can only be understood as a whole. [`module_cycles`]
+//! finds such cycles, so that a test can keep a crate free of them. It reads text and knows no types: paths
+//! that start with `crate` or that reach the root by `super`, names that the root imports, groups of both. It
+//! does not see names from a glob of the root or from a macro.
 
 mod code;
 mod uses;
@@ -20,12 +20,12 @@ use uses::{RootNames, root_names, used_names};
 pub struct SourceFile {
     /// Its path below the crate's `src`, with `/`.
     pub path: String,
-    /// Its production code: no comments, no texts, no tests.
+    /// Its production code: no comments, no literals, no tests.
     pub code: String,
 }
 
 impl SourceFile {
-    /// A file of this text.
+    /// A file with the production code of this text.
     pub fn new(path: impl Into<String>, text: &str) -> Self {
         Self { path: path.into(), code: production_code(text) }
     }
@@ -57,10 +57,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Top modules, the others that each uses, and the files in which it does.
+/// Top modules, the other top modules that each uses, and the files with these uses.
 pub type ModuleUses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// Returns which top module uses which others.
+/// Returns the uses between top modules.
 pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
     let is_root = |file: &&SourceFile| matches!(file.path.as_str(), "lib.rs" | "main.rs");
     let modules: BTreeSet<String> =
@@ -86,13 +86,13 @@ pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
     uses
 }
 
-/// Returns the circles between the top modules of a crate: each is a largest set of modules of which every one uses every other,
-/// directly or not. A crate without circles gives none.
+/// Returns the cycles between the top modules of a crate: each is a maximal set of modules that all use each
+/// other, directly or indirectly.
 pub fn module_cycles(src: impl AsRef<Path>) -> Vec<Vec<String>> {
     cycles(&module_uses(&source_files(src.as_ref())))
 }
 
-/// Returns the circles between modules, as [`module_cycles`] does.
+/// Returns the cycles between modules, as [`module_cycles`] does.
 pub fn cycles(uses: &ModuleUses) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         uses.keys().map(|module| (module, reachable(uses, module))).collect();
@@ -126,7 +126,7 @@ fn module_of(path: &str) -> String {
     first.strip_suffix(".rs").unwrap_or(first).to_owned()
 }
 
-/// How many modules deep a file is: 1 for a top module.
+/// The depth of the module of a file: 1 for a top module.
 fn depth_of(path: &str) -> usize {
     let names = path.split('/').count();
     if path.ends_with("/mod.rs") { names - 1 } else { names }

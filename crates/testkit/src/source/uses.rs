@@ -1,11 +1,11 @@
-//! Names that a file takes from the root of its crate.
+//! Names that a file uses from the root of its crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names at the root, and the top modules that they come from.
 pub(super) type RootNames = BTreeMap<String, String>;
 
-/// One token: a word, `::`, or another character.
+/// Splits code into tokens: words, `::`, and other characters.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();
@@ -24,7 +24,7 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The first names that a file at this depth takes from the root of its crate.
+/// The first segments of the paths that a file at this depth uses from the root of its crate.
 pub(super) fn used_names(code: &str, depth: usize) -> BTreeSet<String> {
     let tokens = tokens(code);
     let mut used = BTreeSet::new();
@@ -37,7 +37,7 @@ pub(super) fn used_names(code: &str, depth: usize) -> BTreeSet<String> {
         match tokens[at] {
             "{" => braces.push(at >= 2 && tokens[at - 2] == "mod"),
             "}" => drop(braces.pop()),
-            // A visibility is no use.
+            // A visibility does not count as a use.
             "crate" if tokens.get(at + 1) == Some(&"::") && previous != Some("in") => {
                 used.extend(tree(&tokens[at + 2..]).into_iter().map(|(path, _)| path[0].to_owned()));
             }
@@ -73,7 +73,7 @@ pub(super) fn root_names(code: &str, modules: &BTreeSet<String>) -> RootNames {
     names
 }
 
-/// The paths of a tree of imports, each with the name that it gives.
+/// The paths of a tree of imports, each with the name that it introduces.
 fn tree<'a>(tokens: &[&'a str]) -> Vec<(Vec<&'a str>, &'a str)> {
     let mut paths = Vec::new();
     branch(tokens, &mut 0, &[], &mut paths);

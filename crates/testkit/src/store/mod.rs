@@ -1,3 +1,3 @@
-//! What tests of stores share.
+//! Shared code of the tests of stores.
 
 pub mod conformance;

@@ -1,4 +1,4 @@
-//! A way of calling tools, as the suite sees it.
+//! A way of calling tools, as the conformance suite uses it.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use serde_json::Value;
 /// A call to make.
 #[derive(Debug, Clone)]
 pub struct CallSpec {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments.
+    /// The arguments, as JSON.
     pub arguments: Value,
 }
 
@@ -27,57 +27,58 @@ impl CallSpec {
     }
 }
 
-/// How a call ended.
+/// A call and its conclusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallReport {
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
-    /// How.
+    /// How the call ended.
     pub ending: CallConclusion,
 }
 
-/// How a call ended, as far as all callers can tell.
+/// How a call ended, in the terms that all callers share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallConclusion {
-    /// What it did stands.
+    /// Its changes are committed.
     Succeeded,
-    /// All that it did is rolled back, and the model is told.
+    /// Its changes are rolled back, and the model sees an error.
     Failed,
-    /// Sections have to be open first: it counts as never made.
+    /// Sections have to be opened first. The call counts as never made.
     VisibilityExpansion,
 }
 
 /// A way of calling tools on a session with files.
 pub trait ToolCaller {
-    /// Makes the calls of one turn, and gives how each ended, in the order of the calls.
+    /// Makes the calls of one turn, and returns their conclusions, in the order of the calls.
     fn turn(&self, calls: Vec<CallSpec>) -> Vec<CallReport>;
 
-    /// All state as it is now: the State slices and every resource, the files among them. The transcript is not part of it.
+    /// The current state: `State` slices and all resources, including the files. The transcript is not part
+    /// of it.
     fn state(&self) -> CompositeSnapshot;
 
-    /// What the model was told of its calls, in the order in which that was recorded.
+    /// The results in the transcript, in the order in which they were recorded.
     fn results(&self) -> Vec<OptionResult>;
 
-    /// How far a call has come, and whether it was started and has no outcome.
+    /// The status of a call, and whether it is open: started and without an outcome.
     fn status(&self, call: CallId) -> (CallStatus, bool);
 
-    /// Looks at the session.
+    /// Passes the session to a function.
     fn look(&self, look: &mut dyn FnMut(&Session));
 
-    /// The files.
+    /// The files of the session.
     fn filesystem(&self) -> Arc<dyn Filesystem>;
 
-    /// Takes the session back to before a call.
+    /// Rewinds the session to before a call.
     fn go_back_to(&self, call: CallId) -> Result<(), BoxError>;
 
-    /// Makes a call, polls it so many times and drops it. Gives the call, and whether it had ended by then.
+    /// Makes a call, polls it `polls` times and drops it. Returns its id, and whether it had ended.
     fn abandon(&self, call: CallSpec, polls: usize) -> (CallId, bool);
 }
 
-/// Opens sessions whose tools are called in one way.
+/// Opens sessions with one kind of caller.
 pub trait CallerFactory {
-    /// A new session with these tools, with the reducers of [`set_up`](super::set_up), with files, of which there are none yet, and with a
-    /// [`Counter`](super::Counter).
+    /// Opens a new session with these tools, the reducers of [`set_up`](super::set_up), an empty workspace
+    /// and a [`Counter`](super::Counter).
     fn open(&self, tools: Vec<Tool>) -> Box<dyn ToolCaller>;
 }
 

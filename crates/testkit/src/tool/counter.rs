@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Resources, Snapshotable};
 use backstitch_core::session::BoxError;
 
-/// A number.
+/// A resource with a number as its state, whose restore can be made to fail.
 #[derive(Debug, Default)]
 pub struct Counter {
-    /// The number.
+    /// The current number.
     pub number: u64,
     refuses: Arc<AtomicBool>,
 }
@@ -18,22 +18,22 @@ impl Counter {
     /// The name under which its state is stored.
     pub const NAME: &str = "counter";
 
-    /// A counter that begins with this number.
+    /// A counter that starts with this number.
     pub fn at(number: u64) -> Self {
         Self { number, refuses: Arc::default() }
     }
 
-    /// Counts. The order of two counts shows in the number.
+    /// Changes the number. The result depends on the order of the calls.
     pub fn count(&mut self, by: u64) {
         self.number = self.number.wrapping_mul(3).wrapping_add(by);
     }
 
-    /// As long as this says yes, the counter refuses to be restored.
+    /// A flag: while it is set, the counter refuses to be restored.
     pub fn refusal(&self) -> Arc<AtomicBool> {
         self.refuses.clone()
     }
 
-    /// Resources of a session of which this is the only one.
+    /// Resources of a session with only this counter.
     pub fn resources(self) -> Resources {
         Resources::builder().with_snapshotable(self).build().expect("there is one resource")
     }

@@ -1,7 +1,8 @@
-//! What every way of calling tools has to do.
+//! Conformance of all ways of calling tools.
 //!
-//! Whoever calls a tool, directly, from a loop, from a program, from outside, does it through one door, and so a call means the
-//! same for all of them. A [`ToolCaller`] is one such way over one kind of files; [`conformance`] is the suite that each passes.
+//! All callers of tools (direct calls, loops, programs, other processes) use one entry point, so a call has
+//! the same meaning for all of them. A [`ToolCaller`] is one such caller over one kind of files.
+//! [`conformance`] is the suite that each passes.
 
 mod caller;
 pub mod conformance;

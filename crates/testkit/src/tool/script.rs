@@ -1,4 +1,4 @@
-//! A tool that does what its arguments say.
+//! Tools whose behaviour is determined by their arguments.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use serde_json::{Map, Value, json};
 use super::{CallSpec, Counter};
 use crate::sample::{Remark, Task};
 
-/// One thing that a call does.
+/// One action of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     /// Adds a task.
     Append(String),
-    /// Puts this task in the place of all.
+    /// Replaces all tasks by this one.
     Seed(String),
     /// Drops all tasks.
     Clear,
@@ -36,28 +36,28 @@ pub enum Act {
     Write(String, String),
     /// Appends to a file.
     Extend(String, String),
-    /// Deletes a file or a directory with all that is in it, if it is there.
+    /// Deletes a file, or a directory with its content, if it exists.
     Delete(String),
-    /// Makes so many files in a directory.
+    /// Creates this many files in a directory.
     Fill(String, usize),
-    /// Changes the counter, so that the order of two changes shows.
+    /// Changes the counter. The result depends on the order of the changes.
     Count(u64),
-    /// Takes the only seat. Of calls that do so side by side each finds it free, and all but one are refused at their commit.
+    /// Claims the only seat. Concurrent calls all find it free, and all but one are refused at their commit.
     Claim(String),
-    /// The same, where being refused is a panic of the reducer.
+    /// Claims the only seat; the reducer panics instead of refusing.
     ClaimOrPanic(String),
-    /// Adds an item that cannot be written as JSON, and passes the error on.
+    /// Adds an item that cannot be written as JSON, and returns the error.
     Unstorable,
-    /// Tries to add such an item, to state and to a log, and goes on without.
+    /// Tries to add such an item, to state and to a log, and ignores the errors.
     TryUnstorable,
-    /// Lets others go on.
+    /// Yields to other tasks once.
     Yield,
 }
 
-/// Working state: who has the only seat. It is refused to everybody but the first.
+/// An item of a `State` slice: the holder of the only seat. The reducer refuses all but the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
-    /// Who has it.
+    /// The name of the holder.
     pub by: String,
     /// Whether the reducer panics instead of refusing.
     pub or_panic: bool,
@@ -67,7 +67,7 @@ impl Slice for Seat {
     const NAME: &'static str = "sample/seat";
 }
 
-/// Working state: a number, which JSON may not have.
+/// An item of a `State` slice: a number that JSON may not be able to represent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measure(pub f64);
 
@@ -75,7 +75,7 @@ impl Slice for Measure {
     const NAME: &'static str = "sample/measure";
 }
 
-/// A log of numbers, which JSON may not have.
+/// An item of a `Log` slice: a number that JSON may not be able to represent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reading(pub f64);
 
@@ -84,7 +84,7 @@ impl Slice for Reading {
     const POLICY: SlicePolicy = SlicePolicy::Log;
 }
 
-/// An event that no session takes.
+/// An event that the reducer of every session rejects.
 #[derive(Debug, Clone, Copy)]
 enum RefusedChange {
     Refused,
@@ -93,7 +93,7 @@ enum RefusedChange {
 
 impl Event for RefusedChange {}
 
-/// Registers what the reducers of a session have to be for the scripted tools.
+/// Registers the reducers that the scripted tools need.
 pub fn set_up(session: &mut Session) {
     session.register::<Seat, Seat>(|seats, seat, _| match (seats.is_empty(), seat.or_panic) {
         (true, _) => Ok(SliceOp::Append(seat.clone())),
@@ -106,7 +106,7 @@ pub fn set_up(session: &mut Session) {
     });
 }
 
-/// How a call ends.
+/// The outcome of a scripted call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -114,24 +114,24 @@ pub enum Outcome {
     Success,
     /// It returns an error.
     Error,
-    /// It returns a result that says that it did not work.
+    /// It returns an unsuccessful result.
     Unsuccessful,
-    /// It finds its arguments to make no sense.
+    /// It rejects its arguments.
     Validation,
     /// It panics.
     Panic,
-    /// It wants sections to be open.
+    /// It requires sections to be opened.
     Expansion,
-    /// It does not end, and is stopped.
+    /// It does not end, and is stopped by its timeout.
     Hang,
     /// It succeeds, with an event that a reducer refuses.
     EventRefused,
-    /// It succeeds, with an event that a reducer panics at.
+    /// It succeeds, with an event that makes a reducer panic.
     EventPanics,
 }
 
 impl Outcome {
-    /// The ways to fail that the model is told of.
+    /// The failures that add an error to the transcript.
     pub const FAILURES: [Self; 7] = [
         Self::Error,
         Self::Unsuccessful,
@@ -143,32 +143,32 @@ impl Outcome {
     ];
 }
 
-/// What a call does and how it ends.
+/// The acts and the outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it does.
+    /// The actions, in order.
     pub acts: Vec<Act>,
-    /// How it ends.
+    /// The outcome after the actions.
     pub outcome: Outcome,
 }
 
 impl Script {
-    /// These acts and this end.
+    /// A script of these acts and this outcome.
     pub fn new(acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Self {
         Self { acts: acts.into_iter().collect(), outcome }
     }
 
-    /// The call that does this, of the tool with files or of that without. One that does not end is of a tool that may not
-    /// take long; the others may take as long as a busy machine makes them.
+    /// A call of a tool with this script. A call that hangs uses a tool with a short timeout; the timeout of
+    /// the others is long enough for a busy machine.
     pub fn asked(&self, tool: &str) -> CallSpec {
         let tool = if self.outcome == Outcome::Hang { "act_briefly" } else { tool };
         CallSpec::new(tool, serde_json::to_value(self).expect("a script can be written"))
     }
 }
 
-/// The tools: `act`, which may change files and resources, `think`, which has none and so runs beside others, `count`, which has
-/// resources and no files, and `act_briefly`, which may not take long.
+/// The scripted tools: `act` may change files and resources; `think` uses neither, so its calls run
+/// concurrently; `count` uses resources but no files; `act_briefly` is `act` with a short timeout.
 pub fn tools() -> Vec<Tool> {
     let (long, short) = (Duration::from_secs(300), Duration::from_millis(150));
     vec![
@@ -180,7 +180,7 @@ pub fn tools() -> Vec<Tool> {
 }
 
 fn scripted(name: &str, (workspace, resources): (WorkspaceUse, ResourceUse), timeout: Duration) -> Tool {
-    let builder = Tool::builder(name, "Does what it is told.").expect("this is a name");
+    let builder = Tool::builder(name, "Performs the given acts.").expect("this is a name");
     builder
         .effect(Effect::Workspace)
         .workspace(workspace)

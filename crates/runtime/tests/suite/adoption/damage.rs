@@ -127,7 +127,7 @@ async fn a_conversation_that_was_edited_in_one_of_two_places_is_refused_with_the
     adopt(&conversation).await.unwrap();
 }
 
-/// All places of a JSON value, as pointers.
+/// Collects the pointers to all values inside of a JSON value.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -145,7 +145,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Damages one place of a value.
+/// Damages one random place of a value.
 fn mutate(value: &mut Value, rng: &mut Rng) {
     let mut all = Vec::new();
     places(value, "", &mut all);
@@ -213,7 +213,7 @@ async fn mutated_exports_are_adopted_or_refused_and_never_left_behind() {
             Ok(driver) => {
                 accepted += 1;
                 assert_eq!(sessions, [driver.session().id()]);
-                // Whatever comes of it, it is no panic, and the session can be opened again.
+                // Whatever the outcome, nothing panics, and the session can be opened again.
                 let _ = driver.resume(ResumeOptions::default()).await;
                 driver.session().release().await.unwrap();
                 runtime.view(driver.session().id()).await.unwrap();

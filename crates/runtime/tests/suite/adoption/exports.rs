@@ -1,4 +1,4 @@
-//! Exports bring their content along, however often their session was reopened.
+//! Exports contain their content, however often their session was reopened.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::world::{Offer, Process, World, offering};
 use crate::tailor::{reply, scripted};
 
-/// A result that is too large for a record.
+/// A tool whose result is too large for a record.
 fn weave() -> Tool {
     let builder = Tool::builder("weave", "Weaves.").unwrap().effect(Effect::Pure);
     builder.workspace(WorkspaceUse::None).handler(|_: ToolContext, (): ()| async {
@@ -26,7 +26,7 @@ fn weave() -> Tool {
     })
 }
 
-/// What a model is shown: each message with its content, and the bytes of media.
+/// The messages that a model sees, with their content, and the bytes of media.
 type Request = (Vec<Value>, Vec<(String, Vec<u8>)>);
 
 fn request(question: &PolicyRequest) -> Request {
@@ -42,7 +42,7 @@ fn request(question: &PolicyRequest) -> Request {
     (shown.collect(), media)
 }
 
-/// An agent that says what it is asked and then gives up, as a process that dies.
+/// An agent that records its requests and answers "done".
 fn asking(asked: Arc<Mutex<Vec<Request>>>) -> Agent {
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
         asked.lock().unwrap().push(request(&question));
@@ -98,7 +98,7 @@ async fn an_export_of_a_session_however_often_reopened_continues_with_the_same_r
             RuntimeError::SnapshotRestore(SnapshotRestoreError::MissingContent { objects }) if objects.len() == 2
         );
         assert!(missing, "{error}");
-        // Where its content is, a snapshot that refers to it is enough.
+        // In the store that has the content, a snapshot that refers to it is enough.
         let by_reference = runtime.adopt_snapshot(agent(), &plain, options()).await.unwrap();
         let expected = resume(by_reference).await;
         assert_eq!(expected.1.len(), 1);
@@ -106,7 +106,7 @@ async fn an_export_of_a_session_however_often_reopened_continues_with_the_same_r
 
         let snapshot = Snapshot::from_json(&snapshot).unwrap();
         let adopted = elsewhere.adopt_snapshot(agent(), &snapshot, options()).await.unwrap();
-        // Adopted, exported and adopted once more.
+        // Adopted, exported and adopted again.
         let again = adopted.session().export_snapshot().await.unwrap();
         assert_eq!(resume(adopted).await, expected);
         let third = Runtime::new(Arc::new(MemoryStore::new()));
@@ -118,7 +118,7 @@ async fn an_export_of_a_session_however_often_reopened_continues_with_the_same_r
     }
     let opened = runtime.open(id, asking(asked.clone()), SessionOptions::default()).await.unwrap();
     let stayed = resume(opened).await;
-    assert_eq!(stayed.1.len(), 1, "the session itself is asked the same");
+    assert_eq!(stayed.1.len(), 1, "the session itself makes the same request");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! How far an agent may differ from the one that an evaluation was started with, by each way to resume it.
+//! Permitted differences between the agent of a resume and the agent that started the evaluation, for each
+//! way to resume.
 
 use std::sync::Arc;
 
@@ -21,9 +22,9 @@ enum Changed {
     System,
     ToolGone,
     ToolAdded,
-    /// The tool of the pending call is described in other words.
+    /// The tool of the pending call has another description.
     ToolWords,
-    /// The tool of the pending call wants another argument.
+    /// The tool of the pending call requires another argument.
     ToolArguments,
 }
 
@@ -42,7 +43,7 @@ enum Path {
     Store,
     Snapshot,
     Conversation,
-    /// As other programs and older versions write them: nothing but slices and messages.
+    /// Without provenance, as other programs and older versions write it: only slices and messages.
     BareSnapshot,
     BareConversation,
 }
@@ -90,7 +91,7 @@ fn refuses(fidelity: Fidelity, changed: Changed, path: Path) -> bool {
     match fidelity {
         Fidelity::Forced => false,
         Fidelity::Compatible => matches!(changed, Changed::Name | Changed::ToolGone | Changed::ToolArguments),
-        // Where nothing is recorded to compare with, nothing can be the same.
+        // Without a record to compare with, equality cannot be shown.
         Fidelity::Strict => {
             changed != Changed::Nothing || matches!(path, Path::BareSnapshot | Path::BareConversation)
         }
@@ -156,8 +157,8 @@ async fn a_call_of_a_tool_that_never_was_is_answered_and_no_mismatch() {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
         let driver = runtime.create(agent(), SessionOptions::default()).await.unwrap();
         driver.start("fly").await.unwrap().answer().unwrap();
-        // Answer and result became durable together, so a process that ends leaves no call without its result. Going back to
-        // between them does.
+        // Answer and result became durable together, so a process that ends leaves no call without its
+        // result. A rewind to a cut between them does.
         let session = driver.session();
         let records = read_records(&**session.store(), session.id(), Position::START, None).await.unwrap();
         let is_call = |body: &RecordBody| matches!(body, RecordBody::MessageAppended(said) if said.message.option_call().is_some());

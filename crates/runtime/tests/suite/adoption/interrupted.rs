@@ -1,4 +1,5 @@
-//! A process that is stopped inside of a handler, for each effect class, each way to offer a tool and each way to resume.
+//! A process that is stopped inside of a handler, for each effect class, each way to offer a tool and each
+//! way to resume.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,7 @@ use super::world::{Attempt, EFFECTS, Offer, PATHS, Path, Process, World, nameles
 use crate::tailor::reply;
 
 #[tokio::test]
-async fn no_external_call_runs_twice_unless_somebody_decides_so() {
+async fn no_external_call_runs_twice_without_a_decision() {
     for effect in EFFECTS {
         for offer in [Offer::Agent, Offer::Section] {
             for path in PATHS {
@@ -23,7 +24,7 @@ async fn no_external_call_runs_twice_unless_somebody_decides_so() {
                 let world = World::stopping(1);
                 let tool = world.pay(effect);
                 let stopped = Process::stopped(&world, &tool, offer).await;
-                let process = stopped.taken_up(&tool, offer, path).await;
+                let process = stopped.reopened(&tool, offer, path).await;
                 let ended = process.resume(ResumeOptions::default()).await.unwrap();
                 if effect == Effect::External {
                     let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = &ended else {
@@ -61,12 +62,12 @@ async fn a_pending_call_whose_tool_is_gone_counts_as_external() {
             let world = World::stopping(1);
             let tool = world.pay(effect);
             let stopped = Process::stopped(&world, &tool, Offer::Section).await;
-            let process = stopped.taken_up(&tool, Offer::Nowhere, path).await;
+            let process = stopped.reopened(&tool, Offer::Nowhere, path).await;
             let error = process.resume(ResumeOptions::default()).await.unwrap_err();
             assert!(matches!(error, RuntimeError::PromptMismatch { .. }), "{what}: {error}");
             let forced = ResumeOptions { fidelity: Fidelity::Forced, ..ResumeOptions::default() };
             let ended = process.resume(forced).await.unwrap();
-            // The store knows what was started, and that nothing of it is outside.
+            // The store knows which call was started, and that it has no external effect.
             if path == Path::Store && effect != Effect::External {
                 assert_eq!(ended.answer().unwrap().text, "done", "{what}");
             } else {
@@ -89,9 +90,9 @@ async fn every_attempt_of_a_call_has_one_key_however_often_it_is_adopted() {
             let world = World::stopping(2);
             let tool = world.pay(Effect::Idempotent);
             let stopped = Process::stopped(&world, &tool, Offer::Section).await;
-            let again = stopped.taken_up(&tool, Offer::Section, first).await;
+            let again = stopped.reopened(&tool, Offer::Section, first).await;
             again.drive_until_stopped(&world, true).await;
-            let last = again.taken_up(&tool, Offer::Section, second).await;
+            let last = again.reopened(&tool, Offer::Section, second).await;
             assert_eq!(last.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
             let attempts = world.attempts();
             assert_eq!(attempts.iter().map(|one| one.is_resume).collect::<Vec<_>>(), [false, true, true]);
@@ -112,7 +113,7 @@ async fn a_reconcile_hook_is_called_with_the_first_key_before_the_session_pauses
             let keys: Arc<Mutex<Vec<String>>> = Arc::default();
             let tool = reconciling(world.pay(Effect::External), said, keys.clone());
             let stopped = Process::stopped(&world, &tool, Offer::Section).await;
-            let process = stopped.taken_up(&tool, Offer::Section, path).await;
+            let process = stopped.reopened(&tool, Offer::Section, path).await;
             let ended = process.resume(ResumeOptions::default()).await.unwrap();
             let first = world.attempts()[0].key.clone();
             assert_eq!(*keys.lock().unwrap(), [first], "{what}");
@@ -160,7 +161,8 @@ async fn what_a_sub_agent_did_elsewhere_is_not_done_again() {
         let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
         let adopted = elsewhere.adopt_snapshot(agent(), &snapshot, SessionOptions::default()).await.unwrap();
         let ended = adopted.resume(ResumeOptions::default()).await.unwrap();
-        // The keys of the sub-agent's calls stayed with its session, so even one that may be repeated is not.
+        // The keys of the sub-agent's calls stayed in its session, so even an idempotent call is not
+        // repeated.
         let repeatable = matches!(effect, Effect::Pure | Effect::Workspace);
         assert_eq!(matches!(ended, DriveOutcome::Completed(_)), repeatable, "{effect:?}: {ended:?}");
         assert_eq!(world.attempts().len(), if repeatable { 2 } else { 1 }, "{effect:?}");

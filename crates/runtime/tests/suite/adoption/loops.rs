@@ -14,7 +14,7 @@ use backstitch_store::MemoryStore;
 
 use super::world::{EFFECTS, Offer, World, nameless, offering, replies};
 
-/// Checkpoints in memory. After so many, none can be saved.
+/// Checkpoints in memory. After `limit` of them, saving fails.
 #[derive(Default)]
 struct Memory {
     saved: Mutex<Option<String>>,
@@ -41,7 +41,7 @@ impl CheckpointHandler<()> for Memory {
     }
 }
 
-/// Whether a loop is given a mission or a prompt.
+/// Whether a loop evaluates a mission or a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Mission,
@@ -125,7 +125,7 @@ async fn a_main_loop_repeats_no_external_call() {
 
 #[tokio::test]
 async fn a_checkpoint_that_cannot_be_saved_stops_the_loop_before_its_next_action() {
-    // Before the model is asked, before its call is made, after the call: none of them goes unnoticed.
+    // A failure before the request, before the call and after the call: each is reported.
     for (limit, calls) in [(0, 0), (1, 0), (2, 1)] {
         let world = World::stopping(0);
         let memory = Arc::new(Memory { limit: Some(limit), ..Memory::default() });

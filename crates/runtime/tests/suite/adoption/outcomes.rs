@@ -1,4 +1,4 @@
-//! How an evaluation ended travels with its snapshot and its conversation.
+//! Snapshots and conversations contain how their evaluations ended.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::tailor::{reply, scripted};
 
 fn nobody() -> Arc<FunctionPolicy> {
     let name = PolicyName::new("nobody").unwrap();
-    Arc::new(FunctionPolicy::new(name, |_| async { panic!("nobody may be asked") }))
+    Arc::new(FunctionPolicy::new(name, |_| async { panic!("no policy may be called") }))
 }
 
 async fn exported(agent: Agent, cancel: bool) -> (DriveOutcome, Snapshot, ConversationState) {
@@ -77,5 +77,5 @@ async fn an_evaluation_that_was_superseded_elsewhere_is_followed_by_another() {
     let first = elsewhere.view(adopted.id()).await.unwrap().evaluations().next().unwrap().evaluation_id;
     let first = ResumeOptions { evaluation: Some(first), ..ResumeOptions::default() };
     let again = evaluator.evaluate(&prompt, &adopted, first).await.unwrap().answer().unwrap();
-    assert_eq!(again.text, "done", "what took its place is what is resumed");
+    assert_eq!(again.text, "done", "the evaluation that superseded it is resumed");
 }

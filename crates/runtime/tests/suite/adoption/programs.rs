@@ -1,4 +1,4 @@
-//! What an agent that answers with programs has done elsewhere: its programs, their tasks and its turns come with an export.
+//! Exports of Lisp agents contain their programs, the tasks of these, and the turns.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::lisp::answers;
 
-/// Three programs. The first and its turn are too large for a record, and so is the task of the second, which is stopped in the call
-/// after it.
+/// Three programs. The first and its turn are too large for a record. So is the task of the second program,
+/// which is stopped in the call after that task.
 fn programs() -> [String; 3] {
     let long = "x".repeat(80_000);
     [
@@ -25,7 +25,7 @@ fn programs() -> [String; 3] {
     ]
 }
 
-/// How often each number was doubled, by whichever process.
+/// The numbers that were doubled, in all processes.
 type Doubled = Arc<Mutex<Vec<i64>>>;
 
 /// A tool that doubles numbers. The first attempt to double 3 never returns.
@@ -55,7 +55,7 @@ fn agent(doubled: &Doubled, stops: &Arc<AtomicUsize>) -> Agent {
     Agent::lisp("tests/lisp", policy, LispAgent::new(), tools).unwrap()
 }
 
-/// Adopts what is left of a session as JSON, by a store of its own.
+/// Adopts the JSON export of a stopped session in a new store.
 async fn adopted(stopped: &Driver, agent: Agent, as_conversation: bool) -> Driver {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let (session, options) = (stopped.session(), SessionOptions::default());

@@ -1,4 +1,4 @@
-//! Calls keep their identity in a snapshot of everything, also where the session that it was taken of was adopted itself.
+//! Calls keep their identity in a composite snapshot, also if its session was adopted itself.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn agent(world: &World) -> Agent {
     nameless(replies()).tools(Tools::new([world.pay(Effect::Idempotent)]).unwrap())
 }
 
-/// A snapshot of everything, as another process reads it.
+/// A composite snapshot, as another process decodes it.
 async fn everything(driver: &Driver) -> CompositeSnapshot {
     let state = driver.session().state().await;
     let snapshot = state.execution.snapshot(SnapshotMetadata::tag("export")).unwrap();
@@ -26,7 +26,7 @@ async fn everything(driver: &Driver) -> CompositeSnapshot {
 
 #[tokio::test]
 async fn a_call_keeps_its_key_however_often_its_session_is_adopted() {
-    // How many attempts are made by the session that is adopted first, before everything in it is captured.
+    // The number of attempts that the first adopted session makes before its state is captured.
     for attempts_between in [0, 1] {
         let what = format!("{attempts_between} attempts between");
         let world = World::stopping(1 + attempts_between);

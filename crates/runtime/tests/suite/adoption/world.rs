@@ -17,18 +17,18 @@ use serde_json::json;
 
 use crate::tailor::reply;
 
-/// What one attempt of a call was told.
+/// The context that one attempt of a call received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub(super) key: String,
     pub(super) is_resume: bool,
 }
 
-/// What happened outside, whichever process did it.
+/// The effects outside, of all processes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
     attempts: Arc<Mutex<Vec<Attempt>>>,
-    /// How many attempts never come back.
+    /// How many attempts never return.
     stops: usize,
 }
 
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// Notes that a handler runs, and does not come back if it is one that stops.
+    /// Records an attempt of a handler, and never returns if it is one of the first `stops`.
     pub(super) async fn enter(&self, context: &ToolContext) {
         let attempt = Attempt { key: context.idempotency_key().to_string(), is_resume: context.is_resume() };
         let nth = {
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// The tool.
+    /// A tool that records each attempt here.
     pub(super) fn pay(&self, effect: Effect) -> Tool {
         let world = self.clone();
         let builder = Tool::builder("pay", "Pays.").unwrap().effect(effect).workspace(WorkspaceUse::None);
@@ -79,7 +79,7 @@ impl World {
 pub(super) enum Offer {
     Agent,
     Section,
-    /// Not at all, by whoever resumes.
+    /// Not offered by the process that resumes.
     Nowhere,
 }
 
@@ -88,7 +88,7 @@ pub(super) enum Offer {
 pub(super) enum Path {
     Store,
     Snapshot,
-    /// A snapshot that says nothing but its slices, as older versions made them.
+    /// A snapshot without provenance, as older versions wrote it.
     BareSnapshot,
     Conversation,
 }
@@ -101,7 +101,7 @@ pub(super) fn replies() -> Vec<ScriptedReply> {
     vec![reply("paying", &[("pay", json!({}))]), reply("done", &[])]
 }
 
-/// An agent that answers as it is told here, without a prompt of its own.
+/// An agent with scripted answers, without a prompt of its own.
 pub(super) fn nameless(replies: Vec<ScriptedReply>) -> Agent {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
     Agent::new("").policy(Arc::new(policy))
@@ -138,7 +138,7 @@ impl Process {
         process
     }
 
-    /// Evaluates in the background, as a process would that is stopped and never ends.
+    /// Evaluates in the background until the handler stops; the evaluation never ends.
     pub(super) async fn drive_until_stopped(&self, world: &World, resume: bool) {
         let before = world.attempts().len();
         let (evaluator, prompt, session) =
@@ -159,8 +159,8 @@ impl Process {
         serde_json::from_str(&serde_json::to_string(&conversation).unwrap()).unwrap()
     }
 
-    /// Another process, which takes the session up by this path. It has a store of its own, unless that is the path.
-    pub(super) async fn taken_up(&self, tool: &Tool, offer: Offer, path: Path) -> Self {
+    /// Another process, which opens or adopts the session by this path. Only `Path::Store` shares the store.
+    pub(super) async fn reopened(&self, tool: &Tool, offer: Offer, path: Path) -> Self {
         let (agent, prompt) = offering(tool, offer);
         let evaluator = Evaluator::of(agent.clone());
         let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));

@@ -1,7 +1,7 @@
-//! Processes that are killed and leave nothing but checkpoints: their sessions are adopted by another store.
+//! Processes that are killed and leave only checkpoints: their sessions are adopted in another store.
 //!
-//! An adopted session has no files of its own to restore, so what is compared with the session that nobody killed is what
-//! happened outside: no effect that may not be repeated happens twice, and none under two keys.
+//! An adopted session has no files to restore, so only its external effects are compared with those of an
+//! undisturbed session: no effect that must not be repeated happens twice, and none happens under two keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use super::session::{agent, outside};
 use super::stage::{Opened, Place, Plot, Stage};
 use super::tools::done;
 
-/// What is left of a session whose store is lost.
+/// The kind of checkpoint that survives when a store is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Snapshot,
     Conversation,
 }
 
-/// Plays the session, and writes a checkpoint whenever something was said.
+/// Runs the session, and writes checkpoints after each message.
 pub(super) async fn plays(stage: &Stage) {
     let opened = stage.open();
     let agent = writing(stage, agent(stage));
@@ -68,8 +68,8 @@ fn writing(stage: &Stage, agent: Agent) -> Agent {
     })
 }
 
-/// Adopts what is left of the session in a store of its own, and goes on to the end. A person who looks at the world outside
-/// says what became of calls that nobody knows of. `None` when nothing is left.
+/// Adopts the checkpoint of the session in a new store, and resumes it to the end. Calls with unknown effects
+/// are resolved by the record of external effects. Returns `None` if there is no checkpoint.
 async fn adopted(stage: &Stage, left: Left) -> Option<DriveOutcome> {
     let file = if left == Left::Snapshot { "snapshot.json" } else { "conversation.json" };
     let text = std::fs::read_to_string(stage.path(file)).ok()?;
@@ -109,17 +109,16 @@ async fn adopted(stage: &Stage, left: Left) -> Option<DriveOutcome> {
 
 async fn decide(stage: &Stage, session: &LiveSession, call: CallId, tool: &str) {
     let key = session.state().await.view.idempotency_key(call);
-    let decision = match outside(stage).iter().any(|happened| happened.key == key.as_str()) {
-        true => {
-            let result = OptionResult::new(call, tool, Value::String(done(tool)));
-            Decision::Happened { result: Box::new(result) }
-        }
-        false => Decision::Fail { reason: None },
+    let decision = if outside(stage).iter().any(|happened| happened.key == key.as_str()) {
+        let result = OptionResult::new(call, tool, Value::String(done(tool)));
+        Decision::Happened { result: Box::new(result) }
+    } else {
+        Decision::Fail { reason: None }
     };
     session.resolve(Some(call), decision, Some("a person".into())).await.unwrap();
 }
 
-/// The files, and a store that nobody has used.
+/// Opens the files with a new store.
 fn elsewhere(stage: &Stage) -> Opened {
     let number = (0..).find(|number| !stage.path(&format!("elsewhere{number}")).exists()).unwrap();
     let directory = stage.path(&format!("elsewhere{number}"));
@@ -127,14 +126,15 @@ fn elsewhere(stage: &Stage) -> Opened {
     stage.open_over(Arc::new(SqliteStore::open(directory.join("store.db")).unwrap()), "files")
 }
 
-/// How many different effects of each tool happened outside. None of them happened twice that may not, and one that did knew it.
+/// Counts the distinct external effects of each tool. Asserts that only idempotent effects were repeated, and
+/// that their handlers saw that it was a repetition.
 fn effects(stage: &Stage, what: &str) -> BTreeMap<String, usize> {
     let happened = outside(stage);
     let mut keys: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for one in &happened {
         if !keys.entry(one.tool.clone()).or_default().insert(one.key.clone()) {
             assert_eq!(one.tool, "mail", "{what}: an external effect happened twice: {happened:?}");
-            assert!(one.again, "{what}: a repeated call is told so: {happened:?}");
+            assert!(one.again, "{what}: a repeated call has `is_resume`: {happened:?}");
         }
     }
     keys.into_iter().map(|(tool, keys)| (tool, keys.len())).collect()
@@ -146,15 +146,15 @@ fn check(found: &BTreeMap<String, usize>, expected: &BTreeMap<String, usize>, wh
     }
 }
 
-/// Kills a process at these points, adopts what it left, and compares what happened outside.
+/// Kills a process at these points, adopts its checkpoint, and compares the external effects.
 async fn killed_and_adopted(plot: Plot, points: &[&str], most: u64) {
     let reference = Stage::of(Place::Host, plot);
     assert!(!reference.play(Role::Checkpointed, &Death::None));
-    let (expected, hits) = (effects(&reference, "nobody was killed"), reference.hits());
+    let (expected, hits) = (effects(&reference, "without kills"), reference.hits());
     let mut tried = 0;
     for point in POINTS.iter().filter(|point| points.contains(*point)) {
         for hit in hits_to_try(hits.get(*point).copied().unwrap_or_default(), most) {
-            // A conversation is one evaluation, and a script would not know what it said in those before.
+            // A conversation holds one evaluation, and a script would not know its answers in earlier ones.
             let left = match plot {
                 Plot::Sections => Left::Snapshot,
                 _ if hit % 2 == 0 => Left::Conversation,
@@ -235,7 +235,7 @@ pub(super) async fn loops(stage: &Stage) {
 async fn killed_and_executed_again(plot: Plot, points: &[&str], most: u64) {
     let reference = Stage::of(Place::Host, plot);
     assert!(!reference.play(Role::Loop, &Death::None));
-    let (expected, hits) = (effects(&reference, "nobody was killed"), reference.hits());
+    let (expected, hits) = (effects(&reference, "without kills"), reference.hits());
     for point in POINTS.iter().filter(|point| points.contains(*point)) {
         for hit in hits_to_try(hits.get(*point).copied().unwrap_or_default(), most) {
             let what = format!("a main loop over {plot:?} killed at {point}, time {hit}");

@@ -1,4 +1,4 @@
-//! The processes that are killed: the test binary, started again.
+//! The processes that are killed: children that run the test binary again.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,21 +18,19 @@ const ROLE: &str = "BACKSTITCH_TEST_ROLE";
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Goes on to the end; calls with unknown effects run again.
+    /// Resumes to the end; calls with unknown effects run again.
     End,
-    /// Goes on to the end; calls with unknown effects count as failed.
+    /// Resumes to the end; calls with unknown effects count as failed.
     Fail,
-    /// Goes back.
     Rewind,
-    /// Forks.
     Fork,
-    /// Goes on with the session once all rivals are there.
+    /// Resumes the session once all rivals have started.
     Rival,
-    /// Drives many sessions until it is told to stop.
+    /// Drives many sessions until a file asks it to stop.
     Hammer,
     /// Collects garbage.
     Collect,
-    /// Plays the session once, and leaves checkpoints.
+    /// Runs the session once, and leaves checkpoints.
     Checkpointed,
     /// Executes a main loop, which leaves checkpoints.
     Loop,
@@ -66,7 +64,7 @@ pub(crate) enum Death {
 }
 
 impl Stage {
-    /// Starts a process that plays on this stage.
+    /// Starts a process on this stage.
     pub(crate) fn start(&self, role: Role, death: &Death) -> Child {
         let log = std::fs::OpenOptions::new().append(true).create(true).open(self.path("log")).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -82,13 +80,13 @@ impl Stage {
         command.spawn().unwrap()
     }
 
-    /// Lets a process play on this stage to its end, or to its death. Says whether it died.
+    /// Runs a process on this stage until it exits or is killed. Returns whether it was killed.
     pub(crate) fn play(&self, role: Role, death: &Death) -> bool {
         let status = self.start(role, death).wait().unwrap();
         self.died(status, &format!("{role:?} {death:?}"))
     }
 
-    /// Whether a process was killed. One that ended in another way has to have ended well.
+    /// Whether a process was killed. Panics if it failed in another way.
     pub(crate) fn died(&self, status: ExitStatus, what: &str) -> bool {
         let log = || std::fs::read_to_string(self.path("log")).unwrap_or_default();
         match status.signal() {
@@ -106,7 +104,7 @@ impl Stage {
     }
 }
 
-/// Not a test of its own: what the others start and kill.
+/// Not a test: the entry point of the processes that other tests start and kill.
 #[test]
 #[ignore = "started by other tests"]
 fn plays() {

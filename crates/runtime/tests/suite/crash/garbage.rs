@@ -1,4 +1,4 @@
-//! Killed while garbage is collected: a collection happens or it does not, and what a session needs stays either way.
+//! Killed while garbage is collected: a collection is atomic, and never removes what a session needs.
 
 use backstitch_store::{GcMode, Retention, SqliteStore};
 use backstitch_testkit::crash::Crash;
@@ -8,12 +8,12 @@ use super::matrix::{Reference, hits_to_try, resumed};
 use super::session::Unseen;
 use super::stage::{Place, Stage};
 
-/// All but the files of the last call.
+/// Keeps everything except the files at boundaries before the last call.
 fn retention() -> Retention {
     Retention::keep_all().keep_boundaries(1)
 }
 
-/// What a process does that collects garbage.
+/// The work of a process that collects garbage.
 pub(crate) fn collects(stage: &Stage) {
     let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
     let report = store.gc(retention(), GcMode::Now).unwrap();

@@ -1,8 +1,8 @@
-//! Many processes on one store with many sessions, one of which is killed every now and then.
+//! Many processes on one store with many sessions. Every second one process is killed.
 //!
-//! Each process drives whatever session it finds free, several at once, and writes down what the store has acknowledged. In the
-//! end nothing of that is missing, every session goes on to its end, and each has exactly what it would have had if nobody
-//! had been killed. `BACKSTITCH_HAMMER_SECONDS` says how long it goes on.
+//! Each process drives free sessions, several concurrently, and logs which records the store has
+//! acknowledged. At the end no acknowledged record is missing, every session can be resumed to its end, and
+//! each has the same findings as without kills. `BACKSTITCH_HAMMER_SECONDS` is the duration.
 
 use std::io::Write as _;
 use std::process::Child;
@@ -31,12 +31,12 @@ const SESSIONS: usize = 200;
 const AT_ONCE: usize = 3;
 const TURNS: usize = 3;
 
-/// How long it goes on.
+/// The duration of the test.
 fn seconds() -> usize {
     std::env::var("BACKSTITCH_HAMMER_SECONDS").ok().and_then(|told| told.parse().ok()).unwrap_or(10)
 }
 
-/// How many missions each session has: enough that there is always something to do.
+/// Missions of each session: enough to keep all processes busy.
 fn missions() -> usize {
     (seconds() / 5).max(2)
 }
@@ -47,7 +47,7 @@ fn sessions() -> Vec<SessionId> {
     (0..SESSIONS).map(|_| ids.next()).collect()
 }
 
-/// Several missions of a few turns, each with two calls that keep something.
+/// An agent with several missions of a few turns, each with two calls that record a finding.
 fn agent() -> Agent {
     let mut replies = Vec::new();
     for mission in 0..missions() {
@@ -66,7 +66,7 @@ fn open(stage: &Stage) -> (Runtime, Arc<SqliteStore>) {
     (Runtime::new(store.clone()).with_owner(owner), store)
 }
 
-/// What one of the processes does.
+/// The work of one process.
 pub(crate) async fn hammers(stage: &Stage) {
     let (runtime, _) = open(stage);
     let acknowledged = stage.path(&format!("acknowledged.{}", std::process::id()));
@@ -94,7 +94,7 @@ pub(crate) async fn hammers(stage: &Stage) {
     }
 }
 
-/// Opens a session, and creates it if there is none.
+/// Opens a session, and creates it if it does not exist.
 async fn take(runtime: &Runtime, session: SessionId) -> Result<Driver, RuntimeError> {
     match runtime.open(session, agent(), SessionOptions::default()).await {
         Err(RuntimeError::SessionNotFound { .. }) => {
@@ -105,7 +105,7 @@ async fn take(runtime: &Runtime, session: SessionId) -> Result<Driver, RuntimeEr
     }
 }
 
-/// Takes a session one mission on, unless somebody else has it.
+/// Drives a session through one mission, unless another process holds it.
 async fn visit(runtime: &Runtime, session: SessionId, acknowledged: &Arc<std::fs::File>) {
     let driver = match take(runtime, session).await {
         Ok(driver) => driver,
@@ -125,7 +125,7 @@ async fn visit(runtime: &Runtime, session: SessionId, acknowledged: &Arc<std::fs
     driver.session().release().await.unwrap();
 }
 
-/// Takes a session to the end of a mission. Says whether there was one.
+/// Drives a session to the end of a mission. Returns whether there was one left.
 async fn one_mission(driver: &Driver) -> bool {
     let (open, begun) = {
         let state = driver.session().state().await;
@@ -163,14 +163,14 @@ async fn many_processes_hammer_on_one_store() {
     let acknowledged = acknowledged(&stage);
     assert!(acknowledged.len() > SESSIONS, "only {} acknowledgements", acknowledged.len());
     for (session, head) in acknowledged {
-        assert!(store.head(session).await.unwrap() >= head, "{session}: what was acknowledged is missing");
+        assert!(store.head(session).await.unwrap() >= head, "{session}: acknowledged records are missing");
     }
     for session in sessions() {
         finish(&runtime, &store, session).await;
     }
 }
 
-/// The places that processes saw acknowledged.
+/// The acknowledged positions, from the logs of all processes.
 fn acknowledged(stage: &Stage) -> Vec<(SessionId, Position)> {
     let files = std::fs::read_dir(&stage.root).unwrap().map(|entry| entry.unwrap());
     let files = files.filter(|file| file.file_name().to_string_lossy().starts_with("acknowledged."));
@@ -187,7 +187,7 @@ fn acknowledged(stage: &Stage) -> Vec<(SessionId, Position)> {
     all
 }
 
-/// Takes a session to its end, and checks that it is what it would be if nobody had been killed.
+/// Drives a session to its end, and checks that it has the same findings as without kills.
 async fn finish(runtime: &Runtime, store: &SqliteStore, session: SessionId) {
     let driver = take(runtime, session).await.unwrap();
     while one_mission(&driver).await {}
@@ -206,6 +206,6 @@ async fn finish(runtime: &Runtime, store: &SqliteStore, session: SessionId) {
     let places = records.iter().map(|record| record.position);
     assert!(
         places.eq((0..records.len() as u64).map(Position::new)),
-        "{session}: a place is doubled or missing"
+        "{session}: a position occurs twice or is missing"
     );
 }

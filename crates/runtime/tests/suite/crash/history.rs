@@ -1,4 +1,4 @@
-//! Killed while going back and while forking: either the old place or the new one, files and state together.
+//! Killed during a rewind and during a fork: files and state are both old or both new.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::findings::Finding;
 /// The end of the turn with several calls.
 const TO: PointSpec = PointSpec::Turn(2);
 
-/// What a process does that goes back.
+/// The work of a process that rewinds.
 pub(crate) async fn rewinds(stage: &Stage) {
     let opened = stage.open();
     let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
@@ -28,14 +28,14 @@ pub(crate) async fn rewinds(stage: &Stage) {
     live.release().await.unwrap();
 }
 
-/// What a process does that forks.
+/// The work of a process that forks.
 pub(crate) async fn forks(stage: &Stage) {
     let opened = stage.open_at("forked");
     let fork = opened.runtime.fork_session(session::id(), TO, opened.plain_options()).await.unwrap();
     fork.release().await.unwrap();
 }
 
-/// Files and state of a session as whoever opens it next finds them.
+/// Files and state of a session as the next process finds them.
 #[derive(Debug, Clone, PartialEq)]
 struct Found {
     files: BTreeMap<String, String>,
@@ -44,23 +44,19 @@ struct Found {
     turns: u64,
 }
 
-/// Opens a session as somebody who drives it, and stops at the first question.
+/// Opens a session and resumes it up to its first request, which fails.
 async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Found {
     let mute =
         FunctionPolicy::new(PolicyName::new("mute").unwrap(), |_| async { Err("it says nothing".into()) });
     let mut agent = agent(stage);
     agent.policy = Arc::new(mute);
     let driver = opened.runtime.open(id, agent, opened.plain_options()).await.unwrap();
-    // Either it has ended, or it is asked for what comes next and says nothing.
+    // Either the session has ended, or its policy is asked and fails.
     let _ = driver.resume(ResumeOptions::default()).await;
     let found = {
         let state = driver.session().state().await;
         let recorded = state.view.files().map(|files| files.root);
-        assert_eq!(
-            recorded,
-            Some(opened.workspace.capture().unwrap().root),
-            "the files are what is recorded"
-        );
+        assert_eq!(recorded, Some(opened.workspace.capture().unwrap().root), "the files are as recorded");
         assert!(state.view.owed_files().is_none());
         let mut files_found = BTreeMap::new();
         collect(&stage.path(files), "", &mut files_found);
@@ -76,7 +72,7 @@ async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Fou
     found
 }
 
-/// A stage on which the session was played to its end.
+/// A stage whose session has run to its end.
 fn played() -> Stage {
     let stage = Stage::new(Place::Host);
     assert!(!stage.play(Role::End, &Death::None));
@@ -89,7 +85,7 @@ async fn rewound(opened: &Opened) -> bool {
 }
 
 #[tokio::test]
-async fn killed_while_going_back() {
+async fn killed_during_a_rewind() {
     let stage = played();
     let old = find(&stage, &stage.open(), session::id(), "files").await;
     assert!(!stage.play(Role::Rewind, &Death::None));
@@ -118,7 +114,7 @@ async fn killed_while_going_back() {
     }
 }
 
-/// The restores that a journal tells of, and the positions at which files were kept as found, from a position on.
+/// The recorded restores from a position on, and the positions of records that kept files as they were found.
 async fn kept_since(opened: &Opened, from: Position) -> (Vec<FilesRestored>, Vec<Position>) {
     let records = read_records(&*opened.store, session::id(), from, None).await.unwrap();
     let restored = records.iter().filter_map(|record| FilesRestored::of(&record.body)).collect();
@@ -134,7 +130,7 @@ async fn what_a_person_edits_after_a_rewind_was_killed_is_kept() {
     let new = find(&stage, &stage.open(), session::id(), "files").await;
     let restoring = Death::At(Crash::at("workspace.restore.begun", 1));
     let half = Death::At(Crash::at("workspace.restore.half", 1));
-    // Killed once, or once more while the rewind was being finished.
+    // Killed once, or again while the rewind was being finished.
     let recorded = Death::At(Crash::at("rewind.recorded", 1));
     for deaths in [vec![&recorded], vec![&half], vec![&recorded, &restoring], vec![&half, &half]] {
         let what = format!("{deaths:?}");
@@ -169,13 +165,13 @@ async fn what_a_rewind_kept_is_not_kept_again_when_it_is_finished() {
     let opened = stage.open();
     find(&stage, &opened, session::id(), "files").await;
     let (restored, kept) = kept_since(&opened, at).await;
-    assert_eq!(kept, [], "nobody has edited the files");
+    assert_eq!(kept, [], "the files have not been edited");
     let rescues: Vec<_> = restored.iter().map(|restored| restored.rescue).collect();
-    assert_eq!(rescues, [Some(at)], "as found they are where the rewind stands");
+    assert_eq!(rescues, [Some(at)], "the position of the rewind keeps the files as found");
 }
 
 #[tokio::test]
-async fn files_that_were_gone_before_going_back_are_there_after_undoing_it() {
+async fn files_that_were_deleted_before_a_rewind_exist_after_its_undo() {
     for place in [Place::Host, Place::Memory] {
         let stage = Stage::new(place);
         assert!(!stage.play(Role::End, &Death::None));
@@ -222,7 +218,7 @@ async fn killed_while_forking() {
     }
 }
 
-/// What the fork is, if there is one.
+/// Files and state of the fork, if there is one.
 async fn forked(stage: &Stage) -> Option<Found> {
     let opened = stage.open_at("forked");
     let sessions = opened.store.sessions().await.unwrap();

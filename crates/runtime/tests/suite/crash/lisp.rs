@@ -1,4 +1,4 @@
-//! A session whose agent answers with programs: killed inside of them, and gone on with by others.
+//! A session of a Lisp agent: killed inside of its programs, and resumed by other processes.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::session::counted;
 use super::stage::{Place, Plot, Stage};
 use super::tools::tools;
 
-/// Calls in `map`, `doseq`, functions, `loop`, `pmap` and `pcalls`; of every effect class; one that fails and is caught; a
-/// program that fails after its calls; and a task that is done once.
+/// Calls in `map`, `doseq`, functions, `loop`, `pmap` and `pcalls`, of every effect class; a call that fails
+/// and is caught; a program that fails after its calls; and a task that runs once.
 const PROGRAMS: [&str; 4] = [
     r#"(def paths ["a/one.txt" "a/two.txt"])
        (defn put "writes a file" [path] (tool/write {:path path :text (str "all of " path "\n")}))

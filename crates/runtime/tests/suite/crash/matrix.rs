@@ -1,4 +1,5 @@
-//! The matrix: a process is killed at every point that the session reaches, and somebody else goes on.
+//! The matrix: a process is killed at every crash point that the session reaches, and another process
+//! resumes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use super::outcome::{Outcome, files};
 use super::session::{self, Unseen, agent, answered, asked, to_the_end};
 use super::stage::{Place, Plot, Stage};
 
-/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, of programs, and of agents that
-/// work for calls.
+/// Points that only other tests reach: of history, recovery, decisions, garbage collection, programs and
+/// sub-agents.
 const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "machine.", "child."];
 
-/// The session when nobody is killed.
+/// The session without kills.
 pub(crate) struct Reference {
     pub(crate) outcome: Outcome,
     pub(crate) hits: std::collections::BTreeMap<String, u64>,
@@ -37,7 +38,7 @@ impl Reference {
     }
 }
 
-/// Goes on to the end in this process, and says what came of it.
+/// Resumes to the end in this process, and returns the outcome.
 pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
     let opened = stage.open();
     let ended = to_the_end(stage, &opened, unseen).await.unwrap();
@@ -47,12 +48,13 @@ pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
     let report = opened.store.verify().unwrap();
     assert!(report.is_sound(), "{report:?}");
 
-    // A session that has ended gives its recorded answer: nobody is asked, nothing runs, and nothing is recorded.
+    // A session that has ended returns its recorded answer: no policy is asked, nothing runs, nothing is
+    // recorded.
     let mut nobody = agent(stage);
     nobody.tools = Default::default();
     nobody.policy = std::sync::Arc::new(backstitch_runtime::FunctionPolicy::new(
         backstitch_core::message::PolicyName::new("nobody").unwrap(),
-        |_| async { panic!("nobody may be asked") },
+        |_| async { panic!("no policy may be called") },
     ));
     let driver = opened.runtime.open(session::id(), nobody, opened.options()).await.unwrap();
     let head = driver.session().state().await.view.head();
@@ -63,11 +65,11 @@ pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
 
     // Long enough for a child of a shell to write again, if one was left.
     tokio::time::sleep(Duration::from_millis(40)).await;
-    assert_eq!(files_of(stage), before, "nobody writes any more");
+    assert_eq!(files_of(stage), before, "no process writes any more");
     outcome
 }
 
-/// Whoever opens the session finds the counter as it is recorded.
+/// Asserts that the counter of an opened session has its recorded value.
 pub(crate) async fn assert_counter_is_recorded(driver: &backstitch_runtime::Driver) {
     let state = driver.session().state().await;
     let counter = state.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap();
@@ -81,14 +83,14 @@ fn files_of(stage: &Stage) -> std::collections::BTreeMap<String, String> {
     }
 }
 
-/// The times at which a point is tried that is reached this often.
+/// The hits at which a point is tried that is reached this often: the first `most`, and the last.
 pub(crate) fn hits_to_try(reached: u64, most: u64) -> BTreeSet<u64> {
     let told = std::env::var("BACKSTITCH_CRASH_HITS").ok().and_then(|told| told.parse().ok());
     let first = told.unwrap_or(most).min(reached);
     (1..=first).chain(Some(reached).filter(|last| *last > 0)).collect()
 }
 
-/// Kills a process at the points that begin like this, each the first times that it is reached, and the last.
+/// Kills a process at all points with these prefixes, each at its first hits and at its last.
 async fn killed_at(place: Place, points: &[&str], most: u64) {
     killed_in(Plot::Alone, place, points, most).await;
 }
@@ -109,10 +111,10 @@ pub(crate) async fn killed_in(plot: Plot, place: Place, points: &[&str], most: u
             tried += 1;
         }
     }
-    assert!(tried > 0, "no point begins like {points:?}");
+    assert!(tried > 0, "no point starts with {points:?}");
 }
 
-/// Nobody is asked for an answer that was recorded when the process died, and nobody twice by one process.
+/// Asserts that no policy was asked for an answer that had been recorded, and none twice by one process.
 fn check_asked(stage: &Stage, before: &[String], answered: &[String], what: &str) {
     let all = asked(stage);
     let (earlier, later) = all.split_at(before.len());
@@ -168,7 +170,7 @@ async fn killed_after_a_call() {
 }
 
 #[tokio::test]
-async fn killed_while_files_are_put_back() {
+async fn killed_while_files_are_restored() {
     killed_at(Place::Host, &["call.before_restore", "call.after_restore", "workspace."], 3).await;
 }
 
@@ -182,7 +184,7 @@ async fn killed_while_the_store_commits() {
     killed_at(Place::Host, &["store.before_commit", "store.after_commit"], 4).await;
 }
 
-/// Before there is a session there is a store, or half of one: whatever is left, everything that opens it accepts it.
+/// Before there is a session there is a store, or half of one. Every way to open it accepts what is left.
 #[tokio::test]
 async fn killed_while_store_and_session_are_created() {
     let beginning =
@@ -200,7 +202,7 @@ async fn killed_while_store_and_session_are_created() {
     }
 }
 
-/// Opens what is left to read it, as commands do that change nothing.
+/// Opens the remaining store read-only, verifies it and salvages it.
 async fn accepts_what_is_left(stage: &Stage, what: &str) {
     use backstitch_core::ports::Store as _;
     let path = stage.path("store/store.db");
@@ -228,34 +230,34 @@ async fn killed_in_calls_with_files_in_memory() {
 }
 
 #[tokio::test]
-async fn killed_around_an_agent_that_works_for_a_call() {
+async fn killed_around_a_sub_agent() {
     killed_in(Plot::Agents, Place::Host, &["child.", "ask.", "snapshot.", "recover.before"], u64::MAX).await;
 }
 
 #[tokio::test]
-async fn killed_in_the_calls_of_an_agent_that_works_for_a_call() {
+async fn killed_in_the_calls_of_a_sub_agent() {
     killed_in(Plot::Agents, Place::Host, &["call.in_handler", "call.handler_done", "call.finished"], 9).await;
 }
 
 #[tokio::test]
-async fn killed_around_the_intents_of_an_agent_that_works_for_a_call() {
+async fn killed_around_the_intents_of_a_sub_agent() {
     let points = &["call.before_intent", "call.after_intent", "call.files_captured", "process."];
     killed_in(Plot::Agents, Place::Host, points, 7).await;
 }
 
 #[tokio::test]
-async fn killed_while_the_files_of_an_agent_are_put_back() {
+async fn killed_while_the_files_of_a_sub_agent_are_restored() {
     let points = &["call.before_restore", "call.after_restore", "workspace."];
     killed_in(Plot::Agents, Place::Host, points, 7).await;
 }
 
 #[tokio::test]
-async fn killed_while_an_agent_that_works_for_a_call_appends() {
+async fn killed_while_a_sub_agent_appends() {
     killed_in(Plot::Agents, Place::Host, &["append."], 12).await;
 }
 
 #[tokio::test]
-async fn killed_in_an_agent_with_files_in_memory() {
+async fn killed_in_a_sub_agent_with_files_in_memory() {
     killed_in(Plot::Agents, Place::Memory, &["child.", "call.in_handler", "call.finished"], 6).await;
 }
 

@@ -1,12 +1,13 @@
-//! Processes that are killed, and sessions that lose nothing by it.
+//! Processes that are killed, and sessions that lose nothing.
 //!
-//! One scripted session is played by a process of its own, over a real store and real files ([`session`], [`tools`]). It is
-//! killed, by a SIGKILL of its own at a crash point or by one from outside at a random time ([`child`]); somebody else goes
-//! on with the session, perhaps to be killed as well; and what comes of it is compared with what came of the session when
-//! nobody was killed ([`outcome`]).
+//! One scripted session runs in a process of its own, over a real store and real files ([`session`],
+//! [`tools`]). The process is killed: it sends itself SIGKILL at a crash point, or another process does at a
+//! random time ([`child`]). Another process resumes the session, and may be killed as well. The outcome is
+//! compared with that of a session without kills ([`outcome`]).
 //!
-//! By default each point is tried the first times that it is reached, and the last. `BACKSTITCH_CRASH_HITS=N` tries the first
-//! N, `BACKSTITCH_CRASH_RUNS=N` plays N random sessions, and `BACKSTITCH_HAMMER_SECONDS=N` hammers on a store for N seconds.
+//! By default each point is tried at its first hits, and at its last. `BACKSTITCH_CRASH_HITS=N` tries the
+//! first N, `BACKSTITCH_CRASH_RUNS=N` runs N random sessions, and `BACKSTITCH_HAMMER_SECONDS=N` hammers on a
+//! store for N seconds.
 
 mod adoption;
 mod child;

@@ -1,5 +1,5 @@
-//! What came of a session, without what may differ: ids, times, the order of results inside one turn, and the records of
-//! attempts that were interrupted.
+//! The outcome of a session without the parts that may differ: ids, times, the order of results inside one
+//! turn, and the records of interrupted attempts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -18,35 +18,35 @@ use std::sync::Arc;
 use super::session::{self, outside};
 use super::stage::{Opened, Place, Stage};
 
-/// What came of a session.
+/// The outcome of a session, normalized for comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outcome {
     answer: String,
-    /// The digest of all slices that are state.
+    /// The digest of all `State` slices.
     state: String,
-    /// What the journal says the resources are.
+    /// The resources, as recorded in the journal.
     resources: Vec<String>,
-    /// What the journal says the files are.
+    /// The root of the files, as recorded in the journal.
     root: String,
-    /// The files themselves, if they lie in a directory.
+    /// The files themselves, if they are in a directory.
     files: BTreeMap<String, String>,
     transcript: Vec<String>,
     journal: Vec<String>,
-    /// The same of the sessions that worked for its calls, and for theirs.
+    /// Transcripts and journals of all child sessions, recursively.
     children: Vec<(Vec<String>, Vec<String>)>,
-    /// What the files were before they were put back, all that was kept of it.
+    /// The kept roots of files before they were restored.
     rescued: BTreeSet<String>,
 }
 
 impl Outcome {
-    /// What came of the session, which has just ended like this.
+    /// The outcome of the session, which has just ended like this.
     pub(crate) async fn of(stage: &Stage, opened: &Opened, ended: DriveOutcome) -> Self {
         let view = load_view(&*opened.store, session::id(), None).await.unwrap();
         let records = read_records(&*opened.store, session::id(), Position::START, None).await.unwrap();
         let root = view.files().map(|files| files.root);
         if stage.place == Place::Host {
             let found = opened.workspace.capture().unwrap().root;
-            assert_eq!(Some(found), root, "the files are what is recorded");
+            assert_eq!(Some(found), root, "the files are as recorded");
         }
         let transcript = view.transcript().unwrap();
         let calls = ordinals(&records);
@@ -86,7 +86,7 @@ impl Outcome {
         }
     }
 
-    /// Fails unless this is what came of another, and says where they differ.
+    /// Panics unless both outcomes are equal, and shows where they differ.
     pub(crate) fn assert_is(&self, other: &Self, what: &str) {
         for (one, another) in self.journal.iter().zip(&other.journal) {
             assert_eq!(
@@ -95,12 +95,12 @@ impl Outcome {
                 self.journal, other.journal
             );
         }
-        assert!(self.rescued.is_superset(&other.rescued), "{what}: something was put back and not kept");
+        assert!(self.rescued.is_superset(&other.rescued), "{what}: files were restored without a rescue");
         assert_eq!(Self { rescued: other.rescued.clone(), ..self.clone() }, *other, "{what}");
     }
 }
 
-/// The number of each call: those of one turn are numbered as they were made.
+/// The number of each call, in the order of the calls in the transcript.
 fn ordinals(records: &[Record]) -> HashMap<CallId, usize> {
     let messages = records.iter().filter_map(|record| match &record.body {
         RecordBody::MessageAppended(message) => message.message.option_call(),
@@ -109,7 +109,7 @@ fn ordinals(records: &[Record]) -> HashMap<CallId, usize> {
     messages.enumerate().map(|(number, call)| (call.invocation_id, number)).collect()
 }
 
-/// The sessions that worked for calls, in the order of the calls.
+/// The child sessions, in the order of their calls.
 fn workers(records: &[Record]) -> VecDeque<SessionId> {
     let mut workers = VecDeque::new();
     for record in records {
@@ -156,7 +156,7 @@ fn line(message: &InnerMessage, calls: &HashMap<CallId, usize>) -> String {
     format!("turn {turn} {role:?} {policy} step {:?}: {content}", message.message.step_num)
 }
 
-/// The records of a journal but for those of attempts that were interrupted, and of what was done about them.
+/// The records of a journal, without those of interrupted attempts and of their recovery.
 fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
     let mut last_start: HashMap<CallId, usize> = HashMap::new();
     let mut last_request: HashMap<_, usize> = HashMap::new();
@@ -174,9 +174,9 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
         lines.extend(match &record.body {
             RecordBody::EvaluationResumed(_) | RecordBody::Paused(_) | RecordBody::Resolved(_) => None,
             RecordBody::Note(note) if note.topic == "inbox" => None,
-            // What is restored depends on how far an attempt has come.
+            // What is restored depends on the progress of the attempt.
             RecordBody::Note(note) if note.topic == "files_restored" => None,
-            // What a request does not show is said each time that it is made.
+            // Each attempt of a request notes what it does not show.
             RecordBody::Note(note) if note.topic == "request" => None,
             RecordBody::WorkspaceObserved(observed) if observed.cause != ObservationCause::Started => None,
             RecordBody::WorkspaceObserved(observed) => Some(format!("files {:?}", observed.root)),
@@ -199,12 +199,12 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
             RecordBody::TurnFinished(turn) => {
                 let mut data = turn.data.inline().unwrap().clone();
                 for call in data["tool_calls"].as_array_mut().into_iter().flatten() {
-                    // Ids come from what a process was opened with.
+                    // Ids depend on the process.
                     call["call_id"] = serde_json::Value::Null;
                 }
                 Some(format!("turn {} {data}", turn.turn))
             }
-            // A call of which a person says what became of it was not seen by telemetry.
+            // Telemetry did not see a call that a person resolved.
             RecordBody::SliceChanged(change)
                 if change.slice == <ToolInvoked as backstitch_core::session::Slice>::NAME =>
             {
@@ -220,12 +220,12 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
             other => Some(other.kind().to_owned()),
         });
     }
-    // Calls that run side by side may be recorded in any order.
+    // Concurrent calls may be recorded in any order.
     lines.sort();
     lines
 }
 
-/// What a record kept of files before they were put back.
+/// The root of the files before a restore, if the record keeps one.
 fn rescue(record: &Record) -> Option<WorkspaceRoot> {
     match &record.body {
         RecordBody::WorkspaceObserved(observed) if observed.cause == ObservationCause::Interrupted => {
@@ -237,13 +237,13 @@ fn rescue(record: &Record) -> Option<WorkspaceRoot> {
     }
 }
 
-/// What happened outside happened as its class promises.
+/// Asserts that external effects happened as often as their effect class permits.
 fn check_effects(stage: &Stage, views: &[JournalView]) {
     let happened = outside(stage);
     for (index, one) in happened.iter().enumerate() {
         if happened[..index].iter().any(|earlier| earlier.key == one.key) {
             assert_eq!(one.tool, "mail", "an external effect happened twice: {happened:?}");
-            assert!(one.again, "a repeated call is told so: {happened:?}");
+            assert!(one.again, "a repeated call has `is_resume`: {happened:?}");
         }
     }
     let made = views.iter().flat_map(|view| view.calls()).filter(|call| {
@@ -277,9 +277,10 @@ pub(crate) fn collect(directory: &std::path::Path, prefix: &str, found: &mut BTr
     for entry in std::fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        match entry.file_type().unwrap().is_dir() {
-            true => collect(&entry.path(), &format!("{name}/"), found),
-            false => drop(found.insert(name, std::fs::read_to_string(entry.path()).unwrap())),
+        if entry.file_type().unwrap().is_dir() {
+            collect(&entry.path(), &format!("{name}/"), found);
+        } else {
+            found.insert(name, std::fs::read_to_string(entry.path()).unwrap());
         }
     }
 }

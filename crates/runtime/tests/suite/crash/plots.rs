@@ -1,4 +1,4 @@
-//! Other plots: agents that work for agents, and a prompt whose sections are opened.
+//! Other plots: sub-agents of sub-agents, and a prompt whose sections are opened.
 
 use backstitch_core::prompt::{BoundPrompt, OPEN_SECTIONS, Prompt, Section};
 use backstitch_core::tool::Tool;
@@ -23,7 +23,7 @@ fn with(tools: &Tools, agents: impl IntoIterator<Item = SubAgent>) -> Tools {
     Tools::new(tools.iter().cloned().chain(agents).collect::<Vec<Tool>>()).unwrap()
 }
 
-/// An agent that calls one that does its work, with an agent of its own, and one that does not.
+/// An agent with two sub-agents: one succeeds, with a sub-agent of its own, and one fails.
 pub(super) fn caller(stage: &Stage) -> Agent {
     let tools = tools(stage);
     let named = |mut agent: Agent, key: &str| {
@@ -98,7 +98,7 @@ pub(super) fn prompt(stage: &Stage) -> BoundPrompt {
     prompt.bind(&json!({"cloth": "coat"})).unwrap().asking("begin")
 }
 
-/// Evaluates the prompt from wherever its session is, to its end.
+/// Starts or resumes the evaluation of the prompt, and runs it to its end.
 pub(super) async fn evaluated(stage: &Stage, opened: &Opened) -> Result<DriveOutcome, RuntimeError> {
     let evaluator = Evaluator::of(narrator(stage));
     let session = match evaluator.open_session(&opened.runtime, session::id(), opened.options()).await {

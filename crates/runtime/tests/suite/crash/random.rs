@@ -1,7 +1,7 @@
 //! Processes that are killed at random, several in one session.
 //!
-//! What is random follows from a seed, which a failure tells. `BACKSTITCH_CRASH_RUNS` says how many sessions are played, and
-//! `BACKSTITCH_CRASH_SEED` with which seed the first of them is.
+//! All random choices follow from a seed, which a failure reports. `BACKSTITCH_CRASH_RUNS` is the number of
+//! sessions, and `BACKSTITCH_CRASH_SEED` the seed of the first.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use super::stage::{Place, Stage};
 const RUNS: u64 = 6;
 const MOST_KILLS: u64 = 4;
 
-/// More points than a session reaches would be a session that nobody kills.
+/// Upper bound of the crash point. A session that reaches fewer points would not be killed.
 const MOST_POINTS: u64 = 230;
 
-/// About as long as a session takes on a machine that is busy.
+/// About the duration of a session on a busy machine.
 const MOST_MILLIS: u64 = 350;
 
 fn told(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|told| told.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Lets a process play, and kills it: at a random point, or after a random time. Returns what was tried, and whether it died of
-/// that: the point may not be reached, and the process may have ended before.
+/// Starts a process and kills it at a random point or after a random time. Returns a description, and whether
+/// it was killed: it may not reach the point, or end before.
 fn kill_one(stage: &Stage, rng: &mut Rng) -> (String, bool) {
     if rng.below(2) == 0 {
         let crash = Crash::after_points(1 + rng.below(MOST_POINTS));
@@ -64,5 +64,5 @@ async fn killed_at_random() {
         resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
     }
     eprintln!("{died} of {tried} attempts killed a process");
-    assert!(died > 0, "nobody was killed, so nothing was tried");
+    assert!(died > 0, "no process was killed, so nothing was tested");
 }

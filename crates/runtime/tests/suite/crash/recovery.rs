@@ -1,4 +1,4 @@
-//! Killed while going on from an earlier death, while a person decides, and with the files gone.
+//! Killed during the recovery from an earlier kill, during a decision, and with deleted files.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ use super::stage::{Place, Stage};
 use super::tools::tools;
 use crate::tailor::{reply, scripted};
 
-/// Kills one process in a step of a tool, another one that goes on from there at each of these points, and goes on from that.
+/// Kills a process in a step of a tool, then a second one that resumes at each of these points, and resumes
+/// again.
 async fn killed_twice(first: &'static str, role: Role, points: &[(&str, u64)]) {
     let unseen = if role == Role::Fail { Unseen::Fail } else { Unseen::Retry };
     let once = {
@@ -69,20 +70,20 @@ async fn killed_while_recovering_from_a_shell() {
 }
 
 #[tokio::test]
-async fn killed_while_it_is_said_that_it_happened() {
+async fn killed_while_a_call_is_resolved_as_happened() {
     let points =
         [("resolve.before", 1), ("append.before", 2), ("append.after", 2), ("store.after_commit", 3)];
     killed_twice("deploy:3", Role::End, &points).await;
 }
 
 #[tokio::test]
-async fn killed_while_it_is_said_that_it_has_to_run_again() {
+async fn killed_while_a_call_is_resolved_to_run_again() {
     let points = [("resolve.before", 1), ("append.before", 3), ("append.after", 3), ("recover.rescued", 1)];
     killed_twice("deploy:2", Role::End, &points).await;
 }
 
 #[tokio::test]
-async fn killed_while_it_is_said_that_it_failed() {
+async fn killed_while_a_call_is_resolved_as_failed() {
     let points = [
         ("resolve.before", 1),
         ("workspace.restore.begun", 1),
@@ -105,12 +106,12 @@ async fn a_call_that_failed_by_decision_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn files_that_are_gone_come_back_from_the_store() {
+async fn deleted_files_are_restored_from_the_store() {
     let expected = Reference::of(Place::Host).await.outcome;
     for death in ["write:2", "order:2", "mail:1", "shell:1"] {
         let stage = Stage::new(Place::Host);
         assert!(stage.play(Role::End, &Death::In(death)));
-        // A writer that was left could still make a file here, so it is waited for as the runtime would.
+        // A surviving writer could still create a file here, so wait for it as the runtime would.
         tokio::time::sleep(Duration::from_millis(100)).await;
         std::fs::remove_dir_all(stage.file("")).unwrap();
         let outcome = resumed(&stage, Unseen::Retry).await;
@@ -119,7 +120,7 @@ async fn files_that_are_gone_come_back_from_the_store() {
 }
 
 #[tokio::test]
-async fn another_mission_finds_the_files_of_the_one_before() {
+async fn another_mission_finds_the_files_of_the_previous_mission() {
     for place in [Place::Host, Place::Memory] {
         let stage = Stage::new(place);
         assert!(!stage.play(Role::End, &Death::None));

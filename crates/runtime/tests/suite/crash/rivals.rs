@@ -1,4 +1,5 @@
-//! Several processes that want one session at once: one gets it, and the others are told who has it.
+//! Several processes that open one session concurrently: one claims it, and the errors of the others name its
+//! holder.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::stage::{Place, Stage};
 
 const RIVALS: usize = 4;
 
-/// What a process does that competes with others for the session, or for its files.
+/// The work of a process that competes with others for the session, or for its files.
 pub(crate) async fn competes(stage: &Stage) {
     let own = std::process::id();
     let tell = |what: &str, text: &str| {
@@ -45,7 +46,7 @@ fn wait_for(stage: &Stage, name: &str) {
     }
 }
 
-/// The processes that told of this, with what they told.
+/// The processes that reported this, with the text of their reports.
 fn told(stage: &Stage, what: &str) -> Vec<(String, String)> {
     let names = std::fs::read_dir(&stage.root).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.filter_map(|name| name.into_string().ok());
@@ -75,7 +76,7 @@ async fn one_of_several_wins(place: Place) {
     }
     let [(winner, _)] = &told(&stage, "won")[..] else { panic!("{:?}", told(&stage, "won")) };
     for (loser, owner) in told(&stage, "lost") {
-        assert!(owner.contains(&format!("process {winner}")), "{loser} was told that {owner} has it");
+        assert!(owner.contains(&format!("process {winner}")), "the error of {loser} names {owner}");
     }
     std::fs::write(stage.path("all"), "").unwrap();
     for mut rival in rivals {
@@ -84,7 +85,7 @@ async fn one_of_several_wins(place: Place) {
     resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, "after the rivals");
 }
 
-/// Whether a process is stopped, as the system tells it.
+/// Whether a process is stopped, according to `/proc`.
 fn is_stopped(process: u32) -> bool {
     let told = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     told.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
@@ -123,11 +124,11 @@ async fn a_process_that_slept_writes_nothing_to_a_session_that_was_taken_over() 
 }
 
 #[tokio::test]
-async fn one_of_several_gets_the_session() {
+async fn one_of_several_claims_the_session() {
     one_of_several_wins(Place::Memory).await;
 }
 
 #[tokio::test]
-async fn one_of_several_gets_the_files() {
+async fn one_of_several_claims_the_files() {
     one_of_several_wins(Place::Host).await;
 }

@@ -1,4 +1,4 @@
-//! The session that is played, and how somebody goes on with it.
+//! The session that the processes run, and how it is resumed.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::stage::{Opened, Place, Plot, Stage};
 use super::tools::{done, tools};
 use crate::tailor::{reply, scripted};
 
-/// What is said of a call with an effect outside that nobody saw.
+/// The decision about an external call whose effect did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unseen {
-    /// It is to run again.
+    /// The call runs again.
     Retry,
-    /// It counts as failed.
+    /// The call counts as failed.
     Fail,
 }
 
-/// The session.
+/// The id of the session.
 pub(crate) fn id() -> SessionId {
     let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
     IdStream::from_seed([5; 32], clock).next()
@@ -44,7 +44,7 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
     }
 }
 
-/// The agent: one call in a turn and several, side by side and one after the other, one that fails, one that is refused, and
+/// An agent with turns of one and of several calls, concurrent and sequential, failing and refused calls, and
 /// tools of every effect class.
 fn alone(stage: &Stage) -> Agent {
     let write = |path: &str| ("write", json!({"path": path, "text": format!("all of {path}\n")}));
@@ -81,7 +81,7 @@ fn alone(stage: &Stage) -> Agent {
     counted(stage, scripted(replies).tools(tools(stage)))
 }
 
-/// The agent, with a policy that notes each time that it is asked.
+/// The agent, with a policy that logs each request.
 pub(crate) fn counted(stage: &Stage, mut agent: Agent) -> Agent {
     agent.policy = Arc::new(Counted { inner: agent.policy, file: stage.path("asked") });
     agent
@@ -112,13 +112,13 @@ impl Policy for Counted {
     }
 }
 
-/// Each time that somebody was asked: the session, the evaluation and the turn.
+/// The logged requests: session, evaluation and turn of each.
 pub(crate) fn asked(stage: &Stage) -> Vec<String> {
     let text = std::fs::read_to_string(stage.path("asked")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// The answers that are recorded, in the same form.
+/// The recorded answers, in the same form.
 pub(crate) async fn answered(stage: &Stage) -> Vec<String> {
     let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
     let mut answers = Vec::new();
@@ -135,8 +135,8 @@ pub(crate) async fn answered(stage: &Stage) -> Vec<String> {
     answers
 }
 
-/// Goes on with the session from wherever it is, until it ends or pauses; it begins with it if there is none.
-pub(crate) async fn go_on(stage: &Stage, opened: &Opened) -> Result<(Driver, DriveOutcome), RuntimeError> {
+/// Resumes the session, or creates it, until it ends or pauses.
+pub(crate) async fn drive(stage: &Stage, opened: &Opened) -> Result<(Driver, DriveOutcome), RuntimeError> {
     let opening = opened.runtime.open(id(), agent(stage), opened.options()).await;
     let driver = match opening {
         Err(RuntimeError::SessionNotFound { .. }) => {
@@ -151,7 +151,7 @@ pub(crate) async fn go_on(stage: &Stage, opened: &Opened) -> Result<(Driver, Dri
     Ok((driver, ended))
 }
 
-/// Goes on to the end, and says what became of calls that nobody knows of.
+/// Resumes the session to its end, and resolves calls with unknown effects.
 pub(crate) async fn to_the_end(
     stage: &Stage,
     opened: &Opened,
@@ -160,7 +160,7 @@ pub(crate) async fn to_the_end(
     if stage.plot == Plot::Sections {
         return plots::evaluated(stage, opened).await;
     }
-    let (driver, mut ended) = go_on(stage, opened).await?;
+    let (driver, mut ended) = drive(stage, opened).await?;
     while let DriveOutcome::Paused {
         reason: PauseReason::EffectUnknown,
         call: Some(call),
@@ -171,7 +171,7 @@ pub(crate) async fn to_the_end(
     {
         let by = Some("a person".into());
         if let Some(child) = session {
-            // It is decided where it is waited for.
+            // The decision belongs to the child session, which waits for it.
             let view = opened.runtime.view(*child).await?;
             let pause = view.pause().unwrap();
             let (call, tool) = (pause.call_id.unwrap(), pause.detail.clone().unwrap_or_default());
@@ -183,7 +183,7 @@ pub(crate) async fn to_the_end(
         let decision = decide(stage, id(), *call, detail, unseen);
         match unseen {
             Unseen::Retry => driver.session().resolve(Some(*call), decision, by).await?,
-            // As somebody would who does not hold the session.
+            // Sent by a process that does not hold the session.
             Unseen::Fail => drop(opened.runtime.decide(id(), Some(*call), decision, by).await?),
         }
         ended = driver.resume(ResumeOptions::default()).await?;
@@ -192,7 +192,7 @@ pub(crate) async fn to_the_end(
     Ok(ended)
 }
 
-/// What a person says who looks at the world outside.
+/// The decision of a person who checks whether the effect happened.
 pub(crate) fn decide(
     stage: &Stage,
     session: SessionId,
@@ -201,26 +201,26 @@ pub(crate) fn decide(
     unseen: Unseen,
 ) -> Decision {
     let key = IdempotencyKey::new(session, call);
-    match outside(stage).iter().any(|happened| happened.key == key.as_str()) {
-        true => {
-            let result = OptionResult::new(call, tool, Value::String(done(tool)));
-            Decision::Happened { result: Box::new(result) }
-        }
-        false if unseen == Unseen::Retry => Decision::Retry,
-        false => Decision::Fail { reason: None },
+    if outside(stage).iter().any(|happened| happened.key == key.as_str()) {
+        let result = OptionResult::new(call, tool, Value::String(done(tool)));
+        Decision::Happened { result: Box::new(result) }
+    } else if unseen == Unseen::Retry {
+        Decision::Retry
+    } else {
+        Decision::Fail { reason: None }
     }
 }
 
-/// Something that happened outside.
+/// An external effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Happened {
     pub(crate) tool: String,
     pub(crate) key: String,
-    /// Whether the call was told that an earlier attempt was cut off.
+    /// Whether the handler saw that an earlier attempt was interrupted.
     pub(crate) again: bool,
 }
 
-/// All that happened outside, in order.
+/// All external effects, in order.
 pub(crate) fn outside(stage: &Stage) -> Vec<Happened> {
     let text = std::fs::read_to_string(stage.path("outside")).unwrap_or_default();
     let lines = text.lines().map(|line| {

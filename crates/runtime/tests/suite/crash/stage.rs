@@ -1,4 +1,4 @@
-//! Where a session is played: a directory with a store, files, and a world outside of both.
+//! The directory of a session, with its store, its files, and a log of external effects.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use tempfile::TempDir;
 pub(crate) enum Place {
     /// In a directory.
     Host,
-    /// In the memory of whoever drives the session: a crash takes them along, and they come back from the store.
+    /// In the memory of the process that drives the session: a crash loses them, and they are restored from
+    /// the store.
     Memory,
 }
 
-/// What is played.
+/// The kind of session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plot {
     /// One agent with many tools.
     Alone,
-    /// Agents that work for agents.
+    /// Sub-agents of sub-agents.
     Agents,
     /// A prompt whose sections are opened.
     Sections,
@@ -33,7 +34,7 @@ pub(crate) enum Plot {
     Programs,
 }
 
-/// A directory in which a session is played.
+/// The directory of a session.
 pub(crate) struct Stage {
     pub(crate) root: PathBuf,
     pub(crate) place: Place,
@@ -41,7 +42,7 @@ pub(crate) struct Stage {
     _directories: Vec<TempDir>,
 }
 
-/// What a process needs to drive the session.
+/// Everything that a process needs to drive the session.
 pub(crate) struct Opened {
     pub(crate) runtime: Runtime,
     pub(crate) store: Arc<SqliteStore>,
@@ -49,12 +50,12 @@ pub(crate) struct Opened {
 }
 
 impl Stage {
-    /// A stage on which nothing has been played yet.
+    /// A new stage for the session of one agent.
     pub(crate) fn new(place: Place) -> Self {
         Self::of(place, Plot::Alone)
     }
 
-    /// A stage for a plot.
+    /// A new stage for a plot.
     pub(crate) fn of(place: Place, plot: Plot) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
@@ -67,7 +68,7 @@ impl Stage {
         Self { root, place, plot, _directories: memory.into_iter().chain([directory]).collect() }
     }
 
-    /// The stage of a process that plays on another's.
+    /// The existing stage of another process.
     pub(crate) fn existing(root: PathBuf, place: Place, plot: Plot) -> Self {
         Self { root, place, plot, _directories: Vec::new() }
     }
@@ -86,7 +87,7 @@ impl Stage {
         self.open_at("files")
     }
 
-    /// Opens the store and files that lie elsewhere on the stage.
+    /// Opens the store, and files in another directory of the stage.
     pub(crate) fn open_at(&self, files: &str) -> Opened {
         let store = Arc::new(SqliteStore::open(self.path("store/store.db")).unwrap());
         self.open_over(store, files)
@@ -96,7 +97,7 @@ impl Stage {
         self.try_open_over(store, files).unwrap()
     }
 
-    /// Opens the store and the files, unless somebody else has the files.
+    /// Opens the store and the files. Fails if another process holds the files.
     pub(crate) fn try_open(&self) -> Result<Opened, WorkspaceError> {
         self.try_open_over(Arc::new(SqliteStore::open(self.path("store/store.db")).unwrap()), "files")
     }
@@ -117,8 +118,8 @@ impl Stage {
     }
 }
 
-/// A directory for a store. A process that is killed loses nothing that it wrote, synced or not, so where there is a disk in
-/// memory, nobody has to wait for a real one.
+/// A directory for a store. A process that is killed loses no completed write, synced or not, so a file
+/// system in memory is enough, and faster than a disk.
 fn in_memory() -> Option<TempDir> {
     tempfile::tempdir_in("/dev/shm").ok()
 }
@@ -132,7 +133,7 @@ impl Opened {
         }
     }
 
-    /// The files, and resources as they are before anything has happened.
+    /// The files, and resources in their initial state.
     pub(crate) fn plain_options(&self) -> SessionOptions {
         let resources = Counter::default().resources();
         SessionOptions { resources, ..SessionOptions::with_workspace(self.workspace.clone()) }

@@ -1,4 +1,4 @@
-//! Tools of every effect class, each of which can be killed in the middle of its work.
+//! Tools of every effect class. The process can be killed in the middle of each.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use serde::Deserialize;
 use super::stage::{Place, Stage};
 use crate::findings::{Diagnosis, Finding};
 
-/// The variable that names the tool, and the step of it, at which the process dies: `write:1`.
+/// The variable that names the tool and its step at which the process kills itself: `write:1`.
 pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";
 
-/// The variable that names the tool, and the step of it, at which the process is stopped until somebody lets it go on.
+/// The variable that names the tool and its step at which the process stops itself until it receives SIGCONT.
 pub(crate) const STOP_IN: &str = "BACKSTITCH_TEST_STOP_IN";
 
-/// What a child of the shell does until it is killed, while the shell goes on.
+/// A command with a background process that writes until it is killed, while the shell continues.
 const SHELL: &str = "(while :; do echo beat >> beat; sleep 0.01; done) >/dev/null 2>&1 & writer=$!
     while [ ! -s beat ]; do sleep 0.01; done
     echo half > shell.txt; sleep 0.05; echo whole >> shell.txt
@@ -47,7 +47,7 @@ struct To {
     to: String,
 }
 
-/// What a tool of the world outside says when it has done its work.
+/// The result of a tool with an external effect.
 pub(crate) fn done(tool: &str) -> String {
     format!("{tool} is done")
 }
@@ -68,7 +68,7 @@ pub(crate) fn tools(stage: &Stage) -> Tools {
     Tools::new(tools).unwrap()
 }
 
-/// A place inside of a handler at which its process may die.
+/// A place inside of a handler at which its process may be killed or stopped.
 fn halfway(tool: &str, step: u32) {
     crash_point!("call.in_handler");
     let here = |variable| std::env::var(variable).is_ok_and(|told| told == format!("{tool}:{step}"));
@@ -145,7 +145,7 @@ fn tear() -> Tool {
     })
 }
 
-/// Does something to the world outside, and nothing to files.
+/// A tool with an external effect that touches no files.
 fn outer(name: &'static str, effect: Effect, outside: PathBuf) -> Tool {
     let builder = Tool::builder(name, "Does something outside.").unwrap().effect(effect);
     builder.workspace(WorkspaceUse::None).handler(move |context: ToolContext, to: To| {
@@ -160,14 +160,14 @@ fn outer(name: &'static str, effect: Effect, outside: PathBuf) -> Tool {
     })
 }
 
-/// Does something to the world outside, and writes a file.
+/// A tool with an external effect that also writes a file.
 fn deploy(outside: PathBuf, place: Place) -> Tool {
     let builder = Tool::builder("deploy", "Deploys.").unwrap().effect(Effect::External);
     builder.handler(move |context: ToolContext, at: At| {
         let outside = outside.clone();
         async move {
             halfway("deploy", 1);
-            // What was in memory when a process died is not there for a person to adopt.
+            // Files in memory are lost with the process, so a decision could not keep them.
             if place == Place::Host {
                 context.filesystem()?.write_bytes(
                     &FilePath::new(&at.path)?,
@@ -204,7 +204,7 @@ fn shell(beat: PathBuf) -> Tool {
     })
 }
 
-/// Something happens outside: it can be seen there, whatever becomes of this process.
+/// Records an external effect durably, so that it survives this process.
 fn happen(outside: &PathBuf, name: &str, context: &ToolContext) {
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(outside).unwrap();
     let (key, again) = (context.idempotency_key(), context.is_resume());

@@ -1,4 +1,4 @@
-//! What an agent may use is taken from its caller: money, and time.
+//! The budget and the deadline of a sub-agent are taken from its caller.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Shop, asks, results, sub_agent, with_agent, writes};
 use crate::tailor::{reply, scripted};
 
 #[tokio::test]
-async fn an_agent_spends_what_is_held_back_for_it_and_its_caller_pays() {
+async fn a_sub_agent_spends_its_reservation_and_its_caller_is_charged() {
     let usage = |tokens| Some(Amounts { input_tokens: tokens, ..Amounts::ZERO });
     let shop = Shop::new();
     let mut replies = vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])];
@@ -27,7 +27,7 @@ async fn an_agent_spends_what_is_held_back_for_it_and_its_caller_pays() {
         panic!("{ended:?}")
     };
     let view = shop.runtime.view(child).await.unwrap();
-    assert_eq!(view.latest_evaluation().unwrap().budget, Some(limits(40)), "what the caller had left");
+    assert_eq!(view.latest_evaluation().unwrap().budget, Some(limits(40)), "the caller's remaining budget");
     let held = driver.session().state().await.view.ledger().reserved();
     assert_eq!((held.total_tokens(), held.calls), (40, 1));
 
@@ -43,7 +43,7 @@ async fn an_agent_spends_what_is_held_back_for_it_and_its_caller_pays() {
 }
 
 #[tokio::test]
-async fn agents_side_by_side_share_what_is_left() {
+async fn concurrent_sub_agents_share_the_remaining_budget() {
     let shop = Shop::new();
     let tailor = scripted(vec![reply("looked", &[])]);
     let caller =
@@ -59,7 +59,7 @@ async fn agents_side_by_side_share_what_is_left() {
 }
 
 #[tokio::test]
-async fn an_agent_has_no_more_time_than_its_caller() {
+async fn a_sub_agent_has_no_more_time_than_its_caller() {
     let shop = Shop::new();
     let mut slow = reply("late", &[]);
     slow.delay_ms = Some(1_000);
@@ -69,15 +69,15 @@ async fn an_agent_has_no_more_time_than_its_caller() {
     let ended = driver.start("sew").await.unwrap();
     let is_late = matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. });
     assert!(is_late, "{ended:?}");
-    // Both go on where they were, once there is more time.
+    // With more time, both resume where they were.
     let more = ResumeOptions { deadline: Some(Duration::from_secs(60)), ..ResumeOptions::default() };
     assert_eq!(driver.resume(more).await.unwrap().answer().unwrap().text, "done");
     assert_eq!(shop.file("coat").as_deref(), Some("half"));
-    assert_eq!(shop.ran.load(Ordering::SeqCst), 1, "what was done is not done again");
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 1, "the finished call does not run again");
 }
 
 #[tokio::test]
-async fn an_agent_whose_own_time_is_over_fails_its_call_and_its_caller_goes_on() {
+async fn a_sub_agent_that_exceeds_its_own_deadline_fails_its_call_and_its_caller_continues() {
     let shop = Shop::new();
     let mut slow = reply("late", &[]);
     slow.delay_ms = Some(60_000);

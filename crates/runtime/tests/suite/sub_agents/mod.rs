@@ -1,4 +1,4 @@
-//! Agents that work for agents: a shop with a caller and a tailor that it calls, over files in memory.
+//! Sub-agents: a shop with a caller and its sub-agent, a tailor, over files in memory.
 
 mod budgets;
 mod resources;
@@ -28,7 +28,8 @@ struct Write {
     text: String,
 }
 
-/// A tool that writes a file, and counts how often it ran. `wait` waits until it is stopped, the first time; `fail` fails.
+/// A tool that writes a file, and counts its runs. With the text `wait` the first attempt waits until it is
+/// cancelled; with `fail` it fails.
 pub(super) fn write(effect: Effect, ran: &Arc<AtomicUsize>) -> Tool {
     let ran = ran.clone();
     Tool::builder("write", "Writes a file.").unwrap().effect(effect).workspace(WorkspaceUse::Write).handler(
@@ -54,12 +55,12 @@ pub(super) fn writes(path: &str, text: &str) -> (&'static str, Value) {
     ("write", json!({"path": path, "text": text}))
 }
 
-/// A call of the agent.
+/// A call of the sub-agent.
 pub(super) fn asks(mission: &str) -> (&'static str, Value) {
     ("tailor", json!({"mission": mission}))
 }
 
-/// A caller and what it calls, over files in memory.
+/// The environment of a caller and its sub-agent, with files in memory.
 pub(super) struct Shop {
     pub(super) runtime: Runtime,
     pub(super) files: Arc<MemoryFilesystem>,
@@ -75,7 +76,7 @@ impl Shop {
         Self { runtime: Runtime::new(store), files, options, ran: Arc::default() }
     }
 
-    /// The agent that is called.
+    /// The sub-agent.
     pub(super) fn tailor(&self, effect: Effect, replies: Vec<ScriptedReply>) -> Agent {
         let mut tailor = scripted(replies).tools(Tools::new([write(effect, &self.ran)]).unwrap());
         tailor.key = "helper".into();
@@ -92,7 +93,7 @@ impl Shop {
         Some(String::from_utf8(bytes).unwrap())
     }
 
-    /// The sessions that work for calls of another, in the order of the calls.
+    /// The child sessions of a session, in the order of its calls.
     pub(super) async fn children(&self, session: SessionId) -> Vec<SessionId> {
         let view = self.runtime.view(session).await.unwrap();
         view.calls().filter_map(|call| call.session()).collect()
@@ -105,7 +106,7 @@ impl Shop {
     }
 }
 
-/// A caller with an agent to call.
+/// A caller with a sub-agent.
 pub(super) fn with_agent(caller: Vec<ScriptedReply>, agent: SubAgent) -> Agent {
     scripted(caller).tools(Tools::new([agent.into_tool()]).unwrap())
 }
@@ -115,7 +116,7 @@ pub(super) fn sub_agent(agent: Agent) -> SubAgent {
     SubAgent::new("tailor", "Mends clothes.", agent).unwrap()
 }
 
-/// What the caller was told by its calls.
+/// The results of the caller's calls.
 pub(super) async fn results(driver: &Driver) -> Vec<String> {
     let transcript = driver.session().state().await.view.transcript().unwrap();
     let results = transcript.all().iter().filter(|message| message.tool_call_id().is_some());

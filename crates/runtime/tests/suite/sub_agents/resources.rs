@@ -63,7 +63,7 @@ async fn what_a_sub_agent_changes_is_recorded_by_its_caller() {
     let child = view.calls().find_map(|call| call.session()).unwrap();
     assert_eq!(recorded(&runtime, child).await, json!(by_helper));
 
-    // Somebody else who opens it finds the same.
+    // Another process that opens the session finds the same.
     driver.session().release().await.unwrap();
     let idle = runtime.open_idle(driver.session().id(), options(Counter::at(99).resources())).await.unwrap();
     let state = idle.state().await;
@@ -72,7 +72,7 @@ async fn what_a_sub_agent_changes_is_recorded_by_its_caller() {
 }
 
 #[tokio::test]
-async fn of_a_sub_agent_that_fails_nothing_is_left() {
+async fn a_sub_agent_that_fails_leaves_no_trace() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let clumsy = helper(vec![reply("", &[counts(5)]), reply("", &[counts(6)]), reply("", &[])]);
     let replies = vec![reply("", &[counts(1)]), reply("", &[asks("spoil")]), reply("done", &[])];
@@ -83,7 +83,7 @@ async fn of_a_sub_agent_that_fails_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_changes_only_what_it_was_lent_for_that() {
+async fn a_sub_agent_changes_only_resources_that_it_was_lent_for_writing() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let helper = helper(vec![reply("", &[counts(5)]), reply("tried", &[])]);
     let agent = sub_agent(helper).described(|tool| tool.resources(ResourceUse::Read));
@@ -95,5 +95,5 @@ async fn a_sub_agent_changes_only_what_it_was_lent_for_that() {
     let view = runtime.view(driver.session().id()).await.unwrap();
     let child = view.calls().find_map(|call| call.session()).unwrap();
     let said = runtime.view(child).await.unwrap().transcript().unwrap();
-    assert!(said.all().iter().any(|message| message.content().contains("is lent")), "the helper was told");
+    assert!(said.all().iter().any(|message| message.content().contains("is lent")), "the helper sees it");
 }

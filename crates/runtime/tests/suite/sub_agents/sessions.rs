@@ -1,4 +1,4 @@
-//! An agent works in a session of its own: how it begins, answers, fails, and is gone on with.
+//! A sub-agent runs in its own session: how it starts, answers, fails, and is resumed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use super::{Shop, asks, results, sub_agent, with_agent, writes};
 use crate::tailor::reply;
 
 #[tokio::test]
-async fn an_agent_works_in_a_session_of_its_own_with_the_files_of_its_caller() {
+async fn a_sub_agent_runs_in_its_own_session_with_the_files_of_its_caller() {
     let shop = Shop::new();
     let tailor = shop.tailor(
         Effect::Workspace,
@@ -41,10 +41,10 @@ async fn an_agent_works_in_a_session_of_its_own_with_the_files_of_its_caller() {
     let child = runtime.view(call.session().unwrap()).await.unwrap();
     assert_eq!(child.created().origin, Origin::Call { session, call: call.call_id });
     assert_eq!(child.status(Presence::Absent), SessionStatus::Idle);
-    assert_eq!(child.files(), view.files(), "the files after the call are those that the agent left");
+    assert_eq!(child.files(), view.files(), "the files after the call are those of the sub-agent");
     let mission = child.transcript().unwrap().all().get(1).unwrap().content();
     assert_eq!(mission, "mend it");
-    assert_eq!(runtime.store().holder(child.session_id()).await.unwrap(), None, "it was given back");
+    assert_eq!(runtime.store().holder(child.session_id()).await.unwrap(), None, "it was released");
     let mut heard = Vec::new();
     while let Some(event) = events.ready().await.unwrap() {
         let record = match &event {
@@ -95,12 +95,12 @@ async fn parameters_and_answers_may_be_data() {
     assert!(results[0].contains("/stitches"), "{results:?}");
     assert_eq!(results[1], r#"{"cloth":"coat","stitches":7}"#);
     let children = shop.children(driver.session().id()).await;
-    assert_eq!(children.len(), 1, "what is refused starts nobody");
+    assert_eq!(children.len(), 1, "a refused call starts no session");
     let child = shop.runtime.view(children[0]).await.unwrap();
     assert_eq!(child.transcript().unwrap().all().get(1).unwrap().content(), "3 stitches for the coat");
 }
 
-/// An agent that calls itself for ever.
+/// An agent that calls itself without end.
 fn matryoshka(max_depth: u32) -> Agent {
     let policy = FunctionPolicy::new(PolicyName::new("doll").unwrap(), |question| async move {
         let told = question.transcript.all().iter().rev().find(|message| message.tool_call_id().is_some());
@@ -121,7 +121,7 @@ fn matryoshka(max_depth: u32) -> Agent {
 }
 
 #[tokio::test]
-async fn agents_are_nested_only_so_deep() {
+async fn the_depth_of_nested_agents_is_limited() {
     for (limit, sessions) in [(0, 1), (2, 3), (3, 4)] {
         let shop = Shop::new();
         let driver = shop.create(matryoshka(limit)).await;
@@ -132,7 +132,7 @@ async fn agents_are_nested_only_so_deep() {
 }
 
 #[tokio::test]
-async fn an_agent_that_fails_leaves_no_trace_in_the_files_and_goes_back_itself() {
+async fn a_sub_agent_that_fails_leaves_no_trace_in_the_files_and_is_rewound() {
     let shop = Shop::new();
     let tailor = shop
         .tailor(
@@ -152,14 +152,14 @@ async fn an_agent_that_fails_leaves_no_trace_in_the_files_and_goes_back_itself()
     let view = shop.runtime.view(driver.session().id()).await.unwrap();
     let call = view.calls().next().unwrap();
     assert_eq!(call.status(), CallStatus::Failed);
-    assert!(call.finished.as_ref().unwrap().record.rescue.is_some(), "as it left them they are kept");
+    assert!(call.finished.as_ref().unwrap().record.rescue.is_some(), "its changes are kept as a rescue");
     let child = shop.runtime.view(call.session().unwrap()).await.unwrap();
-    assert!(child.latest_evaluation().is_none(), "it went back to before it was asked");
+    assert!(child.latest_evaluation().is_none(), "it was rewound to before its mission");
     assert_eq!(shop.kinds(child.session_id()).await.last(), Some(&"rewound"));
 }
 
 #[tokio::test]
-async fn an_agent_whose_policy_fails_is_gone_on_with_and_not_started_again() {
+async fn a_sub_agent_whose_policy_fails_is_resumed_and_not_started_again() {
     let shop = Shop::new();
     let short = shop.tailor(Effect::External, vec![reply("", &[writes("coat", "mended")])]);
     let replies = vec![reply("help", &[asks("mend it")]), reply("done", &[])];
@@ -174,12 +174,12 @@ async fn an_agent_whose_policy_fails_is_gone_on_with_and_not_started_again() {
     let caller = with_agent(replies, sub_agent(shop.tailor(Effect::External, long)));
     let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
-    assert_eq!(shop.ran.load(Ordering::SeqCst), 1, "an effect outside happens once");
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 1, "an external effect happens once");
     assert_eq!(results(&driver).await, ["mended"]);
 }
 
 #[tokio::test]
-async fn going_back_before_the_call_starts_another_session() {
+async fn after_a_rewind_to_before_the_call_another_session_is_started() {
     let shop = Shop::new();
     let tailor =
         shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])]);

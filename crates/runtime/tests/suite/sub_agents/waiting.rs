@@ -1,4 +1,4 @@
-//! An agent that waits, or is cut off, lets its caller wait: decisions, cancels, and files that stay lent.
+//! A sub-agent that is paused or interrupted pauses its caller: decisions, cancels, and files that stay lent.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::{Shop, asks, results, sub_agent, with_agent, write, writes};
 use crate::tailor::{reply, scripted, started, started_until, with_approval};
 
 #[tokio::test]
-async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_go_on() {
+async fn a_pause_of_a_sub_agent_pauses_its_caller_and_a_decision_about_it_resumes_both() {
     for (decision, expected) in [
         (Decision::Approve, Some("mended")),
         (Decision::Deny { reason: Some("not now".into()) }, None),
@@ -42,11 +42,11 @@ async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_g
         };
         assert_eq!((*waiting, children.len()), (children[0], 1));
         assert!(detail.contains(&waiting.to_string()), "{detail}");
-        // It goes on waiting, and nothing is recorded, however often it is resumed.
+        // It stays paused, and nothing is recorded, however often it is resumed.
         let before = shop.kinds(session).await.len();
         assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
         assert_eq!(shop.kinds(session).await.len(), before);
-        // The caller does not decide for it.
+        // A decision in the caller's session does not apply to it.
         let own = shop.runtime.view(session).await.unwrap().calls().next().unwrap().call_id;
         let refused = driver.session().resolve(Some(own), Decision::Approve, None).await.unwrap_err();
         assert!(refused.to_string().contains(&waiting.to_string()), "{refused}");
@@ -58,12 +58,12 @@ async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_g
         assert_eq!(results(&driver).await, ["as you like"]);
         assert_eq!(shop.file("coat").as_deref(), expected);
         assert_eq!(shop.ran.load(Ordering::SeqCst), usize::from(expected.is_some()));
-        assert_eq!(shop.children(session).await, children, "the same session went on");
+        assert_eq!(shop.children(session).await, children, "the same session was resumed");
     }
 }
 
 #[tokio::test]
-async fn cancelling_the_caller_cancels_the_agent() {
+async fn cancelling_the_caller_cancels_the_sub_agent() {
     let shop = Shop::new();
     let tailor = shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "wait")]), reply("x", &[])]);
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
@@ -85,7 +85,7 @@ async fn cancelling_the_caller_cancels_the_agent() {
 }
 
 #[tokio::test]
-async fn stopping_the_caller_pauses_both_and_the_agent_goes_on_where_it_was() {
+async fn stopping_the_caller_pauses_both_and_the_sub_agent_resumes_where_it_was() {
     let shop = Shop::new();
     let replies =
         vec![reply("", &[writes("hem", "done")]), reply("", &[writes("coat", "wait")]), reply("mended", &[])];
@@ -100,21 +100,17 @@ async fn stopping_the_caller_pauses_both_and_the_agent_goes_on_where_it_was() {
         matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, session: Some(_), .. }),
         "{ended:?}"
     );
-    assert_eq!(shop.file("hem").as_deref(), Some("done"), "what was done is not undone");
-    assert_eq!(shop.file("coat"), None, "what was cut off is");
+    assert_eq!(shop.file("hem").as_deref(), Some("done"), "the finished call is not undone");
+    assert_eq!(shop.file("coat"), None, "the interrupted call is rolled back");
     driver.session().release().await.unwrap();
     let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
-    assert_eq!(
-        shop.ran.load(Ordering::SeqCst),
-        3,
-        "what was done is not done again, and what was cut off is"
-    );
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 3, "only the interrupted call runs again");
     assert_eq!(shop.file("coat").as_deref(), Some("wait"));
     assert_eq!(shop.children(session).await.len(), 1);
 }
 
-/// An agent that waits for approval after it has written half of a file.
+/// A sub-agent that waits for approval after it has written half of a file.
 fn half_way(shop: &Shop) -> Agent {
     let mut tool = with_approval(write(Effect::Workspace, &shop.ran));
     Arc::make_mut(&mut tool.spec).name = ToolName::new("finish").unwrap();
@@ -127,7 +123,7 @@ fn half_way(shop: &Shop) -> Agent {
 }
 
 #[tokio::test]
-async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
+async fn a_person_may_fail_a_paused_call_and_its_session_is_rewound() {
     let shop = Shop::new();
     let tailor = half_way(&shop);
     let caller = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(tailor));
@@ -145,7 +141,7 @@ async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
     assert_eq!(results(&driver).await, ["enough"]);
 }
 
-/// A caller whose agent waits half way, with a call beside it that writes as well.
+/// A caller whose sub-agent pauses half-way, with another call of the same turn that writes as well.
 fn waiting(shop: &Shop) -> Agent {
     let tools = [sub_agent(half_way(shop)).into_tool(), write(Effect::Workspace, &shop.ran)];
     let replies = vec![reply("help", &[asks("mend"), writes("beside", "x")]), reply("done", &[])];
@@ -153,7 +149,7 @@ fn waiting(shop: &Shop) -> Agent {
 }
 
 #[tokio::test]
-async fn nobody_else_has_the_files_while_an_agent_waits_in_the_middle_of_its_work() {
+async fn a_paused_sub_agent_keeps_its_exclusive_hold_of_the_files() {
     let shop = Shop::new();
     let driver = shop.create(waiting(&shop)).await;
     let ended = driver.start("sew").await.unwrap();
@@ -166,7 +162,7 @@ async fn nobody_else_has_the_files_while_an_agent_waits_in_the_middle_of_its_wor
 }
 
 #[tokio::test]
-async fn an_evaluation_that_is_cancelled_while_an_agent_waits_puts_back_what_it_did() {
+async fn an_evaluation_that_is_cancelled_while_a_sub_agent_is_paused_is_rolled_back() {
     let shop = Shop::new();
     let driver = shop.create(waiting(&shop)).await;
     let session = driver.session().id();
@@ -182,7 +178,7 @@ async fn an_evaluation_that_is_cancelled_while_an_agent_waits_puts_back_what_it_
 }
 
 #[tokio::test]
-async fn an_effect_that_is_not_known_is_an_error_that_says_where_to_decide_at_any_depth() {
+async fn the_error_of_an_unknown_effect_names_the_session_to_decide_in_at_any_depth() {
     for depth in 1..=3 {
         let shop = Shop::new();
         let replies = vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])];
@@ -198,7 +194,7 @@ async fn an_effect_that_is_not_known_is_an_error_that_says_where_to_decide_at_an
             panic!("{ended:?}")
         };
         driver.session().release().await.unwrap();
-        // It is approved, and the process dies inside of the call.
+        // The call is approved, and the process dies inside of it.
         let live = shop.runtime.open_idle(inner, SessionOptions::default()).await.unwrap();
         live.resolve(Some(call), Decision::Approve, None).await.unwrap();
         let evaluation = live.state().await.view.latest_evaluation().unwrap().evaluation_id;

@@ -6,7 +6,7 @@ use backstitch_filesystem::FilePath;
 use super::{Factory, open_limited, open_read_only, path};
 use crate::filesystem::tree::{Leaf, Tree, tree_of};
 
-/// Files that may only be read are read, and nothing changes them.
+/// Read-only files can be read, and every change is refused.
 pub fn read_only_files_are_not_changed(factory: &dyn Factory) {
     let tree = Tree::from([("d/file".to_owned(), Leaf::file("x")), ("e".to_owned(), Leaf::EmptyDirectory)]);
     let subject = open_read_only(factory, &tree);
@@ -29,7 +29,7 @@ pub fn read_only_files_are_not_changed(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), tree);
 }
 
-/// A file may be as large as the limit, and not larger, however it is written.
+/// A file may have the size of the limit but not more, in every write mode.
 pub fn files_have_a_size_limit(factory: &dyn Factory) {
     let limits = FilesystemLimits { file_bytes: 10, ..FilesystemLimits::default() };
     let subject = open_limited(factory, limits);

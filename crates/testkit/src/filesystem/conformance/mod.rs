@@ -1,9 +1,10 @@
-//! What every filesystem and every workspace has to do.
+//! Properties of every filesystem and every workspace.
 //!
-//! One function is one property, and panics where it does not hold. An implementation runs them all with
-//! [`filesystem_conformance!`](crate::filesystem_conformance), which makes each a test of its own, or with [`run_all`].
+//! Each function checks one property, and panics if it does not hold. An implementation runs them all with
+//! [`filesystem_conformance!`](crate::filesystem_conformance), which generates a test for each, or with
+//! [`run_all`].
 //!
-//! Where implementations may differ, nothing is demanded: which of two errors is given first, or what a link is.
+//! Permitted differences are not checked: which of two errors is returned first, or what a link is.
 
 #![allow(clippy::unwrap_used, reason = "a property that does not hold panics")]
 
@@ -26,7 +27,7 @@ use super::subject::fill;
 use super::tree::Tree;
 use super::{Factory, Setup, Subject};
 
-/// A property: its name, and what shows it.
+/// A property: its name, and the function that checks it.
 pub type Property = (&'static str, fn(&dyn Factory));
 
 macro_rules! properties {
@@ -38,7 +39,7 @@ macro_rules! properties {
 
 crate::each_filesystem_property!([properties]);
 
-/// Shows all properties, one after the other.
+/// Checks all properties, one after the other.
 pub fn run_all(factory: &dyn Factory) {
     for (_, property) in PROPERTIES {
         property(factory);
@@ -82,9 +83,10 @@ macro_rules! each_filesystem_property {
     };
 }
 
-/// Makes a test of each property.
+/// Generates a test for each property.
 ///
-/// It takes an expression that gives a [`Factory`](crate::filesystem::Factory), and is called inside of a module of tests.
+/// Its argument is an expression for a [`Factory`](crate::filesystem::Factory). Call it inside of a module of
+/// tests.
 #[macro_export]
 macro_rules! filesystem_conformance {
     ($factory:expr) => {
@@ -127,7 +129,7 @@ fn path(text: &str) -> FilePath {
     FilePath::new(text).expect("the test gives a path")
 }
 
-/// Shows a property for random values. The files of a failing case are few enough to be read.
+/// Checks a property for random values. A failing case has few enough files to be readable.
 fn for_all<S: Strategy>(strategy: S, property: impl Fn(S::Value)) {
     let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
     let result = TestRunner::new(config).run(&strategy, |value| {
@@ -139,7 +141,7 @@ fn for_all<S: Strategy>(strategy: S, property: impl Fn(S::Value)) {
     }
 }
 
-/// Changes the files of a subject from whatever they are to a tree.
+/// Replaces the files of a subject by a tree.
 fn become_tree(subject: &dyn Subject, tree: &Tree) {
     let filesystem = subject.filesystem();
     for entry in filesystem.list(&FilePath::root()).expect("the root can be listed") {

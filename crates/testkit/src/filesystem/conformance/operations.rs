@@ -1,4 +1,4 @@
-//! Each operation, with what it refuses.
+//! Each operation, and the errors that it returns.
 
 use backstitch_core::ports::{FileKind, FilesystemError, Recursion, WriteMode};
 use backstitch_filesystem::FilePath;
@@ -7,7 +7,7 @@ use super::{Factory, for_all, open, open_empty, path};
 use crate::filesystem::model::{Model, operations};
 use crate::filesystem::tree::{Leaf, Tree, tree_of};
 
-/// Asserts that something is refused with one of these errors.
+/// Asserts that a result is one of these errors.
 macro_rules! assert_refused {
     ($result:expr, $pattern:pat) => {
         match $result {
@@ -21,7 +21,7 @@ fn files(tree: &[(&str, &str)]) -> Tree {
     tree.iter().map(|(path, text)| ((*path).to_owned(), Leaf::file(*text))).collect()
 }
 
-/// What is written is read, in each mode; directories above are made.
+/// Written bytes can be read, in each write mode; missing parent directories are created.
 pub fn files_are_written_and_read(factory: &dyn Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
@@ -36,7 +36,8 @@ pub fn files_are_written_and_read(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), files(&[("a/b/c.txt", "23"), ("new", "x"), ("also new", "")]));
 }
 
-/// A write over a directory, below a file, or where there must be nothing is refused, and changes nothing.
+/// A write to a directory, below a file, or with `Create` to an existing file is refused, and changes
+/// nothing.
 pub fn writes_that_do_not_fit_are_refused(factory: &dyn Factory) {
     let tree = files(&[("file", "x"), ("directory/file", "y")]);
     let subject = open(factory, &tree);
@@ -63,7 +64,7 @@ pub fn writes_that_do_not_fit_are_refused(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), tree);
 }
 
-/// A stat says what is at a path.
+/// A stat returns kind, size and executable flag of a path.
 pub fn files_have_a_stat(factory: &dyn Factory) {
     let subject = open(factory, &files(&[("directory/file", "four")]));
     let fs = subject.filesystem();
@@ -75,7 +76,7 @@ pub fn files_have_a_stat(factory: &dyn Factory) {
     assert_refused!(fs.stat(&path("directory/file/below")), FilesystemError::NotDirectory { .. });
 }
 
-/// A list is sorted by the names' bytes, and only of one directory.
+/// A list is sorted by the bytes of the names, and covers one directory.
 pub fn directories_are_listed_by_name(factory: &dyn Factory) {
     let tree = files(&[("b", "1"), ("a/x", "22"), ("a-b", "333"), ("a.b", ""), ("ä", ""), ("B", "")]);
     let subject = open(factory, &tree);
@@ -95,7 +96,7 @@ pub fn directories_are_listed_by_name(factory: &dyn Factory) {
     assert_refused!(fs.list(&path("nothing")), FilesystemError::NotFound { .. });
 }
 
-/// Directories are made with those above them; one that is there is left alone.
+/// Directories are created with their parents; existing directories do not change.
 pub fn directories_are_made(factory: &dyn Factory) {
     let subject = open(factory, &files(&[("file", "x"), ("directory/file", "y")]));
     let fs = subject.filesystem();
@@ -113,7 +114,7 @@ pub fn directories_are_made(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), wanted);
 }
 
-/// Files and empty directories are deleted; others with all that they hold, if that is said; the root never.
+/// Files and empty directories can be deleted, other directories only with `Recursion::All`, the root never.
 pub fn files_and_directories_are_deleted(factory: &dyn Factory) {
     let subject =
         open(factory, &files(&[("file", "x"), ("d/e/file", "y"), ("d/file", "z"), ("kept/file", "")]));
@@ -122,7 +123,7 @@ pub fn files_and_directories_are_deleted(factory: &dyn Factory) {
     assert_refused!(fs.delete(&path("file/below"), Recursion::All), FilesystemError::NotDirectory { .. });
     assert_refused!(fs.delete(&path("d"), Recursion::None), FilesystemError::NotEmpty { .. });
     for recursion in [Recursion::None, Recursion::All] {
-        assert!(fs.delete(&FilePath::root(), recursion).is_err(), "the root stays");
+        assert!(fs.delete(&FilePath::root(), recursion).is_err(), "the root cannot be deleted");
     }
     assert_eq!(tree_of(&*fs).len(), 4, "nothing changed so far");
     fs.delete(&path("file"), Recursion::None).unwrap();
@@ -131,10 +132,10 @@ pub fn files_and_directories_are_deleted(factory: &dyn Factory) {
     fs.delete(&path("d"), Recursion::All).unwrap();
     assert_eq!(tree_of(&*fs), files(&[("kept/file", "")]));
     fs.delete(&path("kept/file"), Recursion::None).unwrap();
-    assert_eq!(fs.list(&path("kept")).unwrap(), [], "a directory stays when its last file goes");
+    assert_eq!(fs.list(&path("kept")).unwrap(), [], "a directory stays when its last file is deleted");
 }
 
-/// Files and directories are moved with all that they hold.
+/// Files and directories are moved with their content.
 pub fn files_and_directories_are_moved(factory: &dyn Factory) {
     let subject = open(factory, &files(&[("a/b/file", "x"), ("other", "y")]));
     let fs = subject.filesystem();
@@ -146,7 +147,8 @@ pub fn files_and_directories_are_moved(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), wanted);
 }
 
-/// A move from nothing, to something, or of a directory into itself is refused, and changes nothing.
+/// A move from a missing path, to an existing path, or of a directory into itself is refused, and changes
+/// nothing.
 pub fn moves_that_do_not_fit_are_refused(factory: &dyn Factory) {
     let tree = files(&[("a/b/file", "x"), ("other", "y")]);
     let subject = open(factory, &tree);
@@ -164,7 +166,7 @@ pub fn moves_that_do_not_fit_are_refused(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), tree);
 }
 
-/// A file that may be executed stays so when it is written or moved.
+/// An executable file stays executable when it is written or moved.
 pub fn the_executable_flag_stays(factory: &dyn Factory) {
     let subject = open(factory, &files(&[("run", "#!"), ("plain", "x")]));
     let fs = subject.filesystem();
@@ -178,7 +180,7 @@ pub fn the_executable_flag_stays(factory: &dyn Factory) {
     assert!(!fs.stat(&path("moved")).unwrap().executable);
 }
 
-/// Bytes come back as they were given, whatever they are.
+/// Any bytes are read exactly as they were written.
 pub fn bytes_are_kept_as_they_are(factory: &dyn Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
@@ -192,7 +194,7 @@ pub fn bytes_are_kept_as_they_are(factory: &dyn Factory) {
     }
 }
 
-/// A path may have as many names as the limits say.
+/// A path may have as many segments as the limits permit.
 pub fn trees_may_be_deep(factory: &dyn Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
@@ -203,7 +205,7 @@ pub fn trees_may_be_deep(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), Tree::new());
 }
 
-/// Random operations succeed and fail as those of a plain model do, and leave the same files.
+/// Random operations succeed and fail as in a plain model, and leave the same files.
 pub fn random_operations_do_as_the_model_does(factory: &dyn Factory) {
     for_all(operations(), |operations| {
         let subject = open_empty(factory);
@@ -212,7 +214,7 @@ pub fn random_operations_do_as_the_model_does(factory: &dyn Factory) {
         for operation in &operations {
             let before = model.clone();
             let (done, wanted) = (operation.apply(&*fs), model.apply(operation));
-            assert_eq!(done.is_ok(), wanted, "{operation:?} gave {done:?}");
+            assert_eq!(done.is_ok(), wanted, "{operation:?} returned {done:?}");
             assert!(wanted || before == model, "the model changes nothing that it refuses");
             assert_eq!(tree_of(&*fs), model.tree(), "after {operation:?}");
         }

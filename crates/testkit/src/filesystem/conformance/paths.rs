@@ -1,4 +1,4 @@
-//! Paths that want out, and names that only look as if they did.
+//! Paths that try to leave the root, and names that only look like it.
 
 use backstitch_core::ports::{Recursion, WriteMode};
 use backstitch_filesystem::FilePath;
@@ -35,7 +35,7 @@ pub const HOSTILE_PATHS: [&str; 22] = [
     "\\\\host\\share",
 ];
 
-/// Names that are unusual and nothing else.
+/// Names that are unusual but valid.
 pub const STRANGE_NAMES: [&str; 18] = [
     "...",
     "..a",
@@ -57,7 +57,7 @@ pub const STRANGE_NAMES: [&str; 18] = [
     "🧵",
 ];
 
-/// A text that is made to be mistaken for a path, or a path.
+/// A path, or a text that could be mistaken for one.
 pub fn path_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         select(vec!["..", ".", "", "/", "\\", "~", "a", "b", "\0", "C:", "%2e", "...", "x\u{301}"])
@@ -67,7 +67,7 @@ pub fn path_text() -> impl Strategy<Value = String> {
     vec(piece, 0..6).prop_map(|pieces| pieces.join("/"))
 }
 
-/// What would leave the root is no path, so no operation ever sees it.
+/// A text that would leave the root is not a path, so no operation ever receives it.
 pub fn hostile_paths_are_no_paths(factory: &dyn Factory) {
     let limits = open_empty(factory).filesystem().limits();
     for text in HOSTILE_PATHS {
@@ -79,7 +79,7 @@ pub fn hostile_paths_are_no_paths(factory: &dyn Factory) {
     assert!(FilePath::within(&long, limits).is_err() && FilePath::within(&deep, limits).is_err());
 }
 
-/// A name that is merely strange is a name.
+/// An unusual name is a valid name.
 pub fn strange_names_are_names(factory: &dyn Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
@@ -95,7 +95,7 @@ pub fn strange_names_are_names(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), [("in".to_owned(), Leaf::EmptyDirectory)].into());
 }
 
-/// Whatever becomes a path is found where it was put, and nowhere else.
+/// A file at any valid path is found there, and nowhere else.
 pub fn random_paths_stay_inside(factory: &dyn Factory) {
     for_all(path_text(), |text| {
         let Ok(at) = FilePath::new(&text) else { return };

@@ -1,4 +1,4 @@
-//! Capturing, restoring and comparing.
+//! Captures, restores and diffs.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn open_on(factory: &dyn Factory, tree: &Tree, objects: &Arc<StoredObjects>) -> 
     factory.open(Setup { tree: tree.clone(), objects: objects.clone(), ..Setup::default() })
 }
 
-/// A root depends on the files alone: not on where they are, when they were written, or what was there before.
+/// A root depends only on the files: not on their location, on the time of writes, or on earlier files.
 pub fn equal_files_have_equal_roots(factory: &dyn Factory) {
     for_all((tree(), tree()), |(wanted, before)| {
         let direct = open(factory, &wanted);
@@ -31,7 +31,7 @@ pub fn equal_files_have_equal_roots(factory: &dyn Factory) {
     });
 }
 
-/// The tree of a root is the one that git would make, and the manifest has the exceptions.
+/// The tree of a root equals the tree of git, and the manifest has the exceptions.
 pub fn roots_are_those_of_git(factory: &dyn Factory) {
     for_all(tree(), |tree| {
         let captured = open(factory, &tree).workspace().capture().unwrap();
@@ -42,7 +42,7 @@ pub fn roots_are_those_of_git(factory: &dyn Factory) {
     assert_eq!(nothing.root.manifest, Object::blob(*br#"{"v":1}"#).id());
 }
 
-/// What git refuses to hold is in the manifest, and is restored like everything else.
+/// Entries that git refuses are in the manifest, and are restored like all others.
 pub fn what_git_refuses_is_kept(factory: &dyn Factory) {
     let objects = Arc::default();
     let tree = Tree::from([
@@ -67,7 +67,8 @@ pub fn what_git_refuses_is_kept(factory: &dyn Factory) {
     assert_eq!(subject.workspace().capture().unwrap().root, captured.root);
 }
 
-/// A capture gives the objects that are not stored, each once, and with them all of the root is there.
+/// A capture returns the objects that are not stored, each once. With them all objects of the root are
+/// stored.
 pub fn only_new_objects_are_given(factory: &dyn Factory) {
     for_all((tree(), tree()), |(first, second)| {
         let objects = Arc::default();
@@ -77,10 +78,10 @@ pub fn only_new_objects_are_given(factory: &dyn Factory) {
             become_tree(&*subject, tree);
             let captured = subject.workspace().capture().unwrap();
             let again = subject.workspace().capture().unwrap();
-            assert_eq!(again.objects.len(), captured.objects.len(), "what was given was not stored yet");
+            assert_eq!(again.objects.len(), captured.objects.len(), "returned objects are not stored yet");
             objects.store(&captured);
             stored += captured.objects.len();
-            assert_eq!(objects.ids().len(), stored, "each is new, and is given once");
+            assert_eq!(objects.ids().len(), stored, "each is new, and is returned once");
             assert_complete(&objects, captured.root.tree);
             assert!(objects.contains(captured.root.manifest).unwrap());
             assert_eq!(subject.workspace().capture().unwrap().objects, [], "nothing is new any more");
@@ -98,7 +99,7 @@ fn assert_complete(objects: &StoredObjects, tree: ObjectId) {
     }
 }
 
-/// Restoring makes the files what they were, and tells what it changed.
+/// A restore returns the files to their captured state, and reports its changes.
 pub fn restoring_writes_exactly_the_root(factory: &dyn Factory) {
     for_all((tree(), tree()), |(wanted, other)| {
         let objects = Arc::default();
@@ -111,14 +112,15 @@ pub fn restoring_writes_exactly_the_root(factory: &dyn Factory) {
         assert_eq!(normal(&restored.changed), difference(&other, &wanted));
         assert_eq!(subject.workspace().capture().unwrap().root, captured.root);
 
-        // Somebody who has nothing but the objects gets the same.
+        // Another workspace that has only the objects is restored to the same files.
         let elsewhere = open_on(factory, &other, &objects);
         elsewhere.workspace().restore(captured.root).unwrap();
         assert_eq!(tree_of(&*elsewhere.filesystem()), wanted);
     });
 }
 
-/// Restoring what is there changes nothing, and restoring after somebody interfered does the rest.
+/// A restore of the current root changes nothing, and a restore after interference changes only the
+/// differences.
 pub fn restoring_can_be_repeated(factory: &dyn Factory) {
     let objects = Arc::default();
     let tree = Tree::from([
@@ -143,7 +145,7 @@ pub fn restoring_can_be_repeated(factory: &dyn Factory) {
     assert_eq!(tree_of(&*fs), tree);
 }
 
-/// A difference tells each file and each empty directory that differs, both ways, and nothing else.
+/// A diff lists exactly the files and empty directories that differ, in both directions.
 pub fn differences_are_told(factory: &dyn Factory) {
     for_all((tree(), tree()), |(from, to)| {
         let objects = Arc::default();
@@ -160,7 +162,7 @@ pub fn differences_are_told(factory: &dyn Factory) {
     });
 }
 
-/// Without its objects a root cannot be restored; that is said, and the files stay as they are.
+/// A restore with a missing object fails with the id of that object, and the files do not change.
 pub fn missing_objects_are_refused(factory: &dyn Factory) {
     let wanted = Tree::from([("a/file".to_owned(), Leaf::file("wanted")), ("b".to_owned(), Leaf::file("b"))]);
     let present = Tree::from([("present".to_owned(), Leaf::file("present"))]);
@@ -173,7 +175,7 @@ pub fn missing_objects_are_refused(factory: &dyn Factory) {
         if missing.id() == captured.root.manifest
             && subject.workspace().capture().unwrap().root.manifest == missing.id()
         {
-            // It is the manifest of the present files too, which are captured before they are replaced.
+            // This is the manifest of the present files too, which are captured before they are replaced.
             continue;
         }
         match subject.workspace().restore(captured.root) {

@@ -1,4 +1,4 @@
-//! What appending promises: whole batches, dense positions, nothing lost and nothing changed.
+//! Guarantees of appends: atomic batches, dense positions, nothing lost and nothing changed.
 
 use backstitch_core::journal::{Batch, Position};
 use backstitch_core::ports::{Store, StoreError};
@@ -20,7 +20,8 @@ fn write_all<'a>(store: &'a dyn Store, journal: &Journal) -> Writer<'a> {
     writer
 }
 
-/// Records of every kind come back equal, field by field, and so do the objects that they refer to.
+/// Records of every kind are read as they were appended, field by field, and so are the objects that they
+/// refer to.
 pub fn every_kind_of_record_comes_back(store: &dyn Store) {
     for journal in [sample::every_kind(), sample::journal(3, 40)] {
         let writer = write_all(store, &journal);
@@ -59,8 +60,8 @@ pub fn an_empty_batch_is_refused(store: &dyn Store) {
     assert_eq!(writer.records().len(), 1);
 }
 
-/// A journal that does not begin with the creation of its own session, or has it again, is refused; nothing of the batch is
-/// stored.
+/// A journal that does not start with the creation of its own session, or contains it twice, is refused.
+/// Nothing of the batch is stored.
 pub fn a_bad_beginning_leaves_nothing(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = Writer::claim(store, session);
@@ -80,12 +81,12 @@ pub fn a_bad_beginning_leaves_nothing(store: &dyn Store) {
     assert_eq!(writer.records().len(), 1);
 }
 
-/// A batch in which one record refers to an object that is nowhere is refused: none of its records is stored.
+/// A batch in which one record refers to a missing object is refused: none of its records is stored.
 pub fn a_batch_with_a_missing_object_leaves_nothing(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut writer = Writer::claim(store, journal.session);
     writer.append(journal.batches[0].clone()).expect("the session is created");
-    // The same records without the objects that were brought along for them.
+    // The same records without their objects.
     let bare = |batch: &Batch| {
         let bodies = batch.bodies().iter().cloned();
         bodies.fold(sample::notes(["before"]), |bare, body| bare.with(body))
@@ -97,11 +98,11 @@ pub fn a_batch_with_a_missing_object_leaves_nothing(store: &dyn Store) {
     assert_eq!(head(store, journal.session), Position::new(1));
 
     writer.append(journal.batches[1].clone()).expect("with its objects the batch is stored");
-    writer.append(bare(&journal.batches[3])).expect("objects that are stored need not be brought again");
+    writer.append(bare(&journal.batches[3])).expect("stored objects need not be part of the batch");
 }
 
-/// A writer that expects another position than the next one is told which one is next, and nothing is stored. That holds for
-/// a batch that was stored before, too: appending is not idempotent.
+/// An append at another position than the next one fails with the next position, and nothing is stored. That
+/// holds for a batch that was stored before, too: appends are not idempotent.
 pub fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     writer.append(sample::notes(["one", "two"])).expect("notes fit anywhere");
@@ -119,13 +120,13 @@ pub fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn
     );
     assert_eq!(texts(&writer.records()), ["one", "two"]);
 
-    // Where there is no journal yet, the next position is the first.
+    // Without a journal the next position is the first.
     let other = Writer::claim(store, sample::session(2));
     let early = append(store, other.session(), Position::new(1), other.lease.fence, sample::notes(["early"]));
     assert!(matches!(early, Err(StoreError::Conflict { actual: Position::START, .. })), "{early:?}");
 }
 
-/// Many small batches come back in the order in which they were appended.
+/// Many small batches are read in the order in which they were appended.
 pub fn a_thousand_small_batches_stay_in_order(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let texts_of = |index: usize| (0..1 + index % 2).map(move |part| format!("{index}.{part}"));
@@ -136,7 +137,7 @@ pub fn a_thousand_small_batches_stay_in_order(store: &dyn Store) {
     assert_eq!(texts(&writer.records()), expected);
 }
 
-/// Two sessions that are written in turns each have their own records at their own positions, in their own order.
+/// Two sessions that are written alternately each have their own records, positions and order.
 pub fn sessions_do_not_interfere(store: &dyn Store) {
     let mut one = Writer::create(store, sample::session(1));
     let mut other = Writer::create(store, sample::session(2));
@@ -153,7 +154,7 @@ pub fn sessions_do_not_interfere(store: &dyn Store) {
     assert_eq!(head(store, other.session()), other.next);
 }
 
-/// What is read folds to the view that grew with each batch as it was appended.
+/// The records of a store fold to the same view as the appended batches.
 pub fn a_journal_folds_to_what_was_appended(store: &dyn Store) {
     for seed in 0..4 {
         let journal = sample::journal(seed, 30);

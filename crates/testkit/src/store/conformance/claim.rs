@@ -1,4 +1,4 @@
-//! What claims promise: one holder, and no write by anyone who is not.
+//! Guarantees of claims: one holder, and no write without the claim.
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Store, StoreError};
@@ -10,12 +10,12 @@ fn holder(store: &dyn Store, session: backstitch_core::id::SessionId) -> Option<
     block_on(store.holder(session)).expect("the holder can be read")
 }
 
-/// Without a claim nothing is written, whatever fence is given; a fence that was never granted is none.
+/// Without a claim nothing is written, whatever the fence. A fence that was never granted is invalid.
 pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
     let session = sample::session(1);
     for fence in [0, 1, u64::MAX >> 1] {
         let error = append(store, session, Position::START, FenceToken(fence), first_batch(session));
-        let error = error.expect_err("nobody holds the session");
+        let error = error.expect_err("the session is free");
         assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
     }
     let mut writer = Writer::claim(store, session);
@@ -30,8 +30,8 @@ pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
     assert_eq!(writer.records().len(), 1);
 }
 
-/// A claim to a session that is held is refused and names the holder. Names are for people: whoever has the same name is not
-/// the same holder.
+/// A claim to a held session is refused with the name of the holder. Names are for people: a claim with the
+/// same name is still another holder.
 pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) {
     let session = sample::session(1);
     assert_eq!(holder(store, session), None);
@@ -52,7 +52,7 @@ pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) 
     assert_eq!(holder(store, session), Some(Owner::new("bob")));
 }
 
-/// After a takeover the earlier holder writes nothing more, and is told who holds the session now.
+/// After a takeover the writes of the earlier holder fail with the name of the new holder.
 pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
     let mut first = Writer::create(store, sample::session(1));
     let session = first.session();
@@ -67,11 +67,11 @@ pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
     first.append(sample::notes(["still too late"])).expect_err("the claim stays stale");
     assert_eq!(texts(&second.records()), ["in time"]);
 
-    // A session that nobody holds can be taken over too.
+    // A free session can be taken over too.
     claim(store, sample::session(2), "bob", ClaimMode::TakeOver).expect("a free session can be claimed");
 }
 
-/// After its release a claim writes nothing, whether the session is free or held by someone else.
+/// After its release a claim writes nothing, whether the session is free or has another holder.
 pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
@@ -84,7 +84,8 @@ pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
     assert_eq!(writer.records().len(), 1);
 }
 
-/// Each claim has a larger fence than all before it, over releases, takeovers and the creation of the session.
+/// Each claim has a larger fence than all before it, over releases, takeovers and the creation of the
+/// session.
 pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
     let session = sample::session(1);
     let mut last = None;
@@ -103,7 +104,7 @@ pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
     }
 }
 
-/// Giving back what is no longer held neither frees the session nor fails.
+/// The release of a claim that is no longer valid neither frees the session nor fails.
 pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
     let first = Writer::create(store, sample::session(1));
     let session = first.session();
@@ -120,10 +121,11 @@ pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
     }
     let mut unknown = lease;
     unknown.session = sample::session(9);
-    block_on(store.release(unknown)).expect("a release of what was never held is no error");
+    block_on(store.release(unknown)).expect("a release without a claim is no error");
 }
 
-/// A writer that was replaced learns that, and not merely that its position is wrong: reading again would not help it.
+/// A stale fence is reported before a wrong position: a writer that was replaced must not read again and
+/// retry.
 pub fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let session = writer.session();

@@ -1,4 +1,4 @@
-//! What stores promise to several at once.
+//! Guarantees of stores for concurrent use.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use backstitch_core::ports::{ClaimMode, SessionClaim, Store, StoreError};
 use super::{Writer, append, claim, head, read, records, texts};
 use crate::{block_on, sample};
 
-/// Two writers that share a claim and expect the same position: in every round exactly one of them wins, and the other is
-/// told where the journal goes on.
+/// Two writers share a claim and append at the same position: in every round exactly one of them wins, and
+/// the error of the other has the next position.
 pub fn of_two_writers_exactly_one_wins(store: &dyn Store) {
     const ROUNDS: u64 = 200;
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);
     let (start, end) = (Barrier::new(2), Barrier::new(2));
     let position_of = |round: u64| Position::new(1 + 2 * round);
-    // What came of each round is looked at when both are done: a thread that panics would leave the other waiting.
+    // Outcomes are checked when both threads have ended: a thread that panics would leave the other waiting.
     let race = |name: &str| {
         let mut outcomes = Vec::new();
         for round in 0..ROUNDS {
@@ -53,7 +53,7 @@ pub fn of_two_writers_exactly_one_wins(store: &dyn Store) {
     assert_eq!(found.len() as u64, 2 * ROUNDS);
 }
 
-/// Tells readers that the writer is done, also when it panics: they must not go on forever.
+/// Signals readers that the writer is done, also when it panics: otherwise they would never end.
 struct DoneGuard<'a>(&'a AtomicBool);
 
 impl Drop for DoneGuard<'_> {
@@ -62,7 +62,8 @@ impl Drop for DoneGuard<'_> {
     }
 }
 
-/// Readers that poll while batches are written see all of a batch or nothing of it, and never less than before.
+/// Readers that poll while batches are written see all of a batch or nothing of it, and never less than
+/// before.
 pub fn readers_see_whole_batches(store: &dyn Store) {
     const SIZE: usize = 7;
     const BATCHES: usize = 300;
@@ -73,11 +74,11 @@ pub fn readers_see_whole_batches(store: &dyn Store) {
         start.wait();
         let (mut seen, mut last) = (0, false);
         while !last {
-            // Read once more after the writer is done, so that all of it is seen.
+            // Read again after the writer is done, so that all records are seen.
             last = done.load(Ordering::SeqCst);
             let announced = head(store, session).number() as usize - 1;
             let found = read(store, session, 1, usize::MAX);
-            assert_eq!(announced % SIZE, 0, "the head stands inside of a batch");
+            assert_eq!(announced % SIZE, 0, "the head is inside of a batch");
             assert_eq!(found.len() % SIZE, 0, "a batch was seen in part");
             assert!(seen <= announced && announced <= found.len(), "{seen}, {announced}, {}", found.len());
             seen = found.len();
@@ -102,7 +103,7 @@ pub fn readers_see_whole_batches(store: &dyn Store) {
     });
 }
 
-/// Whoever reads a record finds every object that it refers to.
+/// A reader of a record finds every object that it refers to.
 pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
     let journal = sample::shaped(5, 60, sample::Shape { large: 6, ..sample::Shape::RICH });
     let mut writer = Writer::claim(store, journal.session);
@@ -135,7 +136,7 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
     assert!(found > 20, "the sample refers to objects");
 }
 
-/// Of many that claim a free session at once, one is granted it; the others are told who that is.
+/// Of many concurrent claims to a free session one is granted; the errors of the others name its holder.
 pub fn of_many_claims_one_is_granted(store: &dyn Store) {
     for round in 0..20 {
         let session = sample::session(round);
@@ -152,7 +153,7 @@ pub fn of_many_claims_one_is_granted(store: &dyn Store) {
     }
 }
 
-/// Of many that take a session over at once, all are granted it one after the other, and only the last may write.
+/// Concurrent takeovers are all granted, one after the other, and only the last may write.
 pub fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
     for round in 0..20 {
         let session = Writer::create(store, sample::session(round)).session();
@@ -160,7 +161,7 @@ pub fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
         let mut leases: Vec<SessionClaim> =
             claims.into_iter().map(|claim| claim.expect("a held session can be taken over")).collect();
         leases.sort_by_key(|lease| lease.fence);
-        assert!(leases.windows(2).all(|pair| pair[0].fence < pair[1].fence), "a fence was given twice");
+        assert!(leases.windows(2).all(|pair| pair[0].fence < pair[1].fence), "a fence was granted twice");
         let last = leases.pop().expect("there are several");
         for lease in leases {
             let refused = append(store, session, Position::new(1), lease.fence, sample::notes(["late"]));
@@ -194,7 +195,7 @@ fn claim_at_once(
     })
 }
 
-/// Many sessions that are written at once each end up with their own journal, whole and in order.
+/// Sessions that are written concurrently each have their own journal, complete and in order.
 pub fn sessions_are_written_side_by_side(store: &dyn Store) {
     let journals: Vec<_> = (0..6).map(|seed| sample::journal(seed, 20)).collect();
     thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! What inboxes promise: what is sent waits until it is taken, and is taken once, together with the batch that says so.
+//! Guarantees of inboxes: a sent item waits until a batch takes it, and it is taken once, atomically with
+//! that batch.
 
 use std::thread;
 
@@ -12,14 +13,14 @@ use super::{Writer, append, claim, head, records, texts};
 use crate::{block_on, sample};
 
 fn send(store: &dyn Store, session: SessionId, text: &str) -> InboxId {
-    block_on(store.send(session, sample::item(text))).expect("anybody may send to a session that exists")
+    block_on(store.send(session, sample::item(text))).expect("an existing session accepts items")
 }
 
 fn inbox(store: &dyn Store, session: SessionId) -> Vec<(InboxId, InboxItem)> {
     block_on(store.inbox(session)).expect("an inbox can be read")
 }
 
-/// What waits, by text.
+/// The texts of the pending items.
 fn waiting(store: &dyn Store, session: SessionId) -> Vec<String> {
     let text = |(_, item): (InboxId, InboxItem)| item.data["text"].as_str().unwrap_or_default().to_owned();
     inbox(store, session).into_iter().map(text).collect()
@@ -33,14 +34,15 @@ fn taking(text: &str, items: &[InboxId]) -> Batch {
     batch
 }
 
-/// Items of every kind wait in the order in which they were sent, each in the inbox of its session, as they were sent.
+/// Items of every kind wait unchanged, in the order in which they were sent, each in the inbox of its
+/// session.
 pub fn items_wait_in_the_order_in_which_they_were_sent(store: &dyn Store) {
     let one = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
     assert_eq!(inbox(store, one.session()), []);
     let kinds = ["message", "resolution", "cancel", "pause", "not known"].map(InboxKind::from);
     let datas = [
-        json!({"text": "go on"}),
+        json!({"text": "continue"}),
         json!({"call": 1, "kind": "approve"}),
         Value::Null,
         json!(null),
@@ -49,7 +51,7 @@ pub fn items_wait_in_the_order_in_which_they_were_sent(store: &dyn Store) {
     let mut sent = Vec::new();
     for (kind, data) in kinds.into_iter().zip(datas) {
         let item = InboxItem { kind, data, ..sample::item("") };
-        let id = block_on(store.send(one.session(), item.clone())).expect("anybody may send");
+        let id = block_on(store.send(one.session(), item.clone())).expect("sending needs no claim");
         assert!(sent.last().is_none_or(|(last, _)| *last < id), "a later item has a larger number");
         sent.push((id, item));
         send(store, other.session(), "for the other");
@@ -66,8 +68,8 @@ pub fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
     send(store, session, "while it is held");
     writer.append(sample::notes(["one"])).expect("the holder is not disturbed");
     block_on(store.release(writer.lease.clone())).expect("what is held can be released");
-    send(store, session, "while nobody holds it");
-    assert_eq!(waiting(store, session), ["while it is held", "while nobody holds it"]);
+    send(store, session, "while it is free");
+    assert_eq!(waiting(store, session), ["while it is held", "while it is free"]);
 
     let unknown = sample::session(2);
     claim(store, unknown, "ada", ClaimMode::IfFree).expect("a session that is free can be claimed");
@@ -76,7 +78,7 @@ pub fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
     assert_eq!(inbox(store, unknown), []);
 }
 
-/// An item is gone when the batch that takes it is there, and cannot be taken again.
+/// An item is removed with the batch that takes it, and cannot be taken again.
 pub fn an_item_is_taken_with_the_batch_and_once(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
@@ -90,11 +92,11 @@ pub fn an_item_is_taken_with_the_batch_and_once(store: &dyn Store) {
     writer.append(taking("took b", &[ids[1]])).expect("what waits can be taken");
     assert_eq!(inbox(store, session), []);
     assert_eq!(texts(&writer.records()), ["took c and a", "took b"]);
-    assert!(send(store, session, "d") > ids[2], "no number is given twice");
+    assert!(send(store, session, "d") > ids[2], "no number is used twice");
 }
 
-/// What was never sent, what waits for another session and what is named twice cannot be taken; nothing of the batch is
-/// stored.
+/// Items that were never sent, items of another session and items that are named twice cannot be taken.
+/// Nothing of the batch is stored.
 pub fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
@@ -113,7 +115,7 @@ pub fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
     }
 }
 
-/// Whatever a batch is refused for, the items that it would have taken wait on.
+/// A refused batch takes no items, whatever the reason.
 pub fn a_refused_batch_takes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);
@@ -143,7 +145,7 @@ pub fn items_that_would_not_come_back_are_refused(store: &dyn Store) {
     assert_eq!(inbox(store, writer.session()), []);
 }
 
-/// Two batches that take the same item at once: exactly one of them is stored.
+/// Of two concurrent batches that take the same item exactly one is stored.
 pub fn an_item_is_taken_by_one_of_two(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);

@@ -1,11 +1,11 @@
 //! The suite that every store passes.
 //!
-//! Each property is a function of its own that is given a store without contents and panics where the store breaks it. A
-//! store's tests say `store_conformance!(make)`, where `make` gives such a store; that makes one test of each property, so
-//! that a failing one is named by the test runner. [`run_all`] does the same where there is no test runner.
+//! Each property is a function that takes an empty store, and panics if the store breaks it. The tests of a
+//! store call `store_conformance!(make)`, where `make` creates such a store. That generates one test for each
+//! property, so that the test runner names a failing one. [`run_all`] does the same without a test runner.
 //!
-//! Properties use real threads where they are about several at once: a store has to keep its promises however the machine
-//! orders what they do.
+//! Properties of concurrent use have real threads: a store has to keep its guarantees in any order of
+//! execution.
 
 mod append;
 mod claim;
@@ -31,7 +31,7 @@ pub use object::*;
 pub use read::*;
 pub use snapshot::*;
 
-/// Passes the names of all properties on to a macro, after what else is given.
+/// Calls a macro with the names of all properties, after the other arguments.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __store_properties {
@@ -91,7 +91,7 @@ macro_rules! list_properties {
 
 __store_properties!(list_properties,);
 
-/// What makes a store without contents gives this: a store, or a store with what it stands on.
+/// A store, or a value that owns a store and everything that it depends on, such as its directory.
 pub trait HasStore {
     /// The store.
     fn store(&self) -> &dyn Store;
@@ -103,8 +103,8 @@ impl<S: Store> HasStore for S {
     }
 }
 
-/// Makes one test of each property of a store. It is given a function that makes a store without contents, or a value that
-/// holds such a store ([`HasStore`]).
+/// Generates a test for each property of a store. Its argument is a function that creates an empty store, or
+/// a value with such a store ([`HasStore`]).
 ///
 /// ```ignore
 /// backstitch_testkit::store_conformance!(MemoryStore::new);
@@ -128,7 +128,8 @@ macro_rules! __store_tests {
     )*};
 }
 
-/// Checks all properties, each with a store of its own, and then panics with the names of those that do not hold.
+/// Checks all properties, each with a store of its own, and then panics with the names of those that do not
+/// hold.
 pub fn run_all<S: Store>(make: impl Fn() -> S) {
     let holds = |property: &fn(&dyn Store)| catch_unwind(AssertUnwindSafe(|| property(&make()))).is_ok();
     let broken: Vec<&str> =
@@ -136,7 +137,7 @@ pub fn run_all<S: Store>(make: impl Fn() -> S) {
     assert!(broken.is_empty(), "the store breaks {broken:#?}");
 }
 
-/// A session that is held, with the position that comes next.
+/// A claimed session, with its next position.
 struct Writer<'a> {
     store: &'a dyn Store,
     lease: SessionClaim,
@@ -162,7 +163,7 @@ impl<'a> Writer<'a> {
         self.lease.session
     }
 
-    /// Appends a batch where the journal ends.
+    /// Appends a batch at the end of the journal.
     fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
         self.next = append(self.store, self.session(), self.next, self.lease.fence, batch)?;
         Ok(self.next)

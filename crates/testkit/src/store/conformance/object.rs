@@ -1,4 +1,4 @@
-//! What stores promise about objects: they are there before what refers to them, once, and never change.
+//! Guarantees about objects: they are stored before the records that refer to them, once, and never change.
 
 use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::message::MessageKind;
@@ -20,7 +20,8 @@ fn notes_with(objects: &[Object]) -> backstitch_core::journal::Batch {
     batch
 }
 
-/// Objects of every kind come back byte for byte, also those that no record names: the files of a tree are such.
+/// Objects of every kind are read byte for byte, also those that no record names, such as the files of a
+/// tree.
 pub fn objects_are_read_as_they_were_stored(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let bytes: Vec<u8> = (0..=u8::MAX).collect();
@@ -38,7 +39,7 @@ pub fn objects_are_read_as_they_were_stored(store: &dyn Store) {
     assert_eq!(object(store, Object::blob(*b"never stored").id()), None);
 }
 
-/// An object may be brought along as often as one likes, in one batch and in several.
+/// An object may be repeated, in one batch and in several.
 pub fn an_object_is_stored_once(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let one = Object::blob(vec![7; 100_000]);
@@ -49,7 +50,7 @@ pub fn an_object_is_stored_once(store: &dyn Store) {
     assert_eq!(writer.records().len(), 4);
 }
 
-/// A record may refer to an object that another session brought along.
+/// A record may refer to an object that another session stored.
 pub fn objects_are_shared_between_sessions(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut first = Writer::claim(store, journal.session);
@@ -68,7 +69,7 @@ pub fn objects_are_shared_between_sessions(store: &dyn Store) {
     second.append(bare).expect("the objects are stored");
 }
 
-/// Whatever a batch is refused for, its objects are not stored either.
+/// The objects of a refused batch are not stored, whatever the reason.
 pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);
@@ -94,7 +95,7 @@ pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
     assert_eq!(writer.records().len(), 1);
 }
 
-/// A message whose text is too large for a record can be put together again from what is stored.
+/// A message whose text is too large for a record can be hydrated from stored objects.
 pub fn large_contents_come_back(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut writer = Writer::claim(store, journal.session);
@@ -107,7 +108,7 @@ pub fn large_contents_come_back(store: &dyn Store) {
     });
     let mut message = asked.expect("something was asked").message.clone();
     assert_eq!(message.kind(), MessageKind::Parts);
-    assert_eq!(message.text(), "What is this?", "the large part lies elsewhere");
+    assert_eq!(message.text(), "What is this?", "the large part is in an object");
     message
         .hydrate(|reference| object(store, reference.object).map(|object| object.bytes().clone()))
         .expect("all objects are stored");

@@ -1,4 +1,4 @@
-//! What reading promises.
+//! Guarantees of reads.
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{Store, StoreError};
@@ -6,7 +6,8 @@ use backstitch_core::ports::{Store, StoreError};
 use super::{Writer, head, read, texts};
 use crate::{block_on, sample};
 
-/// Ranges start where they are asked to and end at their limit or at the end of the journal, whichever comes first.
+/// Ranges start at the requested position and end at their limit or at the end of the journal, whichever is
+/// first.
 pub fn ranges_are_cut_at_both_ends(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     for index in 1..10 {
@@ -41,11 +42,11 @@ pub fn an_unknown_session_is_not_found(store: &dyn Store) {
     }
     let error = block_on(store.head(unknown)).expect_err("it does not exist");
     assert!(is_not_found(&error), "{error:?}");
-    assert_eq!(block_on(store.holder(unknown)).expect("nobody holds what does not exist"), None);
+    assert_eq!(block_on(store.holder(unknown)).expect("the holder can be read"), None);
 }
 
-/// Sessions are listed in the order in which they were created, not in that of their ids, their claims or their latest
-/// records.
+/// Sessions are listed in the order in which they were created, not in that of their ids, their claims or
+/// their latest records.
 pub fn sessions_are_listed_in_the_order_of_their_creation(store: &dyn Store) {
     assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), []);
     let mut writers: Vec<Writer<'_>> =

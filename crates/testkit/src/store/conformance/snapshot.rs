@@ -1,4 +1,4 @@
-//! What stores promise about snapshots: the latest one comes back, and only the holder saves one.
+//! Guarantees about snapshots: the latest one is returned, and only the holder of a session saves one.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
@@ -22,7 +22,8 @@ fn snapshot(store: &dyn Store, session: SessionId) -> Option<(u64, Vec<u8>)> {
     found.map(|saved| (saved.position.number(), saved.bytes))
 }
 
-/// There is one snapshot, the latest that was saved, byte for byte; also one of an earlier cut replaces it.
+/// There is one snapshot, the last that was saved, byte for byte. A snapshot of an earlier cut replaces it
+/// too.
 pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
@@ -39,7 +40,7 @@ pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
     assert_eq!(writer.records().len(), 3, "a snapshot writes no records");
 }
 
-/// Whoever does not hold the session, or no longer does, saves nothing.
+/// Without a valid claim no snapshot is saved.
 pub fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);
@@ -55,12 +56,12 @@ pub fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
     fenced(save(store, session, lease.fence, 1, b"released"));
 }
 
-/// A snapshot of what was not yet appended is refused.
+/// A snapshot beyond the head is refused.
 pub fn a_snapshot_stands_no_later_than_the_head(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);
     for position in [2, 1_000_000, u64::MAX] {
-        let error = save(store, session, fence, position, b"early").expect_err("it lies beyond the head");
+        let error = save(store, session, fence, position, b"early").expect_err("it is beyond the head");
         let StoreError::BeyondHead { session: named, head, .. } = error else { panic!("{error:?}") };
         assert_eq!((named, head), (session, Position::new(1)));
     }

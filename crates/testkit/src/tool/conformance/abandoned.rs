@@ -7,8 +7,8 @@ use super::*;
 /// More polls than any call of the suite needs.
 const MOST_POLLS: usize = 10_000;
 
-/// Wherever a call is dropped, whoever comes next finds the session as it was before, or, where the call was being committed, as it is
-/// after it; and the journal says which.
+/// Wherever a call is dropped, the next call finds the session as it was before, or, if the commit had
+/// started, as it is after the call. The journal records which.
 pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &dyn CallerFactory) {
     for (tool, outcome) in [
         ("act", Outcome::Success),
@@ -31,11 +31,11 @@ pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &
             }
             acts.push(Act::Yield);
             let (dropped, had_ended) = caller.abandon(Script::new(acts, outcome).asked(tool), polls);
-            // The next call fails too, so that its rollback shows what it took for the state before it.
+            // The next call fails too, so that its rollback shows which state it started from.
             let next = Script::new([Act::Append("next".into())], Outcome::Error).asked("act");
             assert_eq!(caller.turn(vec![next])[0].ending, CallConclusion::Failed, "{what}");
             let (status, is_open) = caller.status(dropped);
-            assert!(!is_open, "{what}: it has no end");
+            assert!(!is_open, "{what}: it is still open");
             match status {
                 CallStatus::Completed => {
                     assert_eq!(tasks(&*caller).last().map(String::as_str), Some("more"), "{what}");

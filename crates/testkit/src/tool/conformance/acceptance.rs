@@ -1,10 +1,10 @@
-//! What is promised of execution state.
+//! Guarantees about execution state.
 
 use backstitch_core::execution::snapshots_equivalent;
 
 use super::*;
 
-/// A tool that writes files and state and then says that it failed leaves both as they were.
+/// A tool that writes files and state and then returns a failure changes neither.
 pub fn a_failing_tool_changes_nothing(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -16,7 +16,7 @@ pub fn a_failing_tool_changes_nothing(factory: &dyn CallerFactory) {
     assert_unchanged(&before, &*caller, "a failing tool");
 }
 
-/// A call that wants sections to be open first counts as never made: state, files, logs, and what the model is told.
+/// A call that requires sections to be opened counts as never made, for state, files, logs and transcript.
 pub fn a_visibility_expansion_is_as_if_nothing_had_run(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -29,11 +29,11 @@ pub fn a_visibility_expansion_is_as_if_nothing_had_run(factory: &dyn CallerFacto
     ];
     assert_eq!(run(&*caller, acts, Outcome::Expansion).ending, CallConclusion::VisibilityExpansion);
     assert_unchanged(&before, &*caller, "an expansion");
-    assert_eq!(caller.results(), told, "the model is told nothing");
+    assert_eq!(caller.results(), told, "the transcript does not change");
     assert_eq!(remarks(&*caller), logged);
 }
 
-/// After several calls the state can be taken back to before each of them.
+/// After several calls the state can be restored to before each of them.
 pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -46,7 +46,7 @@ pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
         calls.push((ended.call_id, before));
     }
     let failed = run(&*caller, [Act::Append("d".into())], Outcome::Error);
-    // A call without files changes none, and going back to it gives those that were there.
+    // A call without files changes none, and a rewind to it restores the files of that time.
     let thought = caller.turn(vec![Script::new([Act::Append("e".into())], Outcome::Success).asked("think")]);
     let before_thought = caller.state();
     run(&*caller, [Act::Write("file.txt".into(), "late".into())], Outcome::Success);
@@ -59,19 +59,19 @@ pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
     caller.go_back_to(*call_b).unwrap();
     assert_eq!(tasks(&*caller), ["plan", "hem", "a"]);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("originala"));
-    assert_unchanged(before_b, &*caller, "going back");
+    assert_unchanged(before_b, &*caller, "a rewind");
     let (call_a, before_a) = &calls[0];
     caller.go_back_to(*call_a).unwrap();
-    assert_unchanged(before_a, &*caller, "going further back");
+    assert_unchanged(before_a, &*caller, "a second rewind");
     let nobody = "01890a5d-ac96-774b-bcce-0123456789ab".parse().unwrap();
     assert!(caller.go_back_to(nobody).is_err());
-    assert_unchanged(before_a, &*caller, "going back to what there is not");
-    // What comes next builds on it.
+    assert_unchanged(before_a, &*caller, "a rewind to an unknown call");
+    // The next call starts from that state.
     assert_eq!(run(&*caller, [Act::Append("f".into())], Outcome::Success).ending, CallConclusion::Succeeded);
     assert_eq!(tasks(&*caller), ["plan", "hem", "f"]);
 }
 
-/// The same calls mean the same, whichever of two ways they are made in.
+/// The same calls have the same effects and results with both callers.
 pub fn parity(one: &dyn CallerFactory, other: &dyn CallerFactory) {
     let (one, other) = (open(one), open(other));
     let write = |text: &str| Act::Write("file.txt".into(), text.into());
@@ -104,5 +104,5 @@ pub fn parity(one: &dyn CallerFactory, other: &dyn CallerFactory) {
             results.map(|result| (result.is_error, result.error_type, result.error_message, result.result));
         told.collect::<Vec<_>>()
     };
-    assert_eq!(told(&*one), told(&*other), "models are told the same");
+    assert_eq!(told(&*one), told(&*other), "models see the same results");
 }

@@ -1,4 +1,4 @@
-//! What fails when a call is committed, or in what it changed, is a failure of that call and of no other.
+//! A failure in the commit or in the changes of a call fails that call and no other.
 
 use backstitch_core::view::CallStatus;
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::super::{CallSpec, Measure, Reading, Seat};
 use super::*;
 
-/// Who has the seat.
+/// The holders of the seat.
 fn seats(caller: &dyn ToolCaller) -> Vec<String> {
     let mut by = Vec::new();
     caller.look(&mut |session| {
@@ -18,8 +18,8 @@ fn seats(caller: &dyn ToolCaller) -> Vec<String> {
     by
 }
 
-/// An item that JSON cannot hold is refused where it is added: a handler that passes the error on fails, and one that goes on without
-/// succeeds.
+/// An item that JSON cannot represent is refused when it is added: a handler that returns the error fails,
+/// and a handler that ignores it succeeds.
 pub fn an_item_that_cannot_be_stored_fails_where_it_is_added(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -41,7 +41,7 @@ pub fn an_item_that_cannot_be_stored_fails_where_it_is_added(factory: &dyn Calle
     });
 }
 
-/// Two calls of a turn take the only seat: one of them has it, and of the other nothing remains but its error.
+/// Two calls of a turn claim the only seat: one of them gets it, and the other leaves only its error.
 pub fn a_refusal_at_the_commit_fails_that_call_alone(factory: &dyn CallerFactory) {
     for (claim, kind) in [
         (Act::Claim as fn(String) -> Act, "invalid_value"),
@@ -49,7 +49,7 @@ pub fn a_refusal_at_the_commit_fails_that_call_alone(factory: &dyn CallerFactory
     ] {
         let caller = open(factory);
         prepare(&*caller);
-        // The one with files is at it for long enough for the other to be committed before it.
+        // The call with files runs long enough for the other to be committed before it.
         let mut slow = vec![
             Act::Log("slow".into()),
             claim("slow".into()),
@@ -76,17 +76,17 @@ pub fn a_refusal_at_the_commit_fails_that_call_alone(factory: &dyn CallerFactory
         assert_eq!(tasks(&*caller), ["plan", "hem", winner]);
         let text = if won == 0 { "slow" } else { "original" };
         assert_eq!(file(&*caller, "file.txt").as_deref(), Some(text));
-        assert_eq!(remarks(&*caller), ["slow"], "what a failed call logged is kept");
+        assert_eq!(remarks(&*caller), ["slow"], "logs of a failed call are kept");
         let results = caller.results();
         let told = results.iter().find(|result| result.invocation_id == ends[lost].call_id).unwrap();
-        // It may also have been the handler itself that came too late.
+        // The handler itself may also have found the seat taken.
         let kinds = [kind, "tool_failed"];
         assert!(told.is_error && kinds.contains(&told.error_type.as_deref().unwrap()), "{told:?}");
         assert_eq!(caller.status(ends[lost].call_id), (CallStatus::Failed, false));
     }
 }
 
-/// A call: which tool, what it does besides leaving its mark, and how it ends.
+/// A random call: its tool, its acts, and its outcome.
 fn call() -> impl Strategy<Value = (&'static str, Vec<Act>, Outcome)> {
     let act = prop_oneof![
         4 => Just(Act::Yield),
@@ -107,8 +107,9 @@ fn call() -> impl Strategy<Value = (&'static str, Vec<Act>, Outcome)> {
     (select(vec!["act", "think"]), vec(act, 0..8), outcome)
 }
 
-/// Calls that fail in their handler, in the events of their result, in encoding or when they are reduced again, by an error or by a
-/// panic, alone or beside others: each has an end, of one that failed nothing remains, and all that succeeded stands.
+/// Calls may fail in their handler, in the events of their result, in encoding or when they are reduced
+/// again, by an error or a panic, alone or concurrently. Each call ends, a failed call leaves no trace, and
+/// the changes of successful calls are committed.
 pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
     let turns = vec(vec(call(), 1..5), 1..4);

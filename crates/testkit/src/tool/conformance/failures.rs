@@ -1,11 +1,11 @@
-//! Every way to fail leaves state, files and resources as they were, and adds one error to what the model is told.
+//! Every failure restores state, files and resources, and adds one error to the transcript.
 
 use serde_json::json;
 
 use super::super::CallSpec;
 use super::*;
 
-/// What a call may have done before it fails.
+/// The changes that a call makes before it fails.
 fn mischief() -> Vec<(&'static str, Vec<Act>)> {
     let change = || [Act::Append("more".into()), Act::ClearWhere("hem".into()), Act::Count(5)];
     let with = |acts: &[Act]| change().into_iter().chain(acts.iter().cloned()).collect();
@@ -31,13 +31,14 @@ fn mischief() -> Vec<(&'static str, Vec<Act>)> {
     ]
 }
 
-/// Each way to fail after each kind of mischief.
+/// Each failure after each kind of change leaves state and files as they were.
 pub fn every_failure_leaves_state_and_files_as_they_were(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
     let before = caller.state();
     for (index, (what, acts)) in mischief().into_iter().enumerate() {
-        // Each mischief ends in each way once; the slow way, which waits for a timeout, with some.
+        // Each change is followed by each failure once; the slow failure, which waits for a timeout, only by
+        // some.
         for outcome in Outcome::FAILURES {
             if outcome == Outcome::Hang && index % 4 != 3 {
                 continue;
@@ -57,7 +58,7 @@ pub fn every_failure_leaves_state_and_files_as_they_were(factory: &dyn CallerFac
     );
 }
 
-/// Arguments that do not fit the schema are refused before anything runs.
+/// Arguments that do not match the schema are refused before anything runs.
 pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -77,7 +78,7 @@ pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
     }
 }
 
-/// A tool that does not declare that it changes resources fails when it does, and nothing has changed.
+/// A tool that changes a resource without declaring it fails, and nothing changes.
 pub fn a_tool_that_does_not_declare_resources_cannot_change_one(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -89,7 +90,7 @@ pub fn a_tool_that_does_not_declare_resources_cannot_change_one(factory: &dyn Ca
     assert_unchanged(&before, &*caller, "a tool that does not declare resources");
 }
 
-/// A tool that does not exist is an error that the model is told.
+/// A call of an unknown tool is an error that the model sees.
 pub fn unknown_tools_change_nothing(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
@@ -100,7 +101,7 @@ pub fn unknown_tools_change_nothing(factory: &dyn CallerFactory) {
     assert!(caller.results().last().unwrap().is_error);
 }
 
-/// What a failing call logged is kept, and nothing else of it.
+/// The logs of a failing call are kept, and nothing else.
 pub fn logs_of_failing_calls_are_kept(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);

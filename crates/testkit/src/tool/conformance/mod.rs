@@ -1,7 +1,8 @@
-//! What holds for every way of calling tools, over any files.
+//! Properties of every way of calling tools, over any files.
 //!
-//! One function is one property, and panics where it does not hold. A caller runs them all with
-//! [`tool_conformance!`](crate::tool_conformance), which makes each a test of its own. [`parity`] compares two callers.
+//! Each function checks one property, and panics if it does not hold. A caller runs them all with
+//! [`tool_conformance!`](crate::tool_conformance), which generates a test for each. [`parity`] compares two
+//! callers.
 
 #![allow(clippy::unwrap_used, reason = "a property that does not hold panics")]
 
@@ -50,9 +51,10 @@ macro_rules! each_tool_property {
     };
 }
 
-/// Makes a test of each property.
+/// Generates a test for each property.
 ///
-/// It takes an expression that gives a [`CallerFactory`](crate::tool::CallerFactory), and is called inside of a module of tests.
+/// Its argument is an expression for a [`CallerFactory`](crate::tool::CallerFactory). Call it inside of a
+/// module of tests.
 #[macro_export]
 macro_rules! tool_conformance {
     ($factory:expr) => {
@@ -84,7 +86,7 @@ fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Ou
     ends.remove(0)
 }
 
-/// Something to lose: tasks, files in several directories, and a number.
+/// Creates initial state: tasks, files in several directories, and a number.
 fn prepare(caller: &dyn ToolCaller) {
     let ended = run(
         caller,
@@ -111,7 +113,7 @@ fn tasks(caller: &dyn ToolCaller) -> Vec<String> {
     keys
 }
 
-/// What was logged.
+/// The texts of the log.
 fn remarks(caller: &dyn ToolCaller) -> Vec<String> {
     let mut texts = Vec::new();
     caller.look(&mut |session| {
@@ -120,19 +122,19 @@ fn remarks(caller: &dyn ToolCaller) -> Vec<String> {
     texts
 }
 
-/// The text of a file, if it is there.
+/// The text of a file, if it exists.
 fn file(caller: &dyn ToolCaller, path: &str) -> Option<String> {
     caller.filesystem().read_text(&FilePath::new(path).unwrap()).ok()
 }
 
-/// What the counter says.
+/// The number of the counter.
 fn number(caller: &dyn ToolCaller) -> u64 {
     let state = caller.state();
     let counter = state.resources.get(Counter::NAME).expect("the counter is part of the state");
     serde_json::from_value(counter.to_json().unwrap()).unwrap()
 }
 
-/// Fails if a call did not leave state, files and resources as they were, by content.
+/// Panics if state, files or resources differ in content from an earlier snapshot.
 #[track_caller]
 fn assert_unchanged(
     before: &backstitch_core::execution::CompositeSnapshot,

@@ -1,7 +1,7 @@
-//! Random turns beside a plain model.
+//! Random turns, compared with a plain model.
 //!
-//! Calls of one turn run side by side, yet it is as if they had run one after the other: those that use files in the order of
-//! the calls, all of them in the order in which their results were recorded.
+//! Calls of one turn run concurrently, but their effects are serializable: calls that use files in the order
+//! of the calls, all of them in the order in which their results were recorded.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::super::CallSpec;
 use super::*;
 
-/// Calls that use files wait for each other, so each sees what those before it wrote.
+/// Calls that use files wait for each other, so each sees the writes of earlier ones.
 pub fn calls_of_a_turn_see_files_in_their_order(factory: &dyn CallerFactory) {
     let caller = open(factory);
     let extend = |text: &str, outcome| {
@@ -30,7 +30,7 @@ pub fn calls_of_a_turn_see_files_in_their_order(factory: &dyn CallerFactory) {
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("123"));
 }
 
-/// Calls that use resources wait for each other, and of those that fail nothing is left.
+/// Calls that use resources wait for each other, and failed ones leave no trace.
 pub fn calls_of_a_turn_change_resources_in_their_order(factory: &dyn CallerFactory) {
     let caller = open(factory);
     let count =
@@ -47,7 +47,7 @@ pub fn calls_of_a_turn_change_resources_in_their_order(factory: &dyn CallerFacto
     assert_eq!(number(&*caller), (3 + 2) * 3 + 3, "1, 2 and 3 in this order");
 }
 
-/// What a call does to a model, if it succeeds.
+/// The expected state of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Model {
     tasks: Vec<String>,
@@ -118,7 +118,7 @@ fn counting() -> impl Strategy<Value = Act> {
     prop_oneof![3 => thought(), 2 => (1..9u64).prop_map(Act::Count)]
 }
 
-/// A call: which tool, and what it does.
+/// A random call: its tool and its script.
 fn call() -> impl Strategy<Value = (&'static str, Script)> {
     let outcome = || {
         prop_oneof![
@@ -134,7 +134,7 @@ fn call() -> impl Strategy<Value = (&'static str, Script)> {
     ]
 }
 
-/// Random turns of one or several calls leave what the model says.
+/// Random turns of one or several calls leave the same state as in the model.
 pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
     let turns = vec(vec(call(), 1..5), 1..6);
@@ -146,7 +146,7 @@ pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
             let asked: Vec<CallSpec> = turn.iter().map(|(tool, script)| script.asked(tool)).collect();
             let ends = caller.turn(asked);
             let ending_of = |index: usize| ends[index].ending;
-            // As they were recorded; what was never told of has changed nothing.
+            // In the order of the records. Calls without a result have changed nothing.
             for result in &caller.results()[told..] {
                 let index = ends.iter().position(|end| end.call_id == result.invocation_id).unwrap();
                 let may_succeed = turn[index].1.outcome == Outcome::Success;
