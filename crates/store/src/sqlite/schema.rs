@@ -24,6 +24,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "journals", sql: include_str!("schema/0001_journals.sql") },
     Migration { number: 2, name: "resources", sql: include_str!("schema/0002_resources.sql") },
     Migration { number: 3, name: "requests", sql: include_str!("schema/0003_requests.sql") },
+    Migration { number: 4, name: "index", sql: include_str!("schema/0004_index.sql") },
 ];
 
 /// Number of the newest migration.
