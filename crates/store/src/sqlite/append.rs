@@ -18,12 +18,13 @@ use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{FenceToken, Owner, StoreError, check_batch};
 use backstitch_filesystem::format::decode_tree;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::chain::Checksum;
 use super::error::Failure;
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::reach;
+use super::row::RecordRow;
 use super::{gc, inbox};
 
 /// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
@@ -199,12 +200,10 @@ impl PreparedBatch {
             Some(number) => number,
             None => create(connection, &self.name)?,
         };
-        let mut insert =
-            connection.prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")?;
         let start = first_key(number) + actual.number().cast_signed();
         for (key, text) in (start..).zip(&self.texts) {
             checksum = checksum.next(text.as_bytes());
-            insert.execute(params![key, checksum.as_bytes(), text])?;
+            RecordRow::of(text).insert(connection, key, checksum)?;
         }
         Ok(after)
     }

@@ -33,6 +33,7 @@ mod reach;
 mod read;
 mod readers;
 mod retention;
+mod row;
 mod salvage;
 mod schema;
 mod size;

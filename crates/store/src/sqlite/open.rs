@@ -132,13 +132,15 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
 
 /// Opens a connection for reading a store that may be damaged.
 pub(super) fn for_salvage(path: &Path) -> Result<Connection, OpenError> {
-    match read_only(path) {
-        // The version information itself may be damaged.
-        Err(OpenError::Store(_) | OpenError::ChangedMigration { .. }) => {
-            Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
+    let connection = match read_only(path) {
+        // The version information itself may be damaged, and an older store cannot be migrated first.
+        Err(OpenError::Store(_) | OpenError::ChangedMigration { .. } | OpenError::Older { .. }) => {
+            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
         }
-        result => result.map(|reading| reading.connection),
-    }
+        result => result?.connection,
+    };
+    schema::read_as_newest(&connection)?;
+    Ok(connection)
 }
 
 fn known(found: SchemaState, connection: Connection) -> Result<Reading, OpenError> {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 use super::append::{end_of, key_of, last_key, number_of, position_of};
 use super::chain::Checksum;
 use super::error::Failure;
+use super::row::{TEXT_COLUMNS, text_in};
 
 /// Number of a session; fails with `NotFound` if there is none.
 fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
@@ -73,8 +74,10 @@ pub(super) fn texts(
     };
     let Some(start) = key_of(number, next).filter(|_| limit > 0) else { return Ok(()) };
     let more = limit.saturating_add(usize::from(checksum.is_none()));
-    let sql = "SELECT id, checksum, record FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
-    let mut sql = connection.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT id, checksum, {TEXT_COLUMNS} FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3"
+    );
+    let mut sql = connection.prepare_cached(&sql)?;
     let more = i64::try_from(more).unwrap_or(i64::MAX);
     let mut rows = sql.query(params![start, last_key(number), more])?;
     while let Some(row) = rows.next()? {
@@ -86,14 +89,11 @@ pub(super) fn texts(
         let stored = row.get_ref(1)?.as_blob().ok().and_then(Checksum::stored);
         let stored = stored.ok_or(damaged(position, Damage::Checksum))?;
         if let Some(before) = checksum {
-            let ValueRef::Text(text) = row.get_ref(2)? else {
-                return Err(damaged(position, Damage::NotText));
-            };
-            if before.next(text) != stored {
+            let text = text_in(row, 2)?.ok_or(damaged(position, Damage::NotText))?;
+            if before.next(text.as_bytes()) != stored {
                 return Err(damaged(position, Damage::Checksum));
             }
-            let text = str::from_utf8(text).map_err(|_| damaged(position, Damage::NotText))?;
-            each(position, text)?;
+            each(position, &text)?;
         }
         (next, checksum) = (next.next(), Some(stored));
     }

@@ -11,7 +11,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record, RecordBody};
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Damage, StoreError};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::append::{first_key, last_key};
 use super::chain::Checksum;
@@ -19,6 +19,7 @@ use super::error::{Failure, OpenError};
 use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
 use super::reach::{References, below, named_in_manifest};
 use super::read::texts;
+use super::row::{RecordRow, TEXT_COLUMNS, text_in};
 use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
 use super::{SqliteStore, inbox, open, snapshots};
@@ -266,9 +267,11 @@ enum ReferenceForm {
 
 /// Finds the session id in the first record of a numbered journal.
 fn named_by_first(old: &Connection, number: i64) -> Option<SessionId> {
-    let sql = "SELECT record FROM records WHERE id = ?1";
-    let text: Option<String> = old.query_row(sql, [number << 32], |row| row.get(0)).optional().ok()?;
-    match Record::decode(Position::START, &text?).ok()?.body {
+    let sql = format!("SELECT {TEXT_COLUMNS} FROM records WHERE id = ?1");
+    let mut sql = old.prepare(&sql).ok()?;
+    let mut rows = sql.query([number << 32]).ok()?;
+    let text = text_in(rows.next().ok()??, 0).ok()??;
+    match Record::decode(Position::START, &text).ok()?.body {
         RecordBody::SessionCreated(created) => Some(created.session_id),
         _ => None,
     }
@@ -287,7 +290,5 @@ fn write_record(
         new.execute(sql, params![number, session.to_string()])?;
     }
     let key = first_key(number) + position.number().cast_signed();
-    let mut sql = new.prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")?;
-    sql.execute(params![key, checksum.as_bytes(), text])?;
-    Ok(())
+    RecordRow::of(text).insert(new, key, checksum)
 }

@@ -84,6 +84,20 @@ fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Lets a connection read the records of an older store by the columns of the newest version, without changing the store: a
+/// temporary view hides its table.
+pub(super) fn read_as_newest(connection: &Connection) -> Result<(), OpenError> {
+    let sql = "SELECT count(*) FROM pragma_table_info('records') WHERE name IN ('kind', 'at')";
+    let columns: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    if columns == 0 {
+        connection.execute_batch(
+            "CREATE TEMP VIEW records AS
+                SELECT id, checksum, record, NULL AS kind, NULL AS at FROM main.records;",
+        )?;
+    }
+    Ok(())
+}
+
 /// Applies all missing migrations. The caller has begun a transaction.
 pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> Result<(), OpenError> {
     let from = match found {

@@ -44,3 +44,65 @@ CREATE TABLE removals (
 DELETE FROM snapshots;
 
 -- An object may have the encoding 4 from here on: redacted, without content. Journals may hold records of the kind `redacted`.
+
+-- Most of a record's text is the same in all records of its kind. `kind` and `at` (microseconds since 1970) stand for it:
+-- then `record` holds the data alone. Where they are null, `record` is the whole text. The checksum is that of the whole text.
+CREATE TABLE kinds (
+    number INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
+    kind TEXT NOT NULL
+) STRICT;
+INSERT INTO kinds (number, version, kind) VALUES
+    (1, 1, 'session_created'),
+    (2, 1, 'evaluation_started'),
+    (3, 1, 'evaluation_resumed'),
+    (4, 1, 'request_started'),
+    (5, 1, 'request_finished'),
+    (6, 1, 'request_failed'),
+    (7, 1, 'message_appended'),
+    (8, 1, 'call_started'),
+    (9, 1, 'step_finished'),
+    (10, 1, 'process_started'),
+    (11, 1, 'slice_changed'),
+    (12, 1, 'resource_changed'),
+    (13, 1, 'call_finished'),
+    (14, 1, 'budget_charged'),
+    (15, 1, 'rewound'),
+    (16, 1, 'workspace_observed'),
+    (17, 1, 'paused'),
+    (18, 1, 'resolved'),
+    (19, 1, 'session_stopped'),
+    (20, 1, 'evaluation_finished'),
+    (21, 1, 'program_started'),
+    (22, 1, 'task_finished'),
+    (23, 1, 'turn_finished'),
+    (24, 1, 'note'),
+    (25, 1, 'redacted');
+ALTER TABLE records ADD COLUMN kind INTEGER;
+ALTER TABLE records ADD COLUMN at INTEGER;
+
+-- For people: SELECT position, kind, data FROM journal WHERE session = '...';
+DROP VIEW journal;
+CREATE VIEW journal AS
+    SELECT
+        session,
+        position,
+        at,
+        kind,
+        data,
+        coalesce(whole, '{"v":' || version || ',"kind":"' || kind || '","at":"' || at || '","data":' || data || '}') AS record
+    FROM (
+        SELECT
+            sessions.session AS session,
+            records.id & 4294967295 AS position,
+            kinds.version AS version,
+            coalesce(kinds.kind, json_extract(records.record, '$.kind')) AS kind,
+            iif(records.kind IS NULL, json_extract(records.record, '$.at'),
+                strftime('%Y-%m-%dT%H:%M:%S', records.at / 1000000, 'unixepoch')
+                    || printf('.%06dZ', records.at % 1000000)) AS at,
+            iif(records.kind IS NULL, json_extract(records.record, '$.data'), records.record) AS data,
+            iif(records.kind IS NULL, records.record, NULL) AS whole
+        FROM sessions
+        JOIN records ON records.id >= sessions.id << 32 AND records.id < (sessions.id + 1) << 32
+        LEFT JOIN kinds ON kinds.number = records.kind
+    );
