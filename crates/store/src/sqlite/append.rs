@@ -24,7 +24,7 @@ use super::chain::Checksum;
 use super::error::Failure;
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::reach;
-use super::row::RecordRow;
+use super::row::{RecordRow, RowContext};
 use super::{gc, inbox};
 
 /// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
@@ -201,9 +201,12 @@ impl PreparedBatch {
             None => create(connection, &self.name)?,
         };
         let start = first_key(number) + actual.number().cast_signed();
+        let mut before = None;
         for (key, text) in (start..).zip(&self.texts) {
             checksum = checksum.next(text.as_bytes());
-            RecordRow::of(text).insert(connection, key, checksum)?;
+            let context = RowContext { session: &self.name, before };
+            RecordRow::of(text, context).insert(connection, key, checksum)?;
+            before = Some(text.as_str());
         }
         Ok(after)
     }

@@ -1,5 +1,7 @@
 //! Reads records and verifies each against the checksum chain.
 
+use std::borrow::Cow;
+
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record};
 use backstitch_core::ports::{Damage, StoreError};
@@ -9,7 +11,7 @@ use rusqlite::{Connection, params};
 use super::append::{end_of, key_of, last_key, number_of, position_of};
 use super::chain::Checksum;
 use super::error::Failure;
-use super::row::{TEXT_COLUMNS, text_in};
+use super::row::{RowContext, TEXT_COLUMNS, text_in};
 
 /// Number of a session; fails with `NotFound` if there is none.
 fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
@@ -67,7 +69,7 @@ pub(super) fn texts(
     limit: usize,
     mut each: impl FnMut(Position, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // The record before the first one is read too, because its checksum is needed.
+    // The record before the first one is read too, because its checksum and its text are needed.
     let (mut next, mut checksum) = match from.number().checked_sub(1) {
         None => (from, Some(Checksum::start(session))),
         Some(before) => (Position::new(before), None),
@@ -80,6 +82,8 @@ pub(super) fn texts(
     let mut sql = connection.prepare_cached(&sql)?;
     let more = i64::try_from(more).unwrap_or(i64::MAX);
     let mut rows = sql.query(params![start, last_key(number), more])?;
+    let name = session.to_string();
+    let mut text_before: Option<String> = None;
     while let Some(row) = rows.next()? {
         let position = position_of(row.get(0)?);
         let damaged = |position, damage| Failure(StoreError::Damaged { session, position, damage });
@@ -88,13 +92,15 @@ pub(super) fn texts(
         }
         let stored = row.get_ref(1)?.as_blob().ok().and_then(Checksum::stored);
         let stored = stored.ok_or(damaged(position, Damage::Checksum))?;
+        let text = text_in(row, 2, RowContext { session: &name, before: text_before.as_deref() })?;
         if let Some(before) = checksum {
-            let text = text_in(row, 2)?.ok_or(damaged(position, Damage::NotText))?;
+            let text = text.as_deref().ok_or(damaged(position, Damage::NotText))?;
             if before.next(text.as_bytes()) != stored {
                 return Err(damaged(position, Damage::Checksum));
             }
-            each(position, &text)?;
+            each(position, text)?;
         }
+        text_before = text.map(Cow::into_owned);
         (next, checksum) = (next.next(), Some(stored));
     }
     Ok(())

@@ -19,7 +19,7 @@ use super::error::{Failure, OpenError};
 use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
 use super::reach::{References, below, named_in_manifest};
 use super::read::texts;
-use super::row::{RecordRow, TEXT_COLUMNS, text_in};
+use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
 use super::{SqliteStore, inbox, open, snapshots};
@@ -137,6 +137,7 @@ impl<'a> Salvage<'a> {
         let mut checksum = Checksum::start(session);
         let mut named = Vec::new();
         let (old, new) = (self.old, self.new);
+        let (name, mut before) = (session.to_string(), None::<String>);
         let mut wrote = Ok(());
         let read = texts(old, session, number, Position::START, usize::MAX, |position, text| {
             let record = Record::decode(position, text)
@@ -147,10 +148,12 @@ impl<'a> Salvage<'a> {
                 return Err(StoreError::Beginning { session }.into());
             }
             checksum = checksum.next(text.as_bytes());
-            wrote = write_record(new, number, session, position, checksum, text);
+            let row = RecordRow::of(text, RowContext { session: &name, before: before.as_deref() });
+            wrote = write_record(new, number, &name, position, checksum, &row);
             if wrote.is_err() {
                 return Err(StoreError::EmptyBatch.into());
             }
+            before = Some(text.to_owned());
             kept += 1;
             named.push((References::in_text(text), record.body.object_refs()));
             Ok(())
@@ -270,7 +273,8 @@ fn named_by_first(old: &Connection, number: i64) -> Option<SessionId> {
     let sql = format!("SELECT {TEXT_COLUMNS} FROM records WHERE id = ?1");
     let mut sql = old.prepare(&sql).ok()?;
     let mut rows = sql.query([number << 32]).ok()?;
-    let text = text_in(rows.next().ok()??, 0).ok()??;
+    let alone = RowContext { session: "", before: None };
+    let text = text_in(rows.next().ok()??, 0, alone).ok()??;
     match Record::decode(Position::START, &text).ok()?.body {
         RecordBody::SessionCreated(created) => Some(created.session_id),
         _ => None,
@@ -280,15 +284,15 @@ fn named_by_first(old: &Connection, number: i64) -> Option<SessionId> {
 fn write_record(
     new: &Connection,
     number: i64,
-    session: SessionId,
+    session: &str,
     position: Position,
     checksum: Checksum,
-    text: &str,
+    row: &RecordRow<'_>,
 ) -> Result<(), Failure> {
     if position == Position::START {
         let sql = "INSERT INTO sessions (id, session) VALUES (?1, ?2)";
-        new.execute(sql, params![number, session.to_string()])?;
+        new.execute(sql, params![number, session])?;
     }
     let key = first_key(number) + position.number().cast_signed();
-    RecordRow::of(text).insert(new, key, checksum)
+    row.insert(new, key, checksum)
 }

@@ -45,43 +45,49 @@ DELETE FROM snapshots;
 
 -- An object may have the encoding 4 from here on: redacted, without content. Journals may hold records of the kind `redacted`.
 
--- Most of a record's text is the same in all records of its kind. `kind` and `at` (microseconds since 1970) stand for it:
--- then `record` holds the data alone. Where they are null, `record` is the whole text. The checksum is that of the whole text.
+-- Most of a record's text is the same in all records of its kind. `kind` (a number of `kinds`) and `at` (microseconds since 1970)
+-- stand for it: then `record` holds the data, or, where `is_whole` is 0, what of the data does not follow from the row and the
+-- row before it. Where both are null, `record` is the whole text. The checksum is always that of the whole text.
 CREATE TABLE kinds (
     number INTEGER PRIMARY KEY,
     version INTEGER NOT NULL,
-    kind TEXT NOT NULL
+    kind TEXT NOT NULL,
+    is_whole INTEGER NOT NULL
 ) STRICT;
-INSERT INTO kinds (number, version, kind) VALUES
-    (1, 1, 'session_created'),
-    (2, 1, 'evaluation_started'),
-    (3, 1, 'evaluation_resumed'),
-    (4, 1, 'request_started'),
-    (5, 1, 'request_finished'),
-    (6, 1, 'request_failed'),
-    (7, 1, 'message_appended'),
-    (8, 1, 'call_started'),
-    (9, 1, 'step_finished'),
-    (10, 1, 'process_started'),
-    (11, 1, 'slice_changed'),
-    (12, 1, 'resource_changed'),
-    (13, 1, 'call_finished'),
-    (14, 1, 'budget_charged'),
-    (15, 1, 'rewound'),
-    (16, 1, 'workspace_observed'),
-    (17, 1, 'paused'),
-    (18, 1, 'resolved'),
-    (19, 1, 'session_stopped'),
-    (20, 1, 'evaluation_finished'),
-    (21, 1, 'program_started'),
-    (22, 1, 'task_finished'),
-    (23, 1, 'turn_finished'),
-    (24, 1, 'note'),
-    (25, 1, 'redacted');
+INSERT INTO kinds (number, version, kind, is_whole) VALUES
+    (1, 1, 'session_created', 1),
+    (2, 1, 'evaluation_started', 1),
+    (3, 1, 'evaluation_resumed', 1),
+    (4, 1, 'request_started', 1),
+    (5, 1, 'request_finished', 1),
+    (6, 1, 'request_failed', 1),
+    (7, 1, 'message_appended', 1),
+    (8, 1, 'call_started', 1),
+    (9, 1, 'step_finished', 1),
+    (10, 1, 'process_started', 1),
+    (11, 1, 'slice_changed', 1),
+    (12, 1, 'resource_changed', 1),
+    (13, 1, 'call_finished', 1),
+    (14, 1, 'budget_charged', 1),
+    (15, 1, 'rewound', 1),
+    (16, 1, 'workspace_observed', 1),
+    (17, 1, 'paused', 1),
+    (18, 1, 'resolved', 1),
+    (19, 1, 'session_stopped', 1),
+    (20, 1, 'evaluation_finished', 1),
+    (21, 1, 'program_started', 1),
+    (22, 1, 'task_finished', 1),
+    (23, 1, 'turn_finished', 1),
+    (24, 1, 'note', 1),
+    (25, 1, 'redacted', 1),
+    (26, 1, 'message_appended', 0),
+    (27, 1, 'call_started', 0),
+    (28, 1, 'slice_changed', 0);
 ALTER TABLE records ADD COLUMN kind INTEGER;
 ALTER TABLE records ADD COLUMN at INTEGER;
 
 -- For people: SELECT position, kind, data FROM journal WHERE session = '...';
+-- `record` is the whole text; it is null where `data` is not whole.
 DROP VIEW journal;
 CREATE VIEW journal AS
     SELECT
@@ -95,7 +101,7 @@ CREATE VIEW journal AS
         SELECT
             sessions.session AS session,
             records.id & 4294967295 AS position,
-            kinds.version AS version,
+            iif(kinds.is_whole, kinds.version, NULL) AS version,
             coalesce(kinds.kind, json_extract(records.record, '$.kind')) AS kind,
             iif(records.kind IS NULL, json_extract(records.record, '$.at'),
                 strftime('%Y-%m-%dT%H:%M:%S', records.at / 1000000, 'unixepoch')

@@ -29,17 +29,41 @@ fn key(position: u64) -> i64 {
 #[test]
 fn a_changed_record_is_named() {
     type Change = fn(&Connection) -> rusqlite::Result<usize>;
-    let changes: [(&str, Change, u64, Damage); 6] = [
+    let changes: [(&str, Change, u64, Damage); 10] = [
         (
             "another text",
             |raw| {
                 raw.execute(
-                    "UPDATE records SET record = replace(record, '\"v\":1', '\"v\": 1') WHERE id = ?1",
+                    "UPDATE records SET record = replace(record, '\":', '\": ') WHERE id = ?1",
                     [key(7)],
                 )
             },
             7,
             Damage::Checksum,
+        ),
+        (
+            "another time",
+            |raw| raw.execute("UPDATE records SET at = at + 1 WHERE id = ?1", [key(7)]),
+            7,
+            Damage::Checksum,
+        ),
+        (
+            "another kind",
+            |raw| raw.execute("UPDATE records SET kind = kind % 25 + 1 WHERE id = ?1", [key(7)]),
+            7,
+            Damage::Checksum,
+        ),
+        (
+            "a kind without a meaning",
+            |raw| raw.execute("UPDATE records SET kind = 1000 WHERE id = ?1", [key(7)]),
+            7,
+            Damage::NotText,
+        ),
+        (
+            "a kind without a time",
+            |raw| raw.execute("UPDATE records SET at = NULL WHERE id = ?1", [key(7)]),
+            7,
+            Damage::NotText,
         ),
         (
             "another checksum",
@@ -131,7 +155,8 @@ fn a_record_that_says_nothing_is_named() {
     hasher.update(&before);
     hasher.update(text.as_bytes());
     let checksum = hasher.finalize().as_bytes()[..16].to_vec();
-    raw.execute("INSERT INTO records VALUES (?1, ?2, ?3)", params![count + 1, checksum, text]).unwrap();
+    let sql = "INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)";
+    raw.execute(sql, params![count + 1, checksum, text]).unwrap();
     let store = SqliteStore::open(&path).unwrap();
     let error = read(&store, journals[1].session).unwrap_err();
     let StoreError::BrokenRecord { session, source } = &error else { panic!("{error:?}") };

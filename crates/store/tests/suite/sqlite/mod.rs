@@ -16,6 +16,7 @@ mod replaced;
 mod salvage;
 mod support;
 mod torn;
+mod view;
 
 mod conformance {
     backstitch_testkit::store_conformance!(super::support::Temporary::new);

@@ -1,0 +1,210 @@
+//! Rows of records: the text of a record without what the row or the row before says already.
+//!
+//! The text of a record is `{"v":1,"kind":"note","at":"…","data":{…}}`. Where it has exactly this form, with a kind and a
+//! version that have a number, a row holds the number, the time in microseconds and the data; of some kinds, it holds only what
+//! does not follow from the rest ([`Form`]). Otherwise it holds the whole text. A row is written only if the text can be restored
+//! from it byte for byte, and the checksum of a record is always that of its text.
+
+mod call;
+mod form;
+mod invocation;
+mod message;
+
+use std::borrow::Cow;
+
+use backstitch_core::time::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
+
+use self::form::Form;
+use super::chain::Checksum;
+use super::error::Failure;
+
+/// A kind of rows: a kind of records, the version of their data, and what a row holds of the data.
+struct RowKind {
+    version: u32,
+    kind: &'static str,
+    form: Form,
+}
+
+const fn whole(kind: &'static str) -> RowKind {
+    RowKind { version: 1, kind, form: Form::Data }
+}
+
+/// Kinds of rows by number, from 1. The table `kinds` holds the same, for the view `journal`. One that is added gets its number
+/// by a migration; records of a kind without a number are stored whole.
+const KINDS: [RowKind; 28] = [
+    whole("session_created"),
+    whole("evaluation_started"),
+    whole("evaluation_resumed"),
+    whole("request_started"),
+    whole("request_finished"),
+    whole("request_failed"),
+    whole("message_appended"),
+    whole("call_started"),
+    whole("step_finished"),
+    whole("process_started"),
+    whole("slice_changed"),
+    whole("resource_changed"),
+    whole("call_finished"),
+    whole("budget_charged"),
+    whole("rewound"),
+    whole("workspace_observed"),
+    whole("paused"),
+    whole("resolved"),
+    whole("session_stopped"),
+    whole("evaluation_finished"),
+    whole("program_started"),
+    whole("task_finished"),
+    whole("turn_finished"),
+    whole("note"),
+    whole("redacted"),
+    RowKind { version: 1, kind: "message_appended", form: Form::Message },
+    RowKind { version: 1, kind: "call_started", form: Form::Call },
+    RowKind { version: 1, kind: "slice_changed", form: Form::Invocation },
+];
+
+/// Columns of a record's row that [`text_in`] reads, in its order.
+pub(super) const TEXT_COLUMNS: &str = "kind, at, record";
+
+/// What the text of a record may follow from, besides its row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowContext<'a> {
+    /// Id of the session.
+    pub(super) session: &'a str,
+    /// Text of the record before it. A row that needs it can be neither written nor read without.
+    pub(super) before: Option<&'a str>,
+}
+
+/// What a row holds of a record's text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RecordRow<'a> {
+    /// Number of the kind and time of the record, unless `record` is the whole text.
+    head: Option<(i64, i64)>,
+    record: Cow<'a, str>,
+}
+
+impl<'a> RecordRow<'a> {
+    /// Creates the shortest row from which the text of a record can be restored.
+    pub(super) fn of(text: &'a str, context: RowContext<'_>) -> Self {
+        split(text, context).unwrap_or(Self { head: None, record: Cow::Borrowed(text) })
+    }
+
+    pub(super) fn insert(
+        &self,
+        connection: &Connection,
+        key: i64,
+        checksum: Checksum,
+    ) -> Result<(), Failure> {
+        let sql = "INSERT INTO records (id, checksum, kind, at, record) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let (kind, at) = self.head.unzip();
+        connection.prepare_cached(sql)?.execute(params![key, checksum.as_bytes(), kind, at, self.record])?;
+        Ok(())
+    }
+
+    /// Replaces a row. Its checksum stays. The row after it must [stand by itself](detach_next).
+    pub(super) fn replace(&self, connection: &Connection, key: i64) -> Result<(), Failure> {
+        let sql = "UPDATE records SET kind = ?2, at = ?3, record = ?4 WHERE id = ?1";
+        let (kind, at) = self.head.unzip();
+        connection.prepare_cached(sql)?.execute(params![key, kind, at, self.record])?;
+        Ok(())
+    }
+
+    /// Restores the text. Returns `None` if the kind or the time is unknown, or if what the text follows from is missing.
+    fn text(&self, context: RowContext<'_>) -> Option<Cow<'_, str>> {
+        let Some((number, at)) = self.head else { return Some(Cow::Borrowed(&self.record)) };
+        let RowKind { version, kind, form } = kind_of(number)?;
+        let at = Timestamp::from_unix_micros(at).ok()?.to_string();
+        let data = form.restore(&self.record, &at, context)?;
+        Some(Cow::Owned(format!(r#"{{"v":{version},"kind":"{kind}","at":"{at}","data":{data}}}"#)))
+    }
+
+    fn form(&self) -> Form {
+        let kind = self.head.and_then(|(number, _)| kind_of(number));
+        kind.map_or(Form::Data, |kind| kind.form)
+    }
+}
+
+fn kind_of(number: i64) -> Option<&'static RowKind> {
+    KINDS.get(usize::try_from(number).ok()?.checked_sub(1)?)
+}
+
+fn number_of(version: u32, kind: &str, form: Form) -> Option<i64> {
+    let is_it = |known: &RowKind| (known.version, known.kind, known.form) == (version, kind, form);
+    i64::try_from(KINDS.iter().position(is_it)? + 1).ok()
+}
+
+fn split<'a>(text: &'a str, context: RowContext<'_>) -> Option<RecordRow<'a>> {
+    let rest = text.strip_prefix(r#"{"v":"#)?;
+    let (version, rest) = rest.split_once(r#","kind":""#)?;
+    let (kind, rest) = rest.split_once(r#"","at":""#)?;
+    let (time, rest) = rest.split_once(r#"","data":"#)?;
+    let data = rest.strip_suffix('}')?;
+    let version = version.parse().ok().filter(|number: &u32| number.to_string() == version)?;
+    let number = number_of(version, kind, Form::Data)?;
+    let at: Timestamp = time.parse().ok()?;
+    // A time before 1970, or in another form, would not be shown right by the view.
+    if at.unix_micros() < 0 || at.to_string() != time {
+        return None;
+    }
+    // A field after the data belongs to the record: the data alone must be one value, or the view could not read it.
+    serde_json::from_str::<&serde_json::value::RawValue>(data).ok()?;
+    let shorter = Form::shorter_of(kind).and_then(|form| {
+        let number = number_of(version, kind, form)?;
+        let remainder = form.reduce(data, time, context)?;
+        (form.restore(&remainder, time, context).as_deref() == Some(data)).then_some((number, remainder))
+    });
+    let (number, record) = match shorter {
+        Some((number, remainder)) => (number, Cow::Owned(remainder)),
+        None => (number, Cow::Borrowed(data)),
+    };
+    Some(RecordRow { head: Some((number, at.unix_micros())), record })
+}
+
+fn row_in<'a>(row: &'a Row<'_>, first: usize) -> Result<Option<RecordRow<'a>>, Failure> {
+    let ValueRef::Text(record) = row.get_ref(first + 2)? else { return Ok(None) };
+    let Ok(record) = str::from_utf8(record) else { return Ok(None) };
+    let head = match (row.get_ref(first)?, row.get_ref(first + 1)?) {
+        (ValueRef::Null, ValueRef::Null) => None,
+        (ValueRef::Integer(kind), ValueRef::Integer(at)) => Some((kind, at)),
+        _ => return Ok(None),
+    };
+    Ok(Some(RecordRow { head, record: Cow::Borrowed(record) }))
+}
+
+/// Reads the text of a record from the columns [`TEXT_COLUMNS`], which start at `first`. Returns `None` if they hold no text of
+/// a record, or one that follows from a record that `context` does not have.
+pub(super) fn text_in<'a>(
+    row: &'a Row<'_>,
+    first: usize,
+    context: RowContext<'_>,
+) -> Result<Option<Cow<'a, str>>, Failure> {
+    let Some(row) = row_in(row, first)? else { return Ok(None) };
+    Ok(match row.head {
+        None => Some(row.record),
+        Some(_) => row.text(context).map(|text| Cow::Owned(text.into_owned())),
+    })
+}
+
+/// Stores the row after `key` so that it does not depend on the one at `key`, whose text can then be replaced.
+pub(super) fn detach_next(connection: &Connection, session: &str, key: i64) -> Result<(), Failure> {
+    let sql = format!("SELECT {TEXT_COLUMNS} FROM records WHERE id = ?1");
+    let mut sql = connection.prepare_cached(&sql)?;
+    let alone = RowContext { session, before: None };
+    let mut rows = sql.query([key])?;
+    let before = match rows.next()? {
+        Some(row) => text_in(row, 0, alone)?.map(Cow::into_owned),
+        None => None,
+    };
+    drop(rows);
+    let mut rows = sql.query([key + 1])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let Some(next) = row_in(row, 0)?.filter(|row| row.form() == Form::Invocation) else { return Ok(()) };
+    let context = RowContext { before: before.as_deref(), ..alone };
+    let Some(text) = next.text(context).map(Cow::into_owned) else { return Ok(()) };
+    drop(rows);
+    RecordRow::of(&text, alone).replace(connection, key + 1)
+}
+
+#[cfg(test)]
+mod tests;
