@@ -8,15 +8,15 @@
 //! not hold such a name either, since the JSON would then hold it twice. Values that would change in storage
 //! are refused; see [`crate::storable`].
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::storable::{self, NotStorable};
 
-/// Unknown fields, kept in the order in which they were read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Unknown fields, kept in the order in which they were read. Nearly all are empty, and an empty one is a pointer in size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
-pub struct Extra(Map<String, Value>);
+pub struct Extra(Option<Box<Map<String, Value>>>);
 
 impl Extra {
     /// Creates an empty set of fields.
@@ -26,22 +26,23 @@ impl Extra {
 
     /// Returns whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// Returns the number of unknown fields.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.as_ref().map_or(0, |fields| fields.len())
     }
 
     /// Returns the value of an unknown field.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.0.as_ref()?.get(name)
     }
 
     /// Iterates over the unknown fields and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        let fields = self.0.iter().flat_map(|fields| fields.iter());
+        fields.map(|(name, value)| (name.as_str(), value))
     }
 }
 
@@ -50,7 +51,13 @@ impl TryFrom<Map<String, Value>> for Extra {
 
     fn try_from(fields: Map<String, Value>) -> Result<Self, Self::Error> {
         storable::check_object(&fields)?;
-        Ok(Self(fields))
+        Ok(Self((!fields.is_empty()).then(|| Box::new(fields))))
+    }
+}
+
+impl Serialize for Extra {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
     }
 }
 
