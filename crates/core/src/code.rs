@@ -59,6 +59,7 @@ codes! {
     StoreNewer = "store_newer": "A newer version of Backstitch wrote the store.",
     StoreOlder = "store_older": "The store has an older schema and was opened for reading only.",
     NotAStore = "not_a_store": "The file is not a store of Backstitch.",
+    BundleInvalid = "bundle_invalid": "The file is no bundle, or its content is damaged or incomplete.",
     Pruned = "pruned": "The files of this point were deleted by retention.",
     ObjectLost = "object_lost": "Content was lost when a damaged store was salvaged.",
     ObjectMissing = "object_missing": "Content that the journal refers to is not in the store.",
@@ -68,6 +69,8 @@ codes! {
     // Sessions.
     SessionNotFound = "session_not_found": "There is no such session in this store.",
     SessionAmbiguous = "session_ambiguous": "The id matches more than one session.",
+    SessionConflict = "session_conflict": "The store has a session with the same id and another journal.",
+    SubAgent = "sub_agent": "The session belongs to a call of another session, and is moved with it.",
     SessionHeld = "session_held": "Another process drives the session.",
     LeaseLost = "lease_lost": "Another process took the session over.",
     WriteUnknown = "write_unknown": "The last write to the session may or may not have been stored.",

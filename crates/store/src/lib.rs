@@ -10,7 +10,8 @@ mod sqlite;
 
 pub use memory::MemoryStore;
 pub use sqlite::{
-    Counters, Finding, FreedSpace, GcMode, GcReport, LostTail, ObjectsSize, OpenError, Retention,
-    SalvageReport, SalvagedSession, SessionSize, SqliteOptions, SqliteStore, StoreLocation, StoreSize,
-    VerifyReport,
+    BackupProgress, Bundle, BundleError, BundleReport, Counters, Finding, FreedSpace, GcMode, GcReport,
+    LostTail, ObjectsSize, OpenError, Retention, SalvageReport, SalvagedSession, SessionRole, SessionSize,
+    SqliteOptions, SqliteStore, StoreLocation, StoreSize, TransferOutcome, TransferProgress, TransferReport,
+    TransferStep, TransferredSession, VerifyReport,
 };

@@ -299,7 +299,8 @@ pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i6
     Ok(sql.query_row([name], |row| row.get(0)).optional()?)
 }
 
-fn create(connection: &Connection, name: &str) -> Result<i64, Failure> {
+/// Adds a session to the list, and returns its number.
+pub(super) fn create(connection: &Connection, name: &str) -> Result<i64, Failure> {
     let mut sql = connection.prepare_cached("INSERT INTO sessions (session) VALUES (?1)")?;
     Ok(sql.insert([name])?)
 }

@@ -14,17 +14,21 @@
 //! | `leases` | claims to sessions, and liveness of their holders |
 //! | `reach`, `retention`, `gc`, `size` | garbage collection and disk usage |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
+//! | `backup`, `bundle`, `new_file` | copies of the store, and sessions that are moved to other stores |
 //!
 //! Reads, and the commit of a leader (see `writer`), block the thread that polls the future, for as long as
 //! the disk takes.
 
 mod append;
+mod backup;
+mod bundle;
 mod chain;
 mod counters;
 mod error;
 mod gc;
 mod inbox;
 mod leases;
+mod new_file;
 mod objects;
 mod open;
 mod options;
@@ -58,6 +62,11 @@ use backstitch_core::ports::{
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
 
+pub use backup::BackupProgress;
+pub use bundle::{
+    Bundle, BundleError, BundleReport, SessionRole, TransferOutcome, TransferProgress, TransferReport,
+    TransferStep, TransferredSession,
+};
 pub use counters::Counters;
 pub use error::OpenError;
 pub use gc::{FreedSpace, GcMode, GcReport};

@@ -207,3 +207,24 @@ pub(super) fn unpack(packed: &[u8], length: u64) -> Option<Vec<u8>> {
     decoder.take(length.saturating_add(1)).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 == length).then_some(bytes)
 }
+
+/// Size of a stored object, known without reading its content.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredSize {
+    pub(super) kind: ObjectKind,
+    /// Length of the content before compression, in bytes.
+    pub(super) length: u64,
+}
+
+/// Looks up the size of an object, or returns `None` if it has no stored content.
+pub(super) fn stored_size(connection: &Connection, id: ObjectId) -> Result<Option<StoredSize>, Failure> {
+    let sql = "SELECT kind, length, length(content) FROM objects WHERE id = ?1 AND content IS NOT NULL";
+    let mut sql = connection.prepare_cached(sql)?;
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let found: Option<(i64, i64, i64)> = sql.query_row([&id.as_bytes()[..]], row).optional()?;
+    let Some((kind, length, stored)) = found else { return Ok(None) };
+    let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
+    let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;
+    let length = u64::try_from(length).map_err(|_| damaged("its length is invalid"))?;
+    Ok(Some(StoredSize { kind, length: length.max(stored.cast_unsigned()) }))
+}

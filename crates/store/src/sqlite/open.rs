@@ -159,13 +159,13 @@ fn empty() -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
+pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 
-fn immutable(path: &Path) -> Result<Connection, OpenError> {
+pub(super) fn immutable(path: &Path) -> Result<Connection, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let path = fs::canonicalize(path).map_err(io)?;
     let mut address = String::from("file:");

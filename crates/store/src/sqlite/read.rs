@@ -60,6 +60,21 @@ pub(super) fn read(
     Ok(records)
 }
 
+/// Checksum of a record, as it is stored. It covers the record and all records before it.
+pub(super) fn checksum_at(
+    connection: &Connection,
+    session: SessionId,
+    number: i64,
+    position: Position,
+) -> Result<Checksum, Failure> {
+    let damaged = |damage| StoreError::Damaged { session, position, damage };
+    let mut sql = connection.prepare_cached("SELECT checksum FROM records WHERE id = ?1")?;
+    let mut rows = sql.query(params![key_of(number, position)])?;
+    let row = rows.next()?.ok_or_else(|| damaged(Damage::Gap))?;
+    let stored = row.get_ref(0)?.as_blob().ok().and_then(Checksum::stored);
+    Ok(stored.ok_or_else(|| damaged(Damage::Checksum))?)
+}
+
 /// Passes the texts of at most `limit` records, starting at `from`, each verified against the chain.
 pub(super) fn texts(
     connection: &Connection,

@@ -100,6 +100,16 @@ pub(super) fn read_as_newest(connection: &Connection) -> Result<(), OpenError> {
 
 /// Applies all missing migrations. The caller has begun a transaction.
 pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> Result<(), OpenError> {
+    migrate_to(connection, found, VERSION, now)
+}
+
+/// Applies missing migrations up to a version. The caller has begun a transaction.
+pub(super) fn migrate_to(
+    connection: &Connection,
+    found: SchemaState,
+    version: u32,
+    now: Timestamp,
+) -> Result<(), OpenError> {
     let from = match found {
         SchemaState::Empty => {
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -115,7 +125,9 @@ pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestam
         }
         SchemaState::Version(version) => version,
     };
-    for migration in MIGRATIONS.iter().filter(|migration| migration.number > from) {
+    let missing =
+        MIGRATIONS.iter().filter(|migration| migration.number > from && migration.number <= version);
+    for migration in missing {
         connection.execute_batch(migration.sql)?;
         connection.execute(
             "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)",

@@ -148,6 +148,6 @@ impl WatchedFiles {
 }
 
 /// Path as an SQL value; it need not be UTF-8.
-fn as_text(path: &Path) -> ToSqlOutput<'_> {
+pub(super) fn as_text(path: &Path) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_encoded_bytes()))
 }

@@ -1,10 +1,10 @@
 //! A session that works on files, record by record, with the objects that a capture would contain.
 
 use backstitch_core::extra::Extra;
-use backstitch_core::id::{CallId, IdStream, SessionId};
+use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, CallFinished, CallStarted, CallVerdict, Effect, IdempotencyKey, Origin, Position, SessionCreated,
-    SessionRewound, WorkspaceRoot,
+    Batch, CallFinished, CallStarted, CallVerdict, Effect, EvaluationStarted, IdempotencyKey, Origin,
+    Position, SessionCreated, SessionRewound, WorkspaceRoot,
 };
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{ClaimMode, Objects as _, SessionClaim, Store as _, StoreError};
@@ -21,6 +21,7 @@ pub(super) type Files<'a> = [(&'a str, &'a str)];
 pub(super) struct Agent<'a> {
     store: &'a SqliteStore,
     ids: IdStream,
+    evaluation: EvaluationId,
     pub(super) lease: SessionClaim,
     pub(super) next: Position,
     pub(super) at: Timestamp,
@@ -32,13 +33,16 @@ impl<'a> Agent<'a> {
         Self::created(store, seed, Origin::Root)
     }
 
-    fn created(store: &'a SqliteStore, seed: u64, origin: Origin) -> Self {
+    /// Creates a session with this origin.
+    pub(super) fn created(store: &'a SqliteStore, seed: u64, origin: Origin) -> Self {
         let session = sample::session(seed);
         let lease = claim(store, session, ClaimMode::IfFree).unwrap();
         let (ids, at) = (sample::ids(seed + 1_000), sample::clock().now());
-        let mut agent = Self { store, ids, lease, next: Position::START, at, root: None };
+        let evaluation = ids.next();
+        let mut agent = Self { store, ids, evaluation, lease, next: Position::START, at, root: None };
         let created = SessionCreated { origin, ..sample::created(session) };
-        agent.append(Batch::at(at).with(created)).unwrap();
+        let started = EvaluationStarted::new(evaluation, "samples", "agent");
+        agent.append(Batch::at(at).with(created).with(started)).unwrap();
         agent
     }
 
@@ -95,12 +99,11 @@ impl<'a> Agent<'a> {
         Self::root_of(files).tree
     }
 
-    /// Starts a call on the current files.
-    pub(super) fn start(&mut self) -> CallId {
-        let call_id: CallId = self.ids.next();
-        let started = CallStarted {
+    /// The intent of a call on the current files.
+    pub(super) fn intent(&self, call_id: CallId) -> CallStarted {
+        CallStarted {
             call_id,
-            evaluation_id: self.ids.next(),
+            evaluation_id: self.evaluation,
             name: "edit".into(),
             arguments: None,
             effect: Effect::Workspace,
@@ -111,7 +114,21 @@ impl<'a> Agent<'a> {
             reservation: None,
             session: None,
             extra: Extra::default(),
-        };
+        }
+    }
+
+    /// Starts a call of a sub-agent with its own session.
+    pub(super) fn start_child(&mut self, child: SessionId) -> CallId {
+        let call: CallId = self.ids.next();
+        let started = CallStarted { session: Some(child), ..self.intent(call) };
+        self.append(Batch::at(self.at).with(started)).unwrap();
+        call
+    }
+
+    /// Starts a call on the current files.
+    pub(super) fn start(&mut self) -> CallId {
+        let call_id: CallId = self.ids.next();
+        let started = self.intent(call_id);
         self.append(Batch::at(self.at).with(started)).unwrap();
         call_id
     }
@@ -128,6 +145,18 @@ impl<'a> Agent<'a> {
         self.append(batch)?;
         self.root = Some(root);
         Ok(self.next)
+    }
+
+    /// Runs a complete call that leaves a root of these objects, the tree last.
+    pub(super) fn finish_with(&mut self, objects: Vec<Object>) {
+        let call = self.start();
+        let manifest = Manifest::default().to_object();
+        let tree = objects.last().map(Object::id).unwrap();
+        let root = WorkspaceRoot { tree, manifest: manifest.id() };
+        let mut batch = Batch::at(self.at).with(succeeded(call, root));
+        objects.into_iter().chain([manifest]).for_each(|object| _ = batch.add_object(object));
+        self.append(batch).unwrap();
+        self.root = Some(root);
     }
 
     /// Runs a complete call that leaves these files.

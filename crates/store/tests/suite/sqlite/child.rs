@@ -40,6 +40,7 @@ fn a_child_does_what_it_is_told() {
     let report = OpenOptions::new().append(true).create(true).open(variable(REPORT));
     let mut task = Task { place: variable(PLACE), report: report.expect("a child can write its report") };
     match role.as_str() {
+        "import" => super::bundle::kills::import(&mut task),
         "create" => super::creation::create(&mut task),
         "hold" => super::leases::hold(&mut task),
         "limited" => super::full::limited(&mut task),

@@ -1,6 +1,8 @@
 //! The SQLite store fulfils the port's guarantees and its own.
 
 mod agent;
+mod backup;
+mod bundle;
 mod child;
 mod creation;
 mod damage;

@@ -1,0 +1,64 @@
+//! Backups: a copy of the whole store while it is used.
+//!
+//! The copy is one consistent state of the store: everything that was acknowledged before it began, and no
+//! part of a later batch. It is written by SQLite (`VACUUM INTO`) from a read snapshot, so writers in this and
+//! other processes continue, and space that deleted data occupied is not copied. Claims keep their fences, and
+//! none is held in the copy.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{fs, thread};
+
+use super::error::{Failure, OpenError};
+use super::new_file::NewFile;
+use super::watch::as_text;
+use super::{SqliteStore, absolute};
+
+/// Interval at which progress is reported.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Progress of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackupProgress {
+    /// Bytes written so far.
+    pub written: u64,
+    /// Size of the store's content, which is about what has to be written.
+    pub total: u64,
+}
+
+impl SqliteStore {
+    /// Copies the store to a new file, at which nothing may exist, and returns its size. The file is complete
+    /// and durable on return, and does not exist before. `progress` is called now and then, from another
+    /// thread.
+    ///
+    /// This blocks the thread; other readers and writers continue.
+    pub fn backup(
+        &self,
+        path: impl AsRef<Path>,
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
+    ) -> Result<u64, OpenError> {
+        let file = NewFile::beside(&absolute(path.as_ref())?)?;
+        let is_done = AtomicBool::new(false);
+        let copied = self.readers.with(|connection| {
+            let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            let pages = number("page_count")? - number("freelist_count")?;
+            let total = (pages * number("page_size")?).cast_unsigned();
+            thread::scope(|scope| {
+                let watcher = scope.spawn(|| {
+                    while !is_done.load(Ordering::Acquire) {
+                        let written = fs::metadata(file.temporary()).map_or(0, |file| file.len());
+                        progress(BackupProgress { written, total });
+                        thread::park_timeout(INTERVAL);
+                    }
+                });
+                let copied = connection.execute("VACUUM INTO ?1", [as_text(file.temporary())]);
+                is_done.store(true, Ordering::Release);
+                watcher.thread().unpark();
+                copied.map_err(Failure::from)
+            })
+        });
+        copied?;
+        file.publish()
+    }
+}

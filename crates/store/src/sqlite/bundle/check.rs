@@ -1,0 +1,75 @@
+//! Checks of a selection before any of it is written.
+//!
+//! Everything is read as it will be read later: records against their checksums, objects against their ids,
+//! inbox items; and journals are folded. That everything below workspace roots is there was found out when
+//! the objects were listed. Whether a root can be restored depends on the kind of workspace that wrote it, and
+//! is checked when it is.
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Origin, Position, Record};
+use backstitch_core::ports::StoreError;
+use backstitch_core::view::JournalView;
+use rusqlite::Connection;
+
+use super::contents::Contents;
+use super::error::BundleError;
+use super::selection::{SelectedSession, Selection, SessionRole};
+use super::{Progress, TransferProgress, TransferStep};
+use crate::sqlite::inbox;
+use crate::sqlite::objects::{self, Presence};
+use crate::sqlite::read::texts;
+
+/// Checks everything that is to be moved.
+pub(super) fn check(
+    connection: &Connection,
+    selection: &Selection,
+    contents: &Contents,
+    progress: Progress<'_>,
+) -> Result<(), BundleError> {
+    check_journals(connection, selection)?;
+    let total = contents.objects.len() as u64;
+    for (done, object) in (1..).zip(&contents.objects) {
+        if object.presence == Presence::Stored && objects::get(connection, object.id)?.is_none() {
+            return Err(StoreError::MissingObject { object: object.id }.into());
+        }
+        progress(TransferProgress { step: TransferStep::Check, done, total });
+    }
+    Ok(())
+}
+
+/// Folds all journals, each fork over the view of its parent.
+fn check_journals(connection: &Connection, selection: &Selection) -> Result<(), BundleError> {
+    let mut base: Option<JournalView> = None;
+    for one in &selection.sessions {
+        let records = read(connection, one)?;
+        let over = match (one.role, &one.origin) {
+            (SessionRole::SubAgent, _) | (_, Origin::Root | Origin::Call { .. }) => None,
+            (_, Origin::Fork { .. }) => base.as_ref(),
+        };
+        let view = JournalView::fold_each(over, &records, |_| {}).map_err(|error| {
+            BundleError::invalid(format!(
+                "the journal of session {} does not fit together: {error}",
+                one.session
+            ))
+        })?;
+        if one.role == SessionRole::Ancestor {
+            base = Some(view);
+        } else {
+            inbox::list(connection, one.session)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(connection: &Connection, one: &SelectedSession) -> Result<Vec<Record>, BundleError> {
+    let session: SessionId = one.session;
+    let mut records = Vec::new();
+    let most = usize::try_from(one.records).unwrap_or(usize::MAX);
+    texts(connection, session, one.number, Position::START, most, |position, text| {
+        let record =
+            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
+        records.push(record);
+        Ok(())
+    })?;
+    Ok(records)
+}

@@ -1,0 +1,292 @@
+//! Writes a selection to another store.
+//!
+//! Objects come first, in transactions of limited size, each after those that it names. The records of a
+//! session follow in one transaction, together with those of other sessions as long as they fit. So no part of
+//! a session is ever visible, and a repeated transfer continues where an earlier one was interrupted: what is
+//! there already is compared, and not written again.
+//!
+//! A journal in the target that is the beginning of the moved one is extended. The moved journal may also be
+//! the beginning of the one in the target: then it is already there. Journals that differ anywhere else are a
+//! conflict, and nothing is changed.
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{InboxItem, Position};
+use backstitch_core::ports::{ClaimMode, Owner, StoreError};
+use rusqlite::{Connection, params};
+
+use super::contents::{Contents, MovedObject};
+use super::error::BundleError;
+use super::selection::{SelectedSession, Selection, SessionRole};
+use super::{Progress, TransferOutcome, TransferProgress, TransferReport, TransferStep, TransferredSession};
+use crate::sqlite::append::{self, end_of, key_of, number_of};
+use crate::sqlite::chain::Checksum;
+use crate::sqlite::error::Failure;
+use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
+use crate::sqlite::read::{checksum_at, texts};
+use crate::sqlite::writer::transaction;
+use crate::sqlite::{SqliteStore, gc, inbox, leases};
+
+/// A selection and the connection that it is read from, inside a transaction.
+pub(super) struct Transfer<'a> {
+    pub(super) source: &'a Connection,
+    pub(super) selection: &'a Selection,
+    pub(super) contents: &'a Contents,
+}
+
+/// Relation of a moved journal to the one in the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JournalRelation {
+    /// The target has no such session.
+    New,
+    /// The target's journal is the beginning of the moved one, and ends at this position.
+    Extends(Position),
+    /// The moved journal is the target's, or its beginning.
+    Present,
+    /// The journals differ from this position on.
+    Differs(Position),
+}
+
+/// Sessions of one transaction, or the conflict that prevented it.
+type GroupOutcome = Result<Vec<TransferredSession>, (SessionId, Position)>;
+
+impl Transfer<'_> {
+    /// Writes everything to an empty database. The caller has begun a transaction there.
+    pub(super) fn write_new(
+        &self,
+        target: &Connection,
+        progress: Progress<'_>,
+    ) -> Result<TransferReport, BundleError> {
+        let packer = Packer::default();
+        let total = self.contents.objects.len() as u64;
+        for (done, object) in (1..).zip(&self.contents.objects) {
+            self.write_object(target, &packer, object)?;
+            progress(TransferProgress { step: TransferStep::Objects, done, total });
+        }
+        let mut sessions = Vec::new();
+        for one in &self.selection.sessions {
+            sessions.push(self.write_session(target, one, JournalRelation::New)?);
+        }
+        Ok(self.report(sessions, total))
+    }
+
+    /// Writes everything that a store does not have.
+    pub(super) fn write_to(
+        &self,
+        target: &SqliteStore,
+        progress: Progress<'_>,
+    ) -> Result<TransferReport, BundleError> {
+        let mut is_complete = true;
+        target.readers.at_once(|connection| {
+            for one in &self.selection.sessions {
+                let relation = self.relation(connection, one)?;
+                if let JournalRelation::Differs(position) = relation {
+                    return Ok(Err(BundleError::Conflict { session: one.session, position }));
+                }
+                is_complete &= relation == JournalRelation::Present;
+            }
+            Ok(Ok(()))
+        })??;
+        let generation = target.readers.with(gc::generation)?;
+        let objects = if is_complete { 0 } else { self.write_objects(target, progress)? };
+        let mut sessions = Vec::new();
+        for group in self.groups(target.options.transaction_bytes) {
+            match self.write_group(target, group, generation)? {
+                Ok(written) => sessions.extend(written),
+                Err((session, position)) => return Err(BundleError::Conflict { session, position }),
+            }
+            let (done, total) = (sessions.len() as u64, self.selection.sessions.len() as u64);
+            progress(TransferProgress { step: TransferStep::Sessions, done, total });
+        }
+        Ok(self.report(sessions, objects))
+    }
+
+    fn report(&self, sessions: Vec<TransferredSession>, objects: u64) -> TransferReport {
+        TransferReport { session: self.selection.main, sessions, objects }
+    }
+
+    /// Compares a journal with the one in the target.
+    fn relation(&self, target: &Connection, one: &SelectedSession) -> Result<JournalRelation, Failure> {
+        let session = one.session;
+        let Some(number) = number_of(target, &session.to_string())? else { return Ok(JournalRelation::New) };
+        let there = end_of(target, session, number)?.0.number();
+        let same = |position: u64| -> Result<bool, Failure> {
+            let position = Position::new(position);
+            let moved = checksum_at(self.source, session, one.number, position)?;
+            Ok(moved == checksum_at(target, session, number, position)?)
+        };
+        let shared = there.min(one.records);
+        if shared > 0 && !same(shared - 1)? {
+            // Each checksum covers everything before it.
+            let (mut low, mut high) = (0, shared - 1);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if same(middle)? { low = middle + 1 } else { high = middle }
+            }
+            return Ok(JournalRelation::Differs(Position::new(low)));
+        }
+        Ok(match there < one.records {
+            true => JournalRelation::Extends(Position::new(there)),
+            false => JournalRelation::Present,
+        })
+    }
+
+    /// Writes all objects that the target does not have, and returns their number.
+    fn write_objects(&self, target: &SqliteStore, progress: Progress<'_>) -> Result<u64, BundleError> {
+        let (writer, limit) = (target.writer()?, target.options.transaction_bytes);
+        let total = self.contents.objects.len() as u64;
+        let (mut done, mut written) = (0_u64, 0_u64);
+        let mut open = self.contents.objects.iter().peekable();
+        while open.peek().is_some() {
+            let written_now = writer.alone(|connection| {
+                transaction(connection, || {
+                    let (mut bytes, mut count) = (0, 0);
+                    while bytes < limit
+                        && let Some(object) = open.next()
+                    {
+                        let size = self.write_object(connection, &target.packer, object)?;
+                        bytes += size.unwrap_or_default();
+                        count += u64::from(size.is_some());
+                        done += 1;
+                        progress(TransferProgress { step: TransferStep::Objects, done, total });
+                    }
+                    Ok(count)
+                })
+            });
+            written += written_now.map_err(|error| target.explain(error))?;
+        }
+        Ok(written)
+    }
+
+    /// Writes an object that the target does not have, and returns its stored size.
+    fn write_object(
+        &self,
+        target: &Connection,
+        packer: &Packer,
+        object: &MovedObject,
+    ) -> Result<Option<u64>, Failure> {
+        let there = presence(target, object.id)?;
+        match object.presence {
+            Presence::Stored if there != Presence::Stored => {
+                let found = objects::get(self.source, object.id)?;
+                let found = found.ok_or(StoreError::MissingObject { object: object.id })?;
+                let packed = CompressedObject::new(packer, found)?;
+                packed.insert(target)?;
+                Ok(Some(packed.stored_bytes()))
+            }
+            Presence::Pruned if there == Presence::Absent => {
+                objects::leave_mark(target, object.id, PRUNED)?;
+                Ok(None)
+            }
+            Presence::Lost if there == Presence::Absent => {
+                objects::leave_mark(target, object.id, LOST)?;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Divides the sessions into transactions. A session is never divided.
+    fn groups(&self, limit: u64) -> Vec<&[SelectedSession]> {
+        let mut bytes = 0_u64;
+        let fits = |_: &SelectedSession, next: &SelectedSession| {
+            bytes = bytes.saturating_add(next.bytes);
+            let fits = bytes <= limit;
+            if !fits {
+                bytes = next.bytes;
+            }
+            fits
+        };
+        self.selection.sessions.chunk_by(fits).collect()
+    }
+
+    /// Writes sessions in one transaction. `generation` is the garbage collection counter from before their
+    /// objects were written.
+    fn write_group(
+        &self,
+        target: &SqliteStore,
+        group: &[SelectedSession],
+        generation: i64,
+    ) -> Result<GroupOutcome, BundleError> {
+        let write = |connection: &Connection| {
+            let relations: Vec<JournalRelation> =
+                group.iter().map(|one| self.relation(connection, one)).collect::<Result<_, _>>()?;
+            for (one, relation) in group.iter().zip(&relations) {
+                if let JournalRelation::Differs(position) = relation {
+                    return Ok(Err((one.session, *position)));
+                }
+            }
+            let is_new = relations.iter().any(|relation| *relation != JournalRelation::Present);
+            if is_new && gc::generation(connection)? != generation {
+                // Objects that nothing named yet may have been collected.
+                for object in &self.contents.objects {
+                    self.write_object(connection, &target.packer, object)?;
+                }
+            }
+            let mut written = Vec::new();
+            for (one, relation) in group.iter().zip(relations) {
+                if let JournalRelation::Extends(_) = relation {
+                    fence_off(target, connection, one.session)?;
+                }
+                written.push(self.write_session(connection, one, relation)?);
+            }
+            Ok(Ok(written))
+        };
+        let written = target.writer()?.alone(|connection| transaction(connection, || write(connection)));
+        written.map_err(|error| target.explain(error).into())
+    }
+
+    fn write_session(
+        &self,
+        target: &Connection,
+        one: &SelectedSession,
+        relation: JournalRelation,
+    ) -> Result<TransferredSession, Failure> {
+        let (session, name) = (one.session, one.session.to_string());
+        let (from, outcome) = match relation {
+            JournalRelation::New => (Position::START, TransferOutcome::Created),
+            JournalRelation::Extends(from) => (from, TransferOutcome::Extended { from }),
+            JournalRelation::Present | JournalRelation::Differs(_) => {
+                let outcome = TransferOutcome::Present;
+                return Ok(TransferredSession { session, role: one.role, records: one.records, outcome });
+            }
+        };
+        let number = match relation {
+            JournalRelation::New => append::create(target, &name)?,
+            _ => number_of(target, &name)?.ok_or(StoreError::NotFound { session })?,
+        };
+        let most = usize::try_from(one.records - from.number()).unwrap_or(usize::MAX);
+        texts(self.source, session, one.number, from, most, |position, text| {
+            let checksum = checksum_at(self.source, session, one.number, position)?;
+            let key = key_of(number, position).ok_or(StoreError::EmptyBatch)?;
+            write_record(target, key, checksum, text)
+        })?;
+        if one.role != SessionRole::Ancestor {
+            self.write_inbox(target, session)?;
+        }
+        Ok(TransferredSession { session, role: one.role, records: one.records, outcome })
+    }
+
+    /// Adds pending items, except for those that are pending in the target too.
+    fn write_inbox(&self, target: &Connection, session: SessionId) -> Result<(), Failure> {
+        let there: Vec<InboxItem> = inbox::list(target, session)?.into_iter().map(|(_, item)| item).collect();
+        for (_, item) in inbox::list(self.source, session)? {
+            if !there.contains(&item) {
+                inbox::Letter::new(session, &item)?.write(target)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the fences of earlier holders of a session stale. Fails with `Held` if a process holds it.
+fn fence_off(target: &SqliteStore, connection: &Connection, session: SessionId) -> Result<(), Failure> {
+    let owner = Owner::new("a transfer");
+    let (claim, _guard) = leases::claim(&target.locks, connection, session, &owner, ClaimMode::IfFree)?;
+    leases::release(connection, session, claim.fence)
+}
+
+fn write_record(target: &Connection, key: i64, checksum: Checksum, text: &str) -> Result<(), Failure> {
+    let mut sql = target.prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")?;
+    sql.execute(params![key, checksum.as_bytes(), text])?;
+    Ok(())
+}
