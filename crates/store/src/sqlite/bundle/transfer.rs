@@ -12,17 +12,17 @@
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxItem, Position};
 use backstitch_core::ports::{ClaimMode, Owner, StoreError};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::contents::{Contents, MovedObject};
 use super::error::BundleError;
 use super::selection::{SelectedSession, Selection, SessionRole};
 use super::{Progress, TransferOutcome, TransferProgress, TransferReport, TransferStep, TransferredSession};
 use crate::sqlite::append::{self, end_of, key_of, number_of};
-use crate::sqlite::chain::Checksum;
 use crate::sqlite::error::Failure;
 use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
 use crate::sqlite::read::{checksum_at, texts};
+use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::writer::transaction;
 use crate::sqlite::{SqliteStore, gc, inbox, leases};
 
@@ -255,10 +255,14 @@ impl Transfer<'_> {
             _ => number_of(target, &name)?.ok_or(StoreError::NotFound { session })?,
         };
         let most = usize::try_from(one.records - from.number()).unwrap_or(usize::MAX);
+        let mut before: Option<String> = None;
         texts(self.source, session, one.number, from, most, |position, text| {
             let checksum = checksum_at(self.source, session, one.number, position)?;
             let key = key_of(number, position).ok_or(StoreError::EmptyBatch)?;
-            write_record(target, key, checksum, text)
+            let context = RowContext { session: &name, before: before.as_deref() };
+            RecordRow::of(text, context).insert(target, key, checksum)?;
+            before = Some(text.to_owned());
+            Ok(())
         })?;
         if one.role != SessionRole::Ancestor {
             self.write_inbox(target, session)?;
@@ -283,10 +287,4 @@ fn fence_off(target: &SqliteStore, connection: &Connection, session: SessionId) 
     let owner = Owner::new("a transfer");
     let (claim, _guard) = leases::claim(&target.locks, connection, session, &owner, ClaimMode::IfFree)?;
     leases::release(connection, session, claim.fence)
-}
-
-fn write_record(target: &Connection, key: i64, checksum: Checksum, text: &str) -> Result<(), Failure> {
-    let mut sql = target.prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")?;
-    sql.execute(params![key, checksum.as_bytes(), text])?;
-    Ok(())
 }

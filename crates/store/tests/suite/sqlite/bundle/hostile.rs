@@ -193,7 +193,7 @@ fn zstd_of_zeros(length: usize) -> Vec<u8> {
 
 /// Number of mutations of each kind. `BACKSTITCH_FUZZ_RUNS` sets another one.
 fn runs() -> u64 {
-    std::env::var("BACKSTITCH_FUZZ_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(150)
+    std::env::var("BACKSTITCH_FUZZ_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(100)
 }
 
 struct Random(u64);

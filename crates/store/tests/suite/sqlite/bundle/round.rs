@@ -142,3 +142,36 @@ fn an_export_replaces_nothing_and_names_what_is_missing() {
     assert!(missing.to_string().contains(&needed.to_string()), "{missing}");
     assert!(!new.exists());
 }
+
+#[test]
+fn bundles_of_older_versions_are_imported() {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for name in ["store-v1.db", "store-v3.db"] {
+        let place = tempfile::tempdir().unwrap();
+        let (old, path) = (place.path().join("old.db"), place.path().join("bundle"));
+        fs::copy(fixtures.join(name), &old).unwrap();
+        fs::copy(fixtures.join(name), &path).unwrap();
+        let store = SqliteStore::open(&old).unwrap();
+        let session = sample::session(60);
+        let raw = Connection::open(&path).unwrap();
+        raw.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
+        raw.execute_batch(&format!(
+            "CREATE TABLE bundle (
+    version INTEGER PRIMARY KEY,
+    session TEXT NOT NULL,
+    at TEXT NOT NULL,
+    program TEXT NOT NULL
+) STRICT;
+            INSERT INTO bundle VALUES (1, '{session}', '2026-01-01T00:00:00Z', '0.0.1')"
+        ))
+        .unwrap();
+        drop(raw);
+        let before = fs::read(&path).unwrap();
+        let target = empty();
+        let report = imported(&target, &path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((report.session, report.outcome()), (session, TransferOutcome::Created));
+        check_same(&store, &target, session);
+        check_sound(&target);
+        assert_eq!(fs::read(&path).unwrap(), before, "the bundle itself is not migrated");
+    }
+}
