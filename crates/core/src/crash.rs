@@ -52,6 +52,14 @@ pub const POINTS: &[&str] = &[
     "store.after_commit",
     "gc.marked",
     "gc.swept",
+    "redact.begun",
+    "redact.objects",
+    "redact.records",
+    "redact.inbox",
+    "remove.unlisted",
+    "remove.records",
+    "remove.collected",
+    "erase.rebuilt",
 ];
 
 /// Returns whether a point has this name. Evaluated at compile time.

@@ -27,6 +27,7 @@ pub mod message;
 pub mod object;
 pub mod ports;
 pub mod prompt;
+pub mod redaction;
 pub mod rng;
 pub mod secrets;
 pub mod session;

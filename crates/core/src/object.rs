@@ -157,6 +157,21 @@ pub struct ObjectRef {
     pub length: u64,
 }
 
+/// The content of an object, as far as a store still has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectContent {
+    /// The bytes.
+    Bytes(Arc<[u8]>),
+    /// A redaction removed them.
+    Redacted,
+}
+
+impl From<&Object> for ObjectContent {
+    fn from(object: &Object) -> Self {
+        Self::Bytes(object.bytes().clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,9 @@ use serde_json::Value;
 /// The text that replaces a key.
 pub const REPLACEMENT: &str = "[secret]";
 
+/// The text that replaces a redacted value.
+pub const REDACTED: &str = "[redacted]";
+
 /// Minimum length of a key, in characters. A shorter text may be an ordinary word and is never replaced.
 pub const SHORTEST: usize = 8;
 

@@ -61,6 +61,7 @@ impl RecordBody {
             Self::MessageAppended(message) => return message.object_refs(),
             Self::SessionCreated(created) => return loaded_refs(created),
             Self::Resolved(resolved) => return decided_refs(&resolved.decision),
+            Self::Redacted(redacted) => return redacted.replacements().collect(),
             Self::CallStarted(call) => ([call.root, None], call.coverage),
             Self::CallFinished(call) => ([call.root, call.rescue], call.coverage),
             Self::Rewound(rewound) => ([rewound.root, rewound.rescue], rewound.coverage),

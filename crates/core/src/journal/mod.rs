@@ -12,6 +12,7 @@ mod large;
 mod lifecycle;
 mod position;
 mod record;
+mod redacted;
 mod stop;
 
 pub use batch::Batch;
@@ -23,6 +24,7 @@ pub use lifecycle::{
 };
 pub use position::{Branch, Point, Position};
 pub use record::{Record, RecordBody};
+pub use redacted::{ObjectRedacted, RecordsRedacted};
 pub use stop::{SessionStopped, StopReason};
 
 pub use crate::payload::{

@@ -9,6 +9,7 @@ use super::Position;
 use super::lifecycle::{
     Note, PauseResolved, SessionCreated, SessionPaused, SessionRewound, WorkspaceObserved,
 };
+use super::redacted::RecordsRedacted;
 use super::stop::SessionStopped;
 use crate::extra::Extra;
 use crate::payload::InnerMessage;
@@ -130,6 +131,8 @@ record_kinds! {
     TaskFinished(TaskFinished) = "task_finished", version 1;
     /// A turn of an agent that answers with programs has ended.
     TurnFinished(TurnFinished) = "turn_finished", version 1;
+    /// A value was removed from records before this one, or from objects.
+    Redacted(RecordsRedacted) = "redacted", version 1;
     /// Information that is recorded although no view needs it.
     Note(Note) = "note", version 1;
 }

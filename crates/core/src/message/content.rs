@@ -16,7 +16,7 @@ use super::large::Source;
 use super::word::words;
 use super::{MessageError, OptionCall, OptionResult, Part, PolicyName, RoleHint, tagged};
 use crate::extra::Extra;
-use crate::object::{Object, ObjectId, ObjectRef};
+use crate::object::{Object, ObjectContent, ObjectId, ObjectRef};
 
 words! {
     /// Kind of a message.
@@ -160,6 +160,14 @@ impl Message {
     pub fn hydrate(
         &mut self,
         mut fetch: impl FnMut(ObjectRef) -> Option<Arc<[u8]>>,
+    ) -> Result<(), MessageError> {
+        self.hydrate_content(|reference| fetch(reference).map(ObjectContent::Bytes))
+    }
+
+    /// The same, where a marker stands for content that a redaction removed.
+    pub fn hydrate_content(
+        &mut self,
+        mut fetch: impl FnMut(ObjectRef) -> Option<ObjectContent>,
     ) -> Result<(), MessageError> {
         let source = &mut Source(&mut fetch);
         match &mut self.content {

@@ -159,6 +159,14 @@ pub enum MessageError {
         /// The object.
         object: ObjectId,
     },
+    /// The content of an object was removed by a redaction, and nothing can stand for it.
+    #[error("object {object}, which held `{field}`, was redacted")]
+    Redacted {
+        /// The field.
+        field: &'static str,
+        /// The object.
+        object: ObjectId,
+    },
     /// The length of an object differs from that in the message.
     #[error("object {object}, which holds `{field}`, has {found} bytes instead of {expected}; it is damaged")]
     ObjectLength {

@@ -17,7 +17,8 @@ use serde::{Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use super::MessageError;
-use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
+use crate::object::{INLINE_LIMIT, Object, ObjectContent, ObjectId, ObjectRef};
+use crate::secrets::REDACTED;
 
 /// Content, or the object that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -108,6 +109,11 @@ pub trait LargeContent: Serialize + DeserializeOwned {
     fn absent(field: &'static str) -> Result<Self, MessageError> {
         Err(MessageError::Missing { field })
     }
+
+    /// What stands for content that a redaction removed.
+    fn redacted(field: &'static str, object: ObjectId) -> Result<Self, MessageError> {
+        Err(MessageError::Redacted { field, object })
+    }
 }
 
 impl LargeContent for Arc<str> {
@@ -118,6 +124,10 @@ impl LargeContent for Arc<str> {
     fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
         let not_text = |source| MessageError::ObjectNotText { field, object, source };
         std::str::from_utf8(bytes).map(Self::from).map_err(not_text)
+    }
+
+    fn redacted(_: &'static str, _: ObjectId) -> Result<Self, MessageError> {
+        Ok(REDACTED.into())
     }
 }
 
@@ -132,6 +142,10 @@ impl LargeContent for Value {
 
     fn absent(_: &'static str) -> Result<Self, MessageError> {
         Ok(Self::Null)
+    }
+
+    fn redacted(_: &'static str, _: ObjectId) -> Result<Self, MessageError> {
+        Ok(REDACTED.into())
     }
 }
 
@@ -154,16 +168,22 @@ fn json<T: DeserializeOwned>(field: &'static str, object: ObjectId, bytes: &[u8]
 }
 
 /// A source of spilled content.
-pub(crate) struct Source<'a>(pub(crate) &'a mut dyn FnMut(ObjectRef) -> Option<Arc<[u8]>>);
+pub(crate) struct Source<'a>(pub(crate) &'a mut dyn FnMut(ObjectRef) -> Option<ObjectContent>);
 
 impl Source<'_> {
+    /// Returns whether a redaction removed the content of an object.
+    pub(super) fn is_redacted(&mut self, object: ObjectId) -> bool {
+        (self.0)(ObjectRef { object, length: 0 }) == Some(ObjectContent::Redacted)
+    }
+
     pub(super) fn content<T: LargeContent>(
         &mut self,
         field: &'static str,
         reference: ObjectRef,
     ) -> Result<T, MessageError> {
         let ObjectRef { object, length: expected } = reference;
-        let bytes = (self.0)(reference).ok_or(MessageError::MissingObject { field, object })?;
+        let content = (self.0)(reference).ok_or(MessageError::MissingObject { field, object })?;
+        let ObjectContent::Bytes(bytes) = content else { return T::redacted(field, object) };
         let found = bytes.len() as u64;
         if found != expected {
             return Err(MessageError::ObjectLength { field, object, expected, found });

@@ -14,6 +14,7 @@ use super::{MediaUrl, MessageError, tagged};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::object::{Object, ObjectId};
+use crate::secrets::REDACTED;
 
 words! {
     /// How a model perceives media.
@@ -88,7 +89,12 @@ impl Part {
     pub(super) fn hydrate(&mut self, source: &mut Source<'_>) -> Result<(), MessageError> {
         match self {
             Self::Text(part) => part.text.hydrate("text", source),
-            Self::Media(_) => Ok(()),
+            Self::Media(part) => {
+                if part.url.object_id().is_some_and(|object| source.is_redacted(object)) {
+                    *self = Self::text(REDACTED);
+                }
+                Ok(())
+            }
         }
     }
 

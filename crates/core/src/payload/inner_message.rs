@@ -13,7 +13,7 @@ use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, IdStream, MessageId};
 use crate::message::large::Source;
 use crate::message::{Content, Large, Message, MessageError, PolicyName, RoleHint, large};
-use crate::object::{Object, ObjectId, ObjectRef};
+use crate::object::{Object, ObjectContent, ObjectId, ObjectRef};
 use crate::time::Timestamp;
 
 /// A message with its place in a conversation.
@@ -223,8 +223,21 @@ impl InnerMessage {
         &mut self,
         mut source: impl FnMut(ObjectRef) -> Option<Arc<[u8]>>,
     ) -> Result<(), MessageError> {
-        self.message.hydrate(&mut source)?;
-        match self.payload_mut() {
+        self.hydrate_content(|reference| source(reference).map(ObjectContent::Bytes))
+    }
+
+    /// The same, where a marker stands for content that a redaction removed. A payload of a provider is dropped instead.
+    pub fn hydrate_content(
+        &mut self,
+        mut source: impl FnMut(ObjectRef) -> Option<ObjectContent>,
+    ) -> Result<(), MessageError> {
+        self.message.hydrate_content(&mut source)?;
+        let Some(sidecar) = &mut self.provider else { return Ok(()) };
+        let large = sidecar.payload.as_ref().and_then(Large::object);
+        if large.is_some_and(|reference| source(reference) == Some(ObjectContent::Redacted)) {
+            (sidecar.payload, sidecar.payload_redacted) = (None, true);
+        }
+        match &mut sidecar.payload {
             Some(payload) => payload.hydrate("payload", &mut Source(&mut source)),
             None => Ok(()),
         }

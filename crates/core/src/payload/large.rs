@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{CallStarted, EvaluationFinished, ProgramStarted, ResourceChanged, TaskFinished, TurnFinished};
 use crate::message::MessageError;
 use crate::message::large::{Large, LargeField, Source};
-use crate::object::{Object, ObjectRef};
+use crate::object::{Object, ObjectContent, ObjectRef};
 
 /// A record with one field that may be too large.
 pub trait LargeRecord: Send + Sync {
@@ -19,7 +19,12 @@ pub trait LargeRecord: Send + Sync {
     fn spill(&mut self, objects: &mut Vec<Object>);
 
     /// Restores the field from its object.
-    fn hydrate(&mut self, object: &Object) -> Result<(), MessageError>;
+    fn hydrate(&mut self, object: &Object) -> Result<(), MessageError> {
+        self.hydrate_content(&object.into())
+    }
+
+    /// The same, where a marker stands for content that a redaction removed.
+    fn hydrate_content(&mut self, content: &ObjectContent) -> Result<(), MessageError>;
 }
 
 /// Declares the field of each record.
@@ -34,12 +39,12 @@ macro_rules! large_records {
                 $crate::payload::large::spill(self, |record| &record.$field, |record| &mut record.$field, objects);
             }
 
-            fn hydrate(
+            fn hydrate_content(
                 &mut self,
-                object: &$crate::object::Object,
+                content: &$crate::object::ObjectContent,
             ) -> Result<(), $crate::message::MessageError> {
                 let field = &mut std::sync::Arc::make_mut(self).$field;
-                $crate::payload::large::hydrate(stringify!($field), field, object)
+                $crate::payload::large::hydrate(stringify!($field), field, content)
             }
         }
     )*};
@@ -77,8 +82,8 @@ pub(crate) fn spill<T: Clone, F: LargeField>(
 pub(crate) fn hydrate(
     name: &'static str,
     field: &mut impl LargeField,
-    object: &Object,
+    content: &ObjectContent,
 ) -> Result<(), MessageError> {
-    let mut fetch = |_| Some(object.bytes().clone());
+    let mut fetch = |_| Some(content.clone());
     field.large_mut().map_or(Ok(()), |large| large.hydrate(name, &mut Source(&mut fetch)))
 }

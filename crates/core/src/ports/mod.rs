@@ -4,6 +4,7 @@
 //! and every adapter of a port passes the same conformance suite. Asynchronous traits are object-safe and
 //! return boxed futures that depend on no runtime.
 
+mod erasure;
 mod filesystem;
 mod path;
 mod policy;
@@ -14,6 +15,10 @@ mod workspace;
 
 use std::pin::Pin;
 
+pub use erasure::{
+    Erasure, ErasureMode, ForkRemoval, RedactedSession, Redaction, RedactionReport, Removal, RemovalReport,
+    RemovedSession,
+};
 pub use filesystem::{
     Access, DirectoryEntry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
     WriteMode,
@@ -25,8 +30,8 @@ pub use policy::{
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{
-    ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, fetch_large,
-    hydrate,
+    ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
+    fetch_large, hydrate,
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{

@@ -10,10 +10,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::BoxFuture;
+use super::erasure::{Redaction, RedactionReport, Removal, RemovalReport};
 use super::store_error::StoreError;
 use crate::id::SessionId;
 use crate::journal::{Batch, InboxId, InboxItem, LargeRecord, Position, Record, RecordBody};
-use crate::object::{Object, ObjectId};
+use crate::message::MessageError;
+use crate::object::{Object, ObjectContent, ObjectId};
 use crate::time::Timestamp;
 
 /// The number of a claim to a session. Later claims have larger numbers, and only the largest may write.
@@ -127,7 +129,8 @@ pub trait Store: Send + Sync {
     /// Returns all sessions, in the order of their creation.
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;
 
-    /// Returns an object, if it is stored. An object that retention deleted is [`StoreError::Pruned`].
+    /// Returns an object, if it is stored. An object that retention deleted is [`StoreError::Pruned`], and one
+    /// that a redaction removed is [`StoreError::Redacted`].
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>>;
 
     /// Adds an item to the inbox of a session. The caller need not hold the session, but the session must
@@ -151,6 +154,16 @@ pub trait Store: Send + Sync {
 
     /// Returns the latest snapshot of a session, if there is one.
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>>;
+
+    /// Removes a value from a session and from all sessions that share records or calls with it. Replaced records keep their
+    /// places, and a `redacted` record at the head of each session names them. Refused while one of the sessions is held. A
+    /// redaction that was interrupted is completed by running it again.
+    fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>>;
+
+    /// Deletes sessions with their sub-agents, and the objects that only they needed. Refused while one of them is held, and,
+    /// unless forks are included, if another session is a fork of one of them or a sub-agent has not ended. A removal that was
+    /// interrupted is completed by running it again.
+    fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>>;
 }
 
 /// Checks the rules that hold for batches of every store: a batch has records, and the creation of the
@@ -175,16 +188,28 @@ pub fn check_batch(session: SessionId, expected: Position, batch: &Batch) -> Res
 /// Loads the large field of a record from its store.
 pub async fn fetch_large(store: &dyn Store, record: &mut dyn LargeRecord) -> Result<(), StoreError> {
     match record.large_object() {
-        Some(reference) => hydrate(record, store.object(reference.object).await?),
+        Some(reference) => hydrate(record, content_of(store.object(reference.object).await)?),
         None => Ok(()),
     }
 }
 
+/// Returns the content of an object that was read from a store. Redacted content is not an error here.
+pub fn content_of(found: Result<Option<Object>, StoreError>) -> Result<Option<ObjectContent>, StoreError> {
+    match found {
+        Ok(found) => Ok(found.as_ref().map(ObjectContent::from)),
+        Err(StoreError::Redacted { .. }) => Ok(Some(ObjectContent::Redacted)),
+        Err(error) => Err(error),
+    }
+}
+
 /// Restores the large field of a record from its object.
-pub fn hydrate(record: &mut dyn LargeRecord, found: Option<Object>) -> Result<(), StoreError> {
+pub fn hydrate(record: &mut dyn LargeRecord, found: Option<ObjectContent>) -> Result<(), StoreError> {
     let Some(object) = record.large_object().map(|reference| reference.object) else { return Ok(()) };
     let found = found.ok_or(StoreError::MissingObject { object })?;
-    record.hydrate(&found).map_err(|error| {
+    record.hydrate_content(&found).map_err(|error| {
+        if let MessageError::Redacted { object, .. } = error {
+            return StoreError::Redacted { object };
+        }
         let reason = format!("it does not match its record: {error}");
         StoreError::DamagedObject { object, reason }
     })

@@ -71,6 +71,22 @@ pub enum StoreError {
         /// The object.
         object: ObjectId,
     },
+    /// The content of an object was removed by a redaction.
+    #[error("object {object} was redacted")]
+    Redacted {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Other sessions depend on a session that is to be removed.
+    #[error("session {session} is not removed: {}", dependents(.forks, .children))]
+    Shared {
+        /// The session.
+        session: SessionId,
+        /// The forks of it, or of its sub-agents.
+        forks: Vec<SessionId>,
+        /// The sub-agents that have not ended.
+        children: Vec<SessionId>,
+    },
     /// An object was lost when a damaged store was salvaged.
     #[error("object {object} was lost when the store was salvaged")]
     LostObject {
@@ -221,6 +237,8 @@ impl StoreError {
             }
             Self::MissingObject { .. } => ErrorCode::ObjectMissing,
             Self::Pruned { .. } => ErrorCode::Pruned,
+            Self::Redacted { .. } => ErrorCode::Redacted,
+            Self::Shared { .. } => ErrorCode::SessionShared,
             Self::LostObject { .. } => ErrorCode::ObjectLost,
             Self::Unstorable { .. } | Self::UnstorableItem { .. } => ErrorCode::NotStorable,
             Self::TooLarge { .. } => ErrorCode::TooLarge,
@@ -259,6 +277,15 @@ fn saved(copy: &Option<PathBuf>, failure: &Option<String>) -> String {
         (None, Some(failure)) => format!("its content could not be saved: {failure}"),
         (None, None) => "its content could not be saved".to_owned(),
     }
+}
+
+fn dependents(forks: &[SessionId], children: &[SessionId]) -> String {
+    let list =
+        |sessions: &[SessionId]| sessions.iter().map(SessionId::to_string).collect::<Vec<_>>().join(", ");
+    let forks = (!forks.is_empty()).then(|| format!("it was forked to {}", list(forks)));
+    let children =
+        (!children.is_empty()).then(|| format!("its sub-agents {} have not ended", list(children)));
+    forks.into_iter().chain(children).collect::<Vec<_>>().join(", and ")
 }
 
 fn place(process: &Option<Process>) -> String {

@@ -24,6 +24,12 @@ pub trait Objects: Send + Sync {
 
     /// Returns whether an object is stored.
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError>;
+
+    /// Returns whether a redaction removed the content of an object.
+    fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
+        let _ = id;
+        Ok(false)
+    }
 }
 
 /// Stored objects, and new ones that are not stored yet.
@@ -49,6 +55,10 @@ impl Objects for ObjectOverlay<'_> {
 
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
         Ok(self.new.contains_key(&id) || self.stored.contains(id)?)
+    }
+
+    fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
+        Ok(!self.new.contains_key(&id) && self.stored.is_redacted(id)?)
     }
 }
 
@@ -178,6 +188,8 @@ pub enum UncoveredReason {
     Attributes,
     /// A file that a process outside of the call is writing, or keeps changing during a restore.
     InUse,
+    /// A redaction removed its content from the store, so it cannot be restored.
+    Redacted,
 }
 
 impl UncoveredReason {
@@ -201,6 +213,7 @@ impl std::fmt::Display for UncoveredReason {
             Self::TooDeep => "nested too deeply",
             Self::Attributes => "extended attributes",
             Self::InUse => "in use by another process",
+            Self::Redacted => "its content was redacted",
         })
     }
 }

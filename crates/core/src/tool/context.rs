@@ -19,7 +19,8 @@ use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError, ResourceMut, ResourceRef, Snapshotable};
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{IdempotencyKey, InnerMessage, TurnFinished};
-use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
+use crate::object::ObjectContent;
+use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec, StoreError};
 use crate::rng::Rng;
 use crate::secrets::Secrets;
 use crate::session::{BoxError, Draft, Event, Items, SessionError, Slice};
@@ -283,13 +284,16 @@ impl ToolContext {
         }
         let mut contents = HashMap::new();
         for id in wanted {
-            let object =
-                self.inner.parts.host.object(id).await.map_err(|source| ContextError::Object { source })?;
-            contents.extend(object.map(|object| (id, object.bytes().clone())));
+            let content = match self.inner.parts.host.object(id).await {
+                Ok(object) => object.as_ref().map(ObjectContent::from),
+                Err(error) if is_redacted(&error) => Some(ObjectContent::Redacted),
+                Err(source) => return Err(ContextError::Object { source }),
+            };
+            contents.extend(content.map(|content| (id, content)));
         }
         let mut whole = InnerMessage::clone(message);
         whole
-            .hydrate(|reference| contents.get(&reference.object).cloned())
+            .hydrate_content(|reference| contents.get(&reference.object).cloned())
             .map_err(|error| ContextError::Object { source: error.into() })?;
         Ok(Arc::new(whole))
     }
@@ -396,6 +400,10 @@ impl ToolContext {
     fn check(&self) -> Result<(), ContextError> {
         if self.inner.revoked.load(Ordering::SeqCst) { Err(ContextError::Revoked) } else { Ok(()) }
     }
+}
+
+fn is_redacted(error: &BoxError) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Redacted { .. }))
 }
 
 /// Locks a mutex. A poisoned lock means that a handler panicked; the runtime discards its changes.

@@ -87,7 +87,10 @@ impl VisibleState {
     /// Applies a record that is not a rewind. On failure everything is unchanged.
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
         self.take_in_body(session, record)?;
-        self.let_time_pass(record);
+        // A redaction comes from outside, while nobody drives the session.
+        if !matches!(record.body, RecordBody::Redacted(_)) {
+            self.let_time_pass(record);
+        }
         Ok(())
     }
 
@@ -237,6 +240,7 @@ impl VisibleState {
             RecordBody::BudgetCharged(_)
             | RecordBody::Rewound(_)
             | RecordBody::SessionStopped(_)
+            | RecordBody::Redacted(_)
             | RecordBody::Note(_) => {}
         }
         Ok(())

@@ -8,8 +8,8 @@ use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     AfterFailure, CallVerdict, Decision, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
     ObservationCause, PauseReason, PauseResolved, Position, ProcessStarted, ProgramStarted, RecordBody,
-    RequestFinished, ResourceChanged, SessionStopped, StepFinished, TaskFinished, TurnFinished,
-    WorkspaceObserved, WorkspaceRoot,
+    RecordsRedacted, RequestFinished, ResourceChanged, SessionStopped, StepFinished, TaskFinished,
+    TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -224,6 +224,10 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             });
             let reservation = open.take(3).nth(pick % 3).map(|reservation| reservation.id);
             writer.charge(reservation, tokens(*pick as u64 / 2));
+        }
+        (Action::Note, _) if *pick % 4 == 0 => {
+            let positions = vec![Position::START];
+            writer.push(RecordsRedacted { positions, replacements: 1, ..RecordsRedacted::default() });
         }
         (Action::Note, _) => drop(writer.note(text)),
         (Action::Look, _) => {

@@ -26,6 +26,7 @@ mod prompt_output;
 mod purity;
 mod record_codec;
 mod records;
+mod redaction;
 mod requests;
 mod resource_states;
 mod resources;

@@ -10,10 +10,11 @@ use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey,
-    InnerMessage, Note, ObservationCause, OmittedFile, Origin, PauseReason, PauseResolved, Point, Position,
-    ProcessStarted, ProgramStarted, ProviderSidecar, Record, RecordBody, RequestFailed, RequestFinished,
-    RequestStarted, ResourceChanged, Role, SessionCreated, SessionPaused, SessionRewound, SessionStopped,
-    StepFinished, StopReason, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, Origin, PauseReason, PauseResolved,
+    Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, Record, RecordBody, RecordsRedacted,
+    RequestFailed, RequestFinished, RequestStarted, ResourceChanged, Role, SessionCreated, SessionPaused,
+    SessionRewound, SessionStopped, StepFinished, StopReason, TaskFinished, TurnFinished, WorkspaceObserved,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{Large, PolicyName};
 use backstitch_core::rng::Seed;
@@ -320,6 +321,19 @@ fn request_failed() -> impl Strategy<Value = RequestFailed> {
         })
 }
 
+fn redacted() -> impl Strategy<Value = RecordsRedacted> {
+    let object = (object_id(), option::of(object_id()))
+        .prop_map(|(object, replacement)| ObjectRedacted { object, replacement });
+    (vec(position(), 0..3), any::<u64>(), vec(object, 0..3), extra()).prop_map(
+        |(positions, replacements, objects, extra)| RecordsRedacted {
+            positions,
+            replacements,
+            objects,
+            extra,
+        },
+    )
+}
+
 fn session_stopped() -> impl Strategy<Value = SessionStopped> {
     use StopReason::{Error, Released, Shutdown, Signal};
     let reason = select(vec![Error, Released, Shutdown, Signal]);
@@ -490,6 +504,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         step.prop_map(RecordBody::from).boxed(),
         process.prop_map(RecordBody::from).boxed(),
         resource.prop_map(RecordBody::from).boxed(),
+        redacted().prop_map(RecordBody::from).boxed(),
         note.prop_map(RecordBody::from).boxed(),
     ]
 }

@@ -9,10 +9,10 @@ use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     AfterFailure, Batch, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect,
     EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
-    IdempotencyKey, InnerMessage, Note, ObservationCause, OmittedFile, PauseReason, PauseResolved, Point,
-    Position, ProcessStarted, ProgramStarted, ProviderSidecar, RequestFailed, RequestFinished,
-    RequestStarted, ResourceChanged, SessionPaused, SessionRewound, SessionStopped, StepFinished,
-    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, PauseReason,
+    PauseResolved, Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, RecordsRedacted,
+    RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionPaused, SessionRewound,
+    SessionStopped, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -190,12 +190,22 @@ pub fn every_kind() -> Journal {
             reason: Some("again".into()),
             extra: extra.clone(),
         }),
-        Batch::at(at).with(WorkspaceObserved {
-            root,
-            coverage: None,
-            cause: ObservationCause::Restored,
-            extra,
-        }),
+        Batch::at(at)
+            .with(WorkspaceObserved {
+                root,
+                coverage: None,
+                cause: ObservationCause::Restored,
+                extra: extra.clone(),
+            })
+            .with(RecordsRedacted {
+                positions: vec![Position::new(3), Position::new(5)],
+                replacements: 4,
+                objects: vec![ObjectRedacted {
+                    object: Object::blob(*b"gone").id(),
+                    replacement: Some(objects.file.id()),
+                }],
+                extra,
+            }),
     ];
     Journal { session, batches }
 }
