@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{ObjectId, ObjectKind};
-use backstitch_core::ports::{FilesystemLimits, Objects, WorkspaceError};
+use backstitch_core::ports::{FilesystemLimits, Objects, UncoveredPath, UncoveredReason, WorkspaceError};
 use backstitch_core::time::Timestamp;
 
 use super::capture::{root_of, summary};
@@ -29,6 +29,8 @@ pub(super) struct Restore<'a> {
     pub(super) modified: Option<Timestamp>,
     pub(super) entries: usize,
     pub(super) bytes: u64,
+    /// Files whose content was redacted. They stay as they are.
+    pub(super) kept: Vec<UncoveredPath>,
 }
 
 impl Restore<'_> {
@@ -47,8 +49,9 @@ impl Restore<'_> {
         }
         for (path, RefusedEntry { mode, object }) in &manifest.refused {
             let path = self.free(&files, root, path)?;
-            let node = self.node(*mode, *object, path.as_str(), None)?;
-            files.put(&path, node);
+            if let Some(node) = self.node(*mode, *object, path.as_str(), None)? {
+                files.put(&path, node);
+            }
         }
         for path in &manifest.empty_directories {
             let path = self.free(&files, root, path)?;
@@ -57,7 +60,7 @@ impl Restore<'_> {
         // Shared directories were not counted before.
         self.check("all files", files.bytes(), self.total_bytes)?;
         // Content of a root that files in memory cannot represent changes the computed root.
-        if root_of(&files) == root {
+        if !self.kept.is_empty() || root_of(&files) == root {
             return Ok(files);
         }
         Err(damaged(root.tree, "capturing the restored files gives a different root"))
@@ -106,7 +109,7 @@ impl Restore<'_> {
                 .filter(|_| !git_refuses(&entry.name, entry.mode))
                 .and_then(|directory| directory.get(name));
             let node = self.node(entry.mode, entry.object, &path, present)?;
-            nodes.push((name.into(), node));
+            nodes.extend(node.map(|node| (name.into(), node)));
         }
         Ok(Arc::new(nodes.into_iter().collect()))
     }
@@ -117,7 +120,7 @@ impl Restore<'_> {
         object: ObjectId,
         path: &str,
         present: Option<&FileNode>,
-    ) -> Result<FileNode, WorkspaceError> {
+    ) -> Result<Option<FileNode>, WorkspaceError> {
         self.entries += 1;
         if self.entries > MOST_ENTRIES {
             let reason = format!("there are more than {MOST_ENTRIES} files and directories");
@@ -134,7 +137,7 @@ impl Restore<'_> {
                     Some(FileNode::Directory(directory)) => Some(directory),
                     Some(FileNode::File(_)) | None => None,
                 };
-                return Ok(FileNode::Directory(self.directory(object, path, present)?));
+                return Ok(Some(FileNode::Directory(self.directory(object, path, present)?)));
             }
             TreeMode::Link => {
                 let reason = "files in memory cannot be links".to_owned();
@@ -150,13 +153,18 @@ impl Restore<'_> {
         let file = match same {
             Some(file) if file.executable == executable => file.clone(),
             Some(file) => Arc::new(File::from_blob(file.blob().clone(), executable, self.modified)),
+            None if self.objects.is_redacted(object).map_err(WorkspaceError::Objects)? => {
+                let (path, reason) = (path.to_owned(), UncoveredReason::Redacted);
+                self.kept.push(UncoveredPath { path, reason, bytes: None });
+                return Ok(present.cloned());
+            }
             None => {
                 let blob = fetch(self.objects, object, ObjectKind::Blob)?;
                 Arc::new(File::from_blob(blob, executable, self.modified))
             }
         };
         self.count(path, file.bytes.len() as u64)?;
-        Ok(FileNode::File(file))
+        Ok(Some(FileNode::File(file)))
     }
 
     fn count(&mut self, path: &str, bytes: u64) -> Result<(), WorkspaceError> {

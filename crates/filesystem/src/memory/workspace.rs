@@ -100,11 +100,14 @@ impl Workspace for MemoryWorkspace {
             modified: self.filesystem.now(),
             entries: 0,
             bytes: 0,
+            kept: Vec::new(),
         };
         let files = restore.files(root, &present)?;
-        let changed = diff(&objects, before.root, root)?;
+        let kept = restore.kept;
+        let mut changed = diff(&objects, before.root, root)?;
+        changed.retain(|change| kept.iter().all(|kept| kept.path != change.path));
         self.filesystem.restore(files);
-        Ok(RestoreReport { changed, kept: Vec::new() })
+        Ok(RestoreReport { changed, kept })
     }
 
     fn check_restorable(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use backstitch_core::object::{ObjectId, ObjectKind};
-use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
+use backstitch_core::ports::{ChangeKind, PathChange, UncoveredReason, WorkspaceError};
 use backstitch_filesystem::format::names::{Name, join, shown};
 use backstitch_filesystem::format::{DirectoryHandle, MAX_DEPTH, Overlay, StoredItem, fetch};
 
@@ -78,7 +78,7 @@ impl Restore<'_> {
             let below = overlay.and_then(|overlay| overlay.child(name)).filter(|below| !below.is_empty());
             let item = contents.entries.get(name);
             let step = match node.get(name) {
-                None => item.map(|item| self.create(&path, item, depth)).transpose()?,
+                None => item.map(|item| self.create(&path, item, depth)).transpose()?.flatten(),
                 Some(entry) => self.compare(directory, &path, (name, entry, below), item, depth)?,
             };
             plan.steps.extend(step.map(|step| (name.clone(), step)));
@@ -108,7 +108,7 @@ impl Restore<'_> {
             }
             (Entry::Directory(node), Some(item @ StoredItem::Directory(folder))) => {
                 let Some(below) = open_below(directory, name).map_err(failed)? else {
-                    return self.create(path, item, depth).map(Some);
+                    return self.create(path, item, depth);
                 };
                 let plan = self.directory(below.as_fd(), path, node, overlay, *folder, depth + 1)?;
                 return Ok((!plan.is_empty()).then_some(Step::Enter(plan)));
@@ -118,7 +118,7 @@ impl Restore<'_> {
         // An entry that was not captured may have changed, and so may one whose kind differs from the wanted
         // one.
         let Some(found) = sys::look(directory, name).map_err(failed)? else {
-            return wanted.map(|item| self.create(path, item, depth)).transpose();
+            return Ok(wanted.map(|item| self.create(path, item, depth)).transpose()?.flatten());
         };
         if let Some(reason) = self.protected(path, &found) {
             if wanted.is_some() {
@@ -130,6 +130,9 @@ impl Restore<'_> {
         let Some(wanted) = wanted else { return Ok(Some(Step::Remove)) };
         match (found.kind, wanted) {
             (Kind::File, StoredItem::File { id, mode }) => {
+                if self.is_redacted(path, *id)? {
+                    return Ok(None);
+                }
                 let content = fetch(self.objects, *id, ObjectKind::Blob)?;
                 // A file that cannot be read now is rewritten.
                 let same = found.stamp.size == content.bytes().len() as u64
@@ -137,13 +140,13 @@ impl Restore<'_> {
                 if same {
                     self.file(path, (*id, found.mode), (*id, *mode))
                 } else {
-                    self.replace(path, wanted, depth).map(Some)
+                    self.replace(path, wanted, depth)
                 }
             }
             (Kind::Link, StoredItem::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),
             (Kind::Directory, StoredItem::Directory(folder)) => {
                 let Some(below) = open_below(directory, name).map_err(failed)? else {
-                    return self.create(path, wanted, depth).map(Some);
+                    return self.create(path, wanted, depth);
                 };
                 let node = self.unread(below.as_fd(), path)?;
                 let plan = self.directory(below.as_fd(), path, &node, None, *folder, depth + 1)?;
@@ -158,9 +161,9 @@ impl Restore<'_> {
                     );
                     return Err(WorkspaceError::Blocked { path: shown(path), reason });
                 }
-                self.create(path, wanted, depth).map(Some)
+                self.create(path, wanted, depth)
             }
-            (Kind::File | Kind::Link | Kind::Special, _) => self.replace(path, wanted, depth).map(Some),
+            (Kind::File | Kind::Link | Kind::Special, _) => self.replace(path, wanted, depth),
         }
     }
 
@@ -171,6 +174,9 @@ impl Restore<'_> {
         (id, mode): (ObjectId, u32),
     ) -> Result<Option<Step>, WorkspaceError> {
         if present != id {
+            if self.is_redacted(path, id)? {
+                return Ok(None);
+            }
             self.check_stored(id)?;
             self.changes(path, ChangeKind::Modified);
             return Ok(Some(Step::File { id, mode }));
@@ -183,27 +189,39 @@ impl Restore<'_> {
     }
 
     /// Replaces an entry by one of another kind.
-    fn replace(&mut self, path: &[u8], item: &StoredItem<'_>, depth: usize) -> Result<Step, WorkspaceError> {
+    fn replace(
+        &mut self,
+        path: &[u8],
+        item: &StoredItem<'_>,
+        depth: usize,
+    ) -> Result<Option<Step>, WorkspaceError> {
         let at = self.changed.len();
         let step = self.create(path, item, depth)?;
-        if let (Step::File { .. } | Step::Link { .. }, Some(change)) = (&step, self.changed.get_mut(at)) {
+        if let (Some(Step::File { .. } | Step::Link { .. }), Some(change)) = (&step, self.changed.get_mut(at))
+        {
             change.change = ChangeKind::Modified;
         }
         Ok(step)
     }
 
-    /// Creates a missing entry.
-    fn create(&mut self, path: &[u8], item: &StoredItem<'_>, depth: usize) -> Result<Step, WorkspaceError> {
+    /// Creates a missing entry, unless its content was redacted.
+    fn create(
+        &mut self,
+        path: &[u8],
+        item: &StoredItem<'_>,
+        depth: usize,
+    ) -> Result<Option<Step>, WorkspaceError> {
         match item {
+            StoredItem::File { id, .. } | StoredItem::Link { id } if self.is_redacted(path, *id)? => Ok(None),
             StoredItem::File { id, mode } => {
                 self.check_stored(*id)?;
                 self.changes(path, ChangeKind::Added);
-                Ok(Step::File { id: *id, mode: *mode })
+                Ok(Some(Step::File { id: *id, mode: *mode }))
             }
             StoredItem::Link { id } => {
                 self.check_stored(*id)?;
                 self.changes(path, ChangeKind::Added);
-                Ok(Step::Link { id: *id })
+                Ok(Some(Step::Link { id: *id }))
             }
             StoredItem::Directory(folder) => {
                 check_depth(path, depth)?;
@@ -213,9 +231,10 @@ impl Restore<'_> {
                 }
                 let mut plan = Plan { mode: Some(contents.mode), steps: Vec::new() };
                 for (name, item) in &contents.entries {
-                    plan.steps.push((name.clone(), self.create(&join(path, name), item, depth + 1)?));
+                    let step = self.create(&join(path, name), item, depth + 1)?;
+                    plan.steps.extend(step.map(|step| (name.clone(), step)));
                 }
-                Ok(Step::Make(plan))
+                Ok(Some(Step::Make(plan)))
             }
         }
     }
@@ -269,6 +288,15 @@ impl Restore<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether the content of a file or link was redacted. Such an entry is left as it is, and listed.
+    fn is_redacted(&mut self, path: &[u8], id: ObjectId) -> Result<bool, WorkspaceError> {
+        let is_redacted = self.objects.is_redacted(id).map_err(WorkspaceError::Objects)?;
+        if is_redacted {
+            self.keep(path, UncoveredReason::Redacted, None);
+        }
+        Ok(is_redacted)
     }
 
     fn check_stored(&self, id: ObjectId) -> Result<(), WorkspaceError> {
