@@ -5,7 +5,10 @@
 //! atomic batches, one winner among concurrent writers, no write by a holder that was replaced. A backend
 //! documents only its own properties, above all how long its data lasts.
 
+mod family;
 mod memory;
+mod redaction;
+mod references;
 mod sqlite;
 
 pub use memory::MemoryStore;

@@ -7,6 +7,8 @@
 //! Records are shared, never encoded. A read holds the lock only while it shares the records; it copies them
 //! after releasing the lock.
 
+mod erasure;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +17,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Objects, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
-    check_batch,
+    BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
+    SavedSnapshot, SessionClaim, Store, StoreError, check_batch,
 };
 use backstitch_core::session::BoxError;
 
@@ -33,6 +35,10 @@ struct Contents {
     created: Vec<SessionId>,
     claims: HashMap<SessionId, Claims>,
     objects: HashMap<ObjectId, Object>,
+    /// Objects whose content was redacted, unless they were stored again.
+    redacted: HashSet<ObjectId>,
+    /// Sessions that were removed, and not created again.
+    removed: HashSet<SessionId>,
     /// Pending inbox items of all sessions, in the order of sending.
     inbox: BTreeMap<InboxId, (SessionId, InboxItem)>,
     sent: u64,
@@ -107,9 +113,11 @@ impl Contents {
         }
         let (records, objects) = batch.into_records(expected);
         for object in objects {
+            self.redacted.remove(&object.id());
             self.objects.entry(object.id()).or_insert(object);
         }
         if expected == Position::START {
+            self.removed.remove(&session);
             self.created.push(session);
         }
         let journal = self.journals.entry(session).or_default();
@@ -173,11 +181,19 @@ impl Contents {
     fn check_objects(&self, batch: &Batch) -> Result<(), StoreError> {
         let brought: HashSet<ObjectId> = batch.objects().iter().map(Object::id).collect();
         for object in batch.bodies().iter().flat_map(RecordBody::object_refs) {
-            if !brought.contains(&object) && !self.objects.contains_key(&object) {
+            let is_known = self.objects.contains_key(&object) || self.redacted.contains(&object);
+            if !brought.contains(&object) && !is_known {
                 return Err(StoreError::MissingObject { object });
             }
         }
         Ok(())
+    }
+
+    fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
+        match self.redacted.contains(&id) {
+            true => Err(StoreError::Redacted { object: id }),
+            false => Ok(self.objects.get(&id).cloned()),
+        }
     }
 
     fn journal(&self, session: SessionId) -> Result<&[Arc<Record>], StoreError> {
@@ -251,7 +267,7 @@ impl Store for MemoryStore {
     }
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
-        Box::pin(async move { Ok(self.contents().objects.get(&id).cloned()) })
+        Box::pin(async move { self.contents().object(id) })
     }
 
     fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
@@ -275,15 +291,27 @@ impl Store for MemoryStore {
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         Box::pin(async move { Ok(self.contents().snapshots.get(&session).cloned()) })
     }
+
+    fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {
+        Box::pin(async move { self.contents().redact(&redaction) })
+    }
+
+    fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
+        Box::pin(async move { self.contents().remove(&removal) })
+    }
 }
 
 impl Objects for MemoryStore {
     fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
-        Ok(self.contents().objects.get(&id).cloned())
+        Ok(self.contents().object(id)?)
     }
 
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
         Ok(self.contents().objects.contains_key(&id))
+    }
+
+    fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
+        Ok(self.contents().redacted.contains(&id))
     }
 }
 

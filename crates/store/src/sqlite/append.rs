@@ -23,9 +23,9 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::chain::Checksum;
 use super::error::Failure;
 use super::objects::{CompressedObject, Packer, Presence, presence};
-use super::reach;
 use super::row::{RecordRow, RowContext};
-use super::{gc, inbox};
+use super::{gc, inbox, remove};
+use crate::references;
 
 /// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
 /// session's number above them.
@@ -92,7 +92,7 @@ impl PreparedBatch {
         let manifests = if brought.is_empty() {
             HashSet::new()
         } else {
-            batch.bodies().iter().flat_map(reach::manifests_of).collect()
+            batch.bodies().iter().flat_map(references::manifests_of).collect()
         };
         let taken = batch.taken().to_vec();
         let (records, objects) = batch.into_records(expected);
@@ -229,7 +229,7 @@ impl PreparedBatch {
                     entries.into_iter().map(|entry| entry.object).collect()
                 }
                 _ if self.manifests.contains(&object.id()) => {
-                    reach::named_in_manifest(object.bytes()).unwrap_or_default()
+                    references::named_in_manifest(object.bytes()).unwrap_or_default()
                 }
                 _ => Vec::new(),
             };
@@ -301,7 +301,11 @@ pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i6
 
 /// Adds a session to the list, and returns its number.
 pub(super) fn create(connection: &Connection, name: &str) -> Result<i64, Failure> {
-    let mut sql = connection.prepare_cached("INSERT INTO sessions (session) VALUES (?1)")?;
+    remove::forget_removal(connection, name)?;
+    // Records of a removed session may still exist under its number.
+    let sql = "INSERT INTO sessions (id, session) SELECT 1 + max(
+            coalesce((SELECT max(id) FROM sessions), 0), coalesce((SELECT max(number) FROM removals), 0)), ?1";
+    let mut sql = connection.prepare_cached(sql)?;
     Ok(sql.insert([name])?)
 }
 

@@ -23,13 +23,15 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
+use super::erase::{self, Overwriting};
 use super::error::Failure;
 use super::objects::{self, PRUNED};
-use super::reach::{References, Walk, below};
+use super::reach::Walk;
 use super::read::session_in;
 use super::retention::{Files, Retention};
 use super::writer::transaction;
 use super::{SqliteStore, inbox};
+use crate::references::{References, below};
 
 /// Selects between collecting garbage and only counting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +89,28 @@ impl SqliteStore {
     ///
     /// This blocks. Other processes can write between its transactions, each of which is short.
     pub fn gc(&self, retention: Retention, collect: GcMode) -> Result<GcReport, StoreError> {
+        self.collect_without(retention, collect, &HashSet::new())
+    }
+
+    /// The same while freed space is overwritten.
+    pub(super) fn collect_overwriting(&self, retention: Retention) -> Result<GcReport, StoreError> {
+        let writer = self.writer()?;
+        writer.alone(|connection| erase::overwrite(connection, Overwriting::On))?;
+        let collected = self.gc(retention, GcMode::Now);
+        writer.alone(|connection| erase::overwrite(connection, Overwriting::Off))?;
+        collected
+    }
+
+    /// The same as if these sessions did not exist.
+    pub(super) fn collect_without(
+        &self,
+        retention: Retention,
+        collect: GcMode,
+        without: &HashSet<SessionId>,
+    ) -> Result<GcReport, StoreError> {
         let (mut sessions, seen) = self.readers.at_once(|connection| {
             let mut walk = Walk::new(connection);
-            let mut sessions = Sessions::default();
+            let mut sessions = Sessions { without: without.clone(), ..Sessions::default() };
             sessions.read_on(connection, &mut walk)?;
             sessions.divide(retention, &mut walk)?;
             Ok((sessions, walk.seen))
@@ -168,6 +189,8 @@ struct Sessions {
     all: BTreeMap<i64, (SessionId, Files)>,
     /// Roots to be pruned.
     going: Vec<(SessionId, WorkspaceRoot)>,
+    /// Sessions that are not looked at.
+    without: HashSet<SessionId>,
 }
 
 impl Sessions {
@@ -178,6 +201,9 @@ impl Sessions {
         while let Some(row) = rows.next()? {
             let number: i64 = row.get(0)?;
             let session = session_in(row.get_ref(1)?)?;
+            if self.without.contains(&session) {
+                continue;
+            }
             let (_, files) = self.all.entry(number).or_insert_with(|| (session, Files::default()));
             files.read_on(connection, session, number, |named| {
                 named.objects.iter().try_for_each(|id| walk.add(*id))
@@ -347,7 +373,7 @@ impl Sweep {
 }
 
 /// Lists all objects with content: id, kind and stored size.
-fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
+pub(super) fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
     let sql = "SELECT id, kind, length(content) FROM objects WHERE content IS NOT NULL ORDER BY number";
     let mut sql = connection.prepare(sql)?;
     let mut rows = sql.query([])?;

@@ -13,6 +13,7 @@
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `leases` | claims to sessions, and liveness of their holders |
 //! | `reach`, `retention`, `gc`, `size` | garbage collection and disk usage |
+//! | `redact`, `redactions`, `remove`, `erase` | deletion of values and of sessions |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
 //! | `backup`, `bundle`, `new_file` | copies of the store, and sessions that are moved to other stores |
 //!
@@ -23,7 +24,9 @@ mod append;
 mod backup;
 mod bundle;
 mod chain;
+mod contents;
 mod counters;
+mod erase;
 mod error;
 mod gc;
 mod inbox;
@@ -36,6 +39,9 @@ mod private;
 mod reach;
 mod read;
 mod readers;
+mod redact;
+mod redactions;
+mod remove;
 mod retention;
 mod row;
 mod salvage;
@@ -57,7 +63,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Objects, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
+    BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
+    SavedSnapshot, SessionClaim, Store, StoreError,
 };
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
@@ -298,6 +305,14 @@ impl Store for SqliteStore {
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         Box::pin(async move { self.readers.with(|connection| snapshots::get(connection, session)) })
     }
+
+    fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {
+        Box::pin(async move { self.redact_value(redaction).await.map_err(|error| self.explain(error)) })
+    }
+
+    fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
+        Box::pin(async move { self.remove_sessions(removal).await.map_err(|error| self.explain(error)) })
+    }
 }
 
 impl Objects for SqliteStore {
@@ -308,6 +323,11 @@ impl Objects for SqliteStore {
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
         let presence = self.readers.with(|connection| objects::presence(connection, id))?;
         Ok(presence == Presence::Stored)
+    }
+
+    fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
+        let presence = self.readers.with(|connection| objects::presence(connection, id))?;
+        Ok(presence == Presence::Redacted)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Content is compressed with zstd where that makes it smaller. Reading hashes an object and fails if the
 //! hash differs from its id. When retention prunes an object that a record names, the row stays without
-//! content, so that reading it fails with `Pruned`. Storing the object again restores it.
+//! content, so that reading it fails with `Pruned`. A redacted object stays in the same way, and reading it
+//! fails with `Redacted`. Storing either again restores it.
 
 use std::io::Read as _;
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +28,7 @@ pub(super) const PLAIN: i64 = 0;
 pub(super) const ZSTD: i64 = 1;
 pub(super) const PRUNED: i64 = 2;
 pub(super) const LOST: i64 = 3;
+pub(super) const REDACTED: i64 = 4;
 
 /// Compressor. Contexts are large, so they are reused.
 #[derive(Default)]
@@ -125,13 +127,14 @@ pub(super) enum Presence {
     Absent,
     Pruned,
     Lost,
+    Redacted,
 }
 
 impl Presence {
-    /// Fails unless the object is stored.
+    /// Fails unless the object is stored. A redacted one counts as stored: what remains of it is known.
     pub(super) fn required(self, object: ObjectId) -> Result<(), Failure> {
         match self {
-            Self::Stored => Ok(()),
+            Self::Stored | Self::Redacted => Ok(()),
             Self::Absent => Err(StoreError::MissingObject { object }.into()),
             Self::Pruned => Err(StoreError::Pruned { object }.into()),
             Self::Lost => Err(StoreError::LostObject { object }.into()),
@@ -147,6 +150,7 @@ pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence
         None => Presence::Absent,
         Some(PRUNED) => Presence::Pruned,
         Some(LOST) => Presence::Lost,
+        Some(REDACTED) => Presence::Redacted,
         Some(_) => Presence::Stored,
     })
 }
@@ -181,6 +185,7 @@ pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object
     match encoding {
         PRUNED => return Err(StoreError::Pruned { object: id }.into()),
         LOST => return Err(StoreError::LostObject { object: id }.into()),
+        REDACTED => return Err(StoreError::Redacted { object: id }.into()),
         _ => {}
     }
     let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;

@@ -11,6 +11,7 @@ use rusqlite::{Connection, params};
 use super::append::{end_of, key_of, last_key, number_of, position_of};
 use super::chain::Checksum;
 use super::error::Failure;
+use super::redactions;
 use super::row::{RowContext, TEXT_COLUMNS, text_in};
 
 /// Number of a session; fails with `NotFound` if there is none.
@@ -75,7 +76,8 @@ pub(super) fn checksum_at(
     Ok(stored.ok_or_else(|| damaged(Damage::Checksum))?)
 }
 
-/// Passes the texts of at most `limit` records, starting at `from`, each verified against the chain.
+/// Passes the texts of at most `limit` records, starting at `from`, each verified against the chain, or, if it
+/// was redacted, against the checksum of its new text.
 pub(super) fn texts(
     connection: &Connection,
     session: SessionId,
@@ -100,7 +102,8 @@ pub(super) fn texts(
     let name = session.to_string();
     let mut text_before: Option<String> = None;
     while let Some(row) = rows.next()? {
-        let position = position_of(row.get(0)?);
+        let key = row.get(0)?;
+        let position = position_of(key);
         let damaged = |position, damage| Failure(StoreError::Damaged { session, position, damage });
         if position != next {
             return Err(damaged(next, Damage::Gap));
@@ -110,7 +113,8 @@ pub(super) fn texts(
         let text = text_in(row, 2, RowContext { session: &name, before: text_before.as_deref() })?;
         if let Some(before) = checksum {
             let text = text.as_deref().ok_or(damaged(position, Damage::NotText))?;
-            if before.next(text.as_bytes()) != stored {
+            let is_linked = before.next(text.as_bytes()) == stored;
+            if !is_linked && !redactions::is_replacement(connection, key, text.as_bytes())? {
                 return Err(damaged(position, Damage::Checksum));
             }
             each(position, text)?;

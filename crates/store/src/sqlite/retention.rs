@@ -17,8 +17,8 @@ use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::error::Failure;
-use super::reach::References;
 use super::read::texts;
+use crate::references::References;
 
 /// Retention rules for the files of tool boundaries. A boundary stays if any rule keeps it; without a rule
 /// all stay.

@@ -16,13 +16,13 @@ use rusqlite::{Connection, params};
 use super::append::{first_key, last_key};
 use super::chain::Checksum;
 use super::error::{Failure, OpenError};
-use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
-use super::reach::{References, below, named_in_manifest};
+use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
 use super::read::texts;
 use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
-use super::{SqliteStore, inbox, open, snapshots};
+use super::{SqliteStore, inbox, open, redactions, remove, snapshots};
+use crate::references::{References, below, named_in_manifest};
 
 /// Result of salvaging a damaged store.
 #[derive(Debug, Default)]
@@ -108,6 +108,9 @@ impl<'a> Salvage<'a> {
         if let Err(error) = self.claims() {
             self.note("claims", &error.0);
         }
+        if let Err(error) = remove::copy_notes(self.old, self.new) {
+            self.note("removals", &error.0);
+        }
         let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
         self.new.execute(sql, [])?;
         Ok(self.report)
@@ -119,7 +122,9 @@ impl<'a> Salvage<'a> {
             self.note("the list of sessions", &error.0);
             Vec::new()
         });
-        let known: HashSet<i64> = all.iter().map(|(number, _)| *number).collect();
+        // Records of a session that is being removed are no loss.
+        let pending = remove::pending(self.old).unwrap_or_default();
+        let known: HashSet<i64> = all.iter().map(|(number, _)| *number).chain(pending).collect();
         let found = numbers(self.old).unwrap_or_else(|error| {
             self.note("the list of records", &error.0);
             Vec::new()
@@ -149,7 +154,10 @@ impl<'a> Salvage<'a> {
             }
             checksum = checksum.next(text.as_bytes());
             let row = RecordRow::of(text, RowContext { session: &name, before: before.as_deref() });
-            wrote = write_record(new, number, &name, position, checksum, &row);
+            wrote = write_record(new, number, &name, position, checksum, &row).and_then(|()| {
+                let key = first_key(number) + position.number().cast_signed();
+                redactions::copy_note(old, new, key, text)
+            });
             if wrote.is_err() {
                 return Err(StoreError::EmptyBatch.into());
             }
@@ -208,6 +216,10 @@ impl<'a> Salvage<'a> {
                 Ok(Some(object)) => object,
                 Err(Failure(StoreError::Pruned { .. })) => {
                     objects::leave_mark(self.new, id, PRUNED)?;
+                    continue;
+                }
+                Err(Failure(StoreError::Redacted { .. })) => {
+                    objects::leave_mark(self.new, id, REDACTED)?;
                     continue;
                 }
                 Ok(None) | Err(_) => {

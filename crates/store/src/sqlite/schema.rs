@@ -84,15 +84,17 @@ fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Lets a connection read the records of an older store by the columns of the newest version, without changing the store: a
-/// temporary view hides its table.
+/// Lets a connection read an older store by the tables of the newest version, without changing the store: temporary views and
+/// tables stand for what it does not have.
 pub(super) fn read_as_newest(connection: &Connection) -> Result<(), OpenError> {
     let sql = "SELECT count(*) FROM pragma_table_info('records') WHERE name IN ('kind', 'at')";
     let columns: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     if columns == 0 {
         connection.execute_batch(
             "CREATE TEMP VIEW records AS
-                SELECT id, checksum, record, NULL AS kind, NULL AS at FROM main.records;",
+                SELECT id, checksum, record, NULL AS kind, NULL AS at FROM main.records;
+            CREATE TEMP TABLE redactions (record INTEGER PRIMARY KEY, checksum BLOB, at TEXT);
+            CREATE TEMP TABLE removals (session TEXT PRIMARY KEY, at TEXT, records INTEGER, number INTEGER);",
         )?;
     }
     Ok(())

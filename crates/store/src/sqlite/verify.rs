@@ -10,15 +10,16 @@ use std::fmt;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record, WorkspaceRoot};
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::{Damage, StoreError};
+use backstitch_core::ports::{Damage, RemovedSession, StoreError};
 use rusqlite::Connection;
 
 use super::error::Failure;
 use super::gc::id_in;
 use super::objects::{self, Presence, presence};
-use super::reach::{References, Walk};
+use super::reach::Walk;
 use super::read::{session_in, texts};
-use super::{SqliteStore, inbox, snapshots};
+use super::{SqliteStore, inbox, redactions, remove, snapshots};
+use crate::references::References;
 
 /// Maximum number of listed messages of SQLite's check.
 const MOST_COMPLAINTS: usize = 100;
@@ -34,6 +35,12 @@ pub struct VerifyReport {
     pub objects: u64,
     /// Damage in the order of detection.
     pub findings: Vec<Finding>,
+    /// Replaced records by session, in the order of their creation.
+    pub redacted: Vec<(SessionId, Vec<Position>)>,
+    /// Needed objects whose content was redacted.
+    pub redacted_objects: BTreeSet<ObjectId>,
+    /// Sessions that were removed.
+    pub removed: Vec<RemovedSession>,
     /// Needed objects that were lost when an earlier, damaged store was salvaged. This is known and final:
     /// the store itself is sound, and salvaging it again restores nothing.
     pub lost: BTreeSet<ObjectId>,
@@ -108,6 +115,7 @@ impl SqliteStore {
                 }
                 Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
             }
+            check_removed(connection, &mut report);
             check_objects(connection, &mut report);
             check_roots(connection, roots, &mut report);
             Ok(report)
@@ -199,6 +207,11 @@ fn check_session(
         Ok(_) => {}
         Err(error) => report.find(StoreLocation::Session(session), chain_of(&error.0)),
     }
+    match redactions::positions(connection, number) {
+        Ok(positions) if positions.is_empty() => {}
+        Ok(positions) => report.redacted.push((session, positions)),
+        Err(error) => report.find(StoreLocation::Session(session), chain_of(&error.0)),
+    }
     if let Err(error) = inbox::list(connection, session) {
         report.find(StoreLocation::Session(session), format!("its inbox: {}", chain_of(&error.0)));
     }
@@ -229,17 +242,34 @@ fn check_record(
             Presence::Pruned if of_roots.contains(&id) => {}
             Presence::Pruned => report.find(place, format!("it needs object {id}, which was pruned")),
             Presence::Lost => drop(report.lost.insert(id)),
+            Presence::Redacted => drop(report.redacted_objects.insert(id)),
             Presence::Absent => report.find(place, format!("it needs object {id}, which is not stored")),
         }
     }
     Ok(())
 }
 
+/// Lists removed sessions, and reports notes about records that do not exist.
+fn check_removed(connection: &Connection, report: &mut VerifyReport) {
+    match remove::all_removed(connection) {
+        Ok(removed) => report.removed = removed,
+        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+    }
+    match redactions::strays(connection) {
+        Ok(0) => {}
+        Ok(strays) => {
+            report.find(StoreLocation::File, format!("{strays} redactions name records that do not exist"));
+        }
+        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+    }
+}
+
 /// Reports records whose session does not exist.
 fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: &mut VerifyReport) {
     match numbers(connection) {
         Ok(found) => {
-            let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).collect();
+            let pending = remove::pending(connection).unwrap_or_default();
+            let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).chain(pending).collect();
             for number in found.into_iter().filter(|number| !known.contains(number)) {
                 report.find(
                     StoreLocation::File,
@@ -268,7 +298,7 @@ pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, Failure> {
 
 fn check_objects(connection: &Connection, report: &mut VerifyReport) {
     let ids = || -> Result<Vec<ObjectId>, Failure> {
-        let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3) ORDER BY number";
+        let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3, 4) ORDER BY number";
         let mut sql = connection.prepare(sql)?;
         let mut rows = sql.query([])?;
         let mut ids = Vec::new();
@@ -306,6 +336,7 @@ fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, r
         }
     }
     report.lost.append(&mut walk.lost);
+    report.redacted_objects.append(&mut walk.redacted);
     for id in std::mem::take(&mut walk.missing) {
         report.find(StoreLocation::Object(id), "a workspace root needs it, and it is not stored");
     }

@@ -10,7 +10,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
+    BoxFuture, ClaimMode, ErasureMode, FenceToken, ForkRemoval, Owner, Redaction, RedactionReport, Removal,
+    RemovalReport, SavedSnapshot, SessionClaim, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
 use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
@@ -47,6 +48,12 @@ enum Fault {
     SavesForAnyone,
     /// The first snapshot is kept, not the latest.
     KeepsTheFirstSnapshot,
+    /// A redaction is reported and not done.
+    RedactsNothing,
+    /// A removal is reported and not done.
+    RemovesNothing,
+    /// Forks are removed without being asked for.
+    RemovesForks,
 }
 
 struct Broken {
@@ -238,6 +245,22 @@ impl Store for Broken {
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         self.inner.snapshot(session)
     }
+
+    fn redact(&self, mut redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {
+        if self.fault == Fault::RedactsNothing {
+            redaction.mode = ErasureMode::DryRun;
+        }
+        self.inner.redact(redaction)
+    }
+
+    fn remove(&self, mut removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
+        match self.fault {
+            Fault::RemovesNothing => removal.mode = ErasureMode::DryRun,
+            Fault::RemovesForks => removal.forks = ForkRemoval::Include,
+            _ => {}
+        }
+        self.inner.remove(removal)
+    }
 }
 
 fn assert_found(fault: Fault, property: &str) {
@@ -268,6 +291,10 @@ fn mistakes_are_found() {
         (Fault::SavesForAnyone, "a_snapshot_is_saved_by_the_holder_only"),
         (Fault::KeepsTheFirstSnapshot, "a_snapshot_replaces_the_one_before"),
         (Fault::InventsSessions, "an_unknown_session_is_not_found"),
+        (Fault::RedactsNothing, "a_redacted_value_is_gone_from_records"),
+        (Fault::RedactsNothing, "a_held_session_is_not_redacted"),
+        (Fault::RemovesNothing, "a_removed_session_is_gone"),
+        (Fault::RemovesForks, "a_session_with_forks_is_removed_only_with_them"),
     ];
     for (fault, property) in faults {
         assert_found(fault, property);

@@ -33,11 +33,13 @@ CREATE TABLE redactions (
     at TEXT NOT NULL
 ) STRICT;
 
--- Sessions that were removed.
+-- Sessions that were removed. `number` is sessions.id as long as records of the session are still being deleted, and null
+-- afterwards.
 CREATE TABLE removals (
     session TEXT PRIMARY KEY,
     at TEXT NOT NULL,
-    records INTEGER NOT NULL
+    records INTEGER NOT NULL,
+    number INTEGER
 ) STRICT, WITHOUT ROWID;
 
 -- Snapshots of earlier versions hold slices only, and nothing reads them.

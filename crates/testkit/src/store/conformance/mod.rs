@@ -13,6 +13,8 @@ mod concurrent;
 mod inbox;
 mod object;
 mod read;
+mod redact;
+mod remove;
 mod snapshot;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +31,8 @@ pub use concurrent::*;
 pub use inbox::*;
 pub use object::*;
 pub use read::*;
+pub use redact::*;
+pub use remove::*;
 pub use snapshot::*;
 
 /// Calls a macro with the names of all properties, after the other arguments.
@@ -71,6 +75,24 @@ macro_rules! __store_properties {
             a_snapshot_replaces_the_one_before
             a_snapshot_is_saved_by_the_holder_only
             a_snapshot_stands_no_later_than_the_head
+            a_redacted_value_is_gone_from_records
+            large_content_is_redacted_by_a_copy
+            files_are_redacted_and_names_are_reported
+            a_redaction_concerns_the_whole_family
+            sessions_that_share_objects_are_listed
+            a_held_session_is_not_redacted
+            a_dry_run_of_a_redaction_changes_nothing
+            a_second_redaction_finds_nothing
+            snapshots_are_deleted_and_inbox_items_redacted
+            a_redacted_session_continues
+            an_unknown_session_is_not_redacted
+            a_removed_session_is_gone
+            a_session_with_forks_is_removed_only_with_them
+            sub_agents_are_removed_with_their_session
+            a_held_session_is_not_removed
+            a_removed_session_can_be_created_again
+            a_dry_run_of_a_removal_changes_nothing
+            an_unknown_session_is_not_removed
             of_two_writers_exactly_one_wins
             an_item_is_taken_by_one_of_two
             readers_see_whole_batches

@@ -1,0 +1,105 @@
+//! What a store in SQLite holds, for planning a redaction.
+
+use std::collections::HashMap;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Origin, Position};
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
+use backstitch_core::ports::StoreError;
+use backstitch_core::redaction::SensitiveValue;
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::append::number_of;
+use super::error::Failure;
+use super::gc::id_in;
+use super::objects;
+use super::read::texts;
+use super::verify::sessions;
+use crate::family::Origins;
+use crate::redaction::{Candidates, Contents};
+
+/// The contents of a store in SQLite.
+pub(super) struct SqliteContents<'a>(pub(super) &'a Connection);
+
+impl SqliteContents<'_> {
+    fn read_origins(&self) -> Result<Origins, Failure> {
+        let mut origins = Vec::new();
+        for (number, session) in sessions(self.0)? {
+            let mut record: Option<Value> = None;
+            // A session whose beginning cannot be read counts as a root.
+            let _ = texts(self.0, session, number, Position::START, 1, |_, text| {
+                record = serde_json::from_str(text).ok();
+                Ok(())
+            });
+            let origin =
+                record.and_then(|mut first| serde_json::from_value(first["data"]["origin"].take()).ok());
+            origins.push((session, origin.unwrap_or(Origin::Root)));
+        }
+        Ok(Origins(origins))
+    }
+
+    fn inbox(&self, session: SessionId) -> Result<Vec<String>, Failure> {
+        let mut sql = self.0.prepare_cached("SELECT data FROM inbox WHERE session = ?1 ORDER BY id")?;
+        let rows = sql.query_map([session.to_string()], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn find(&self, value: &SensitiveValue) -> Result<Candidates, Failure> {
+        let sql = "SELECT id, kind, length, encoding, content FROM objects
+            WHERE content IS NOT NULL ORDER BY number";
+        let mut sql = self.0.prepare(sql)?;
+        let mut rows = sql.query([])?;
+        let mut found = HashMap::new();
+        while let Some(row) = rows.next()? {
+            let id = id_in(row.get_ref(0)?)?;
+            let (kind, length, encoding): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
+            let content = row.get_ref(4)?;
+            let content = content.as_blob().map_err(|_| damaged("it has no content"))?;
+            let holds = match encoding {
+                objects::PLAIN => value.is_in(content),
+                objects::ZSTD => {
+                    let bytes = objects::unpack(content, length.cast_unsigned());
+                    value.is_in(&bytes.ok_or_else(|| damaged("it does not decompress to its length"))?)
+                }
+                _ => return Err(damaged("its encoding is unknown").into()),
+            };
+            if holds {
+                found.insert(id, objects::kind_of(kind).unwrap_or(ObjectKind::Blob));
+            }
+        }
+        Ok(Candidates::new(found))
+    }
+}
+
+impl Contents for SqliteContents<'_> {
+    fn origins(&self) -> Result<Origins, StoreError> {
+        Ok(self.read_origins()?)
+    }
+
+    fn texts(
+        &self,
+        session: SessionId,
+        each: &mut dyn FnMut(&str) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        for text in self.inbox(session)? {
+            each(&text)?;
+        }
+        let number = number_of(self.0, &session.to_string())?.ok_or(StoreError::NotFound { session })?;
+        texts(self.0, session, number, Position::START, usize::MAX, |_, text| Ok(each(text)?))?;
+        Ok(())
+    }
+
+    fn candidates(&self, value: &SensitiveValue) -> Result<Candidates, StoreError> {
+        Ok(self.find(value)?)
+    }
+
+    fn kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
+        Ok(objects::stored_kind(self.0, id)?)
+    }
+
+    fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
+        Ok(objects::get(self.0, id)?)
+    }
+}

@@ -1,0 +1,82 @@
+//! Erasure: removes what was deleted from the files of the store as well.
+//!
+//! SQLite keeps deleted content in free pages, in the free space of pages, and in its log. While data is
+//! deleted on purpose, freed space is overwritten (`secure_delete = ON`; `FAST` would leave some of it).
+//! Content that was freed earlier, such as a replaced snapshot or an inbox item that was taken, may hold the
+//! same data, and cannot be found by searching, since it may be compressed. So the file is rebuilt
+//! (`VACUUM`), and then the log is copied into it and truncated. SQLite reports success even if a reader
+//! prevents that, so its answer is checked.
+//!
+//! Rebuilding needs as much free space as the store has content, twice, and blocks other writers meanwhile.
+
+use backstitch_core::crash_point;
+use backstitch_core::ports::{Erasure, StoreError};
+use rusqlite::Connection;
+
+use super::error::Failure;
+use super::verify::chain_of;
+use super::writer::Writer;
+
+/// Sets whether freed space is overwritten.
+pub(super) fn overwrite(connection: &Connection, mode: Overwriting) -> Result<(), Failure> {
+    let sql = match mode {
+        Overwriting::On => "PRAGMA secure_delete = ON",
+        Overwriting::Off => "PRAGMA secure_delete = OFF",
+    };
+    let set: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    match mode {
+        Overwriting::On if set != 1 => {
+            let reason = "SQLite does not overwrite deleted content";
+            Err(StoreError::Backend(reason.into()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether freed space is overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overwriting {
+    On,
+    Off,
+}
+
+/// Runs a deletion during which freed space is overwritten.
+pub(super) fn overwriting<T>(
+    connection: &Connection,
+    run: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    overwrite(connection, Overwriting::On)?;
+    let result = run();
+    // Left on, it costs time and does no harm.
+    let _ = overwrite(connection, Overwriting::Off);
+    result
+}
+
+/// Rebuilds the file and truncates the log. The deletion itself is durable already, so a failure is not an
+/// error: it is reported, and the operation can be repeated.
+pub(super) fn erase(writer: &Writer) -> Erasure {
+    let rebuilt = writer.alone(|connection| {
+        connection.execute_batch("VACUUM")?;
+        Ok(())
+    });
+    if let Err(error) = rebuilt {
+        let reason = format!("the file could not be rebuilt: {}", chain_of(&error));
+        return Erasure::Pending { reason };
+    }
+    crash_point!("erase.rebuilt");
+    let truncated = writer.alone(|connection| {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        Ok(connection.query_row(sql, [], |row| row.get::<_, i64>(0))?)
+    });
+    match truncated {
+        Ok(0) => Erasure::Complete,
+        Ok(_) => {
+            let reason = "another process reads the store, so its log could not be truncated".to_owned();
+            Erasure::Pending { reason }
+        }
+        Err(error) => {
+            let reason = format!("the log could not be truncated: {}", chain_of(&error));
+            Erasure::Pending { reason }
+        }
+    }
+}
