@@ -105,12 +105,13 @@
 //! | [`time`], [`id`], [`rng`] | clocks, ids and random numbers, all of them passed in |
 //! | [`SystemClock`], [`entropy`] | the system's sources of time and random numbers |
 //! | [`object`], [`digest`] | content-addressed data |
+//! | [`redaction`] | removal of a value from stored records |
 //! | [`json`], [`extra`], [`storable`] | limits of JSON, unknown fields, and values that can be stored |
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, code, digest, execution, extra, id, journal, json, machine, message, object, ports, prompt, rng,
-    secrets, session, slices, storable, time, tool, view,
+    budget, code, digest, execution, extra, id, journal, json, machine, message, object, ports, prompt,
+    redaction, rng, secrets, session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]

@@ -170,9 +170,12 @@ impl Runtime {
             }
             match self.store().object(id).await {
                 Ok(Some(object)) => drop(known.insert(id, object.bytes().clone())),
-                Ok(None) | Err(StoreError::Pruned { .. } | StoreError::MissingObject { .. }) => {
-                    missing.push(id)
-                }
+                Ok(None)
+                | Err(
+                    StoreError::Pruned { .. }
+                    | StoreError::Redacted { .. }
+                    | StoreError::MissingObject { .. },
+                ) => missing.push(id),
                 Err(error) => return Err(RuntimeError::Store(error)),
             }
         }

@@ -10,6 +10,7 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::Role;
 use backstitch_core::message::Arguments;
+use backstitch_core::secrets::REDACTED;
 use backstitch_core::view::{Call, Evaluation};
 
 use super::Driver;
@@ -52,7 +53,8 @@ impl Driver {
 
     /// Returns the first difference between the prompt's contract now and when the evaluation started.
     async fn difference(&self, known: &Evaluation) -> Result<Option<String>, RuntimeError> {
-        if self.recorded_system(known.evaluation_id).await? != self.agent.system {
+        let recorded = self.recorded_system(known.evaluation_id).await?;
+        if !is_same_apart_from_redactions(recorded.as_deref(), self.agent.system.as_deref()) {
             return Ok(Some("its system message has changed".to_owned()));
         }
         let Some(started) = known.started_with() else {
@@ -104,6 +106,22 @@ impl Driver {
             format!("a call of {name} has no result, and cannot be made as it was: {problem}")
         }))
     }
+}
+
+/// Returns whether a recorded text is the given one, where the marker of a redaction stands for any text. The
+/// fingerprint still covers the text as it was.
+fn is_same_apart_from_redactions(recorded: Option<&str>, given: Option<&str>) -> bool {
+    let (Some(recorded), Some(given)) = (recorded, given) else { return recorded == given };
+    let mut pieces = recorded.split(REDACTED);
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = given.strip_prefix(first) else { return false };
+    let mut last = None;
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+        last = Some(piece);
+    }
+    last.map_or(rest.is_empty(), |last| given.ends_with(last))
 }
 
 /// Describes the first tool that changed.

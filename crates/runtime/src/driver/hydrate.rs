@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::id::{EvaluationId, MessageId};
 use backstitch_core::journal::{InnerMessage, LargeRecord};
 use backstitch_core::message::Message;
-use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{MediaBytes, Store, fetch_large};
+use backstitch_core::object::{ObjectContent, ObjectId};
+use backstitch_core::ports::{MediaBytes, Store, content_of, fetch_large};
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
 
@@ -56,10 +56,10 @@ pub(super) enum ObjectSource<'a> {
 }
 
 impl ObjectSource<'_> {
-    async fn object(self, id: ObjectId) -> Result<Option<Object>, RuntimeError> {
+    async fn content(self, id: ObjectId) -> Result<Option<ObjectContent>, RuntimeError> {
         match self {
-            Self::By(live) => live.object(id).await,
-            Self::In(store) => store.object(id).await.map_err(RuntimeError::Store),
+            Self::By(live) => live.content(id).await,
+            Self::In(store) => content_of(store.object(id).await).map_err(RuntimeError::Store),
         }
     }
 
@@ -104,14 +104,12 @@ impl ContentCache {
         if let Some(known) = self.known(message.message_id) {
             return Ok(known);
         }
-        let mut contents: HashMap<ObjectId, Arc<[u8]>> = HashMap::new();
+        let mut contents: HashMap<ObjectId, ObjectContent> = HashMap::new();
         for id in wanted {
-            if let Some(object) = held.object(id).await? {
-                contents.insert(id, object.bytes().clone());
-            }
+            contents.extend(held.content(id).await?.map(|content| (id, content)));
         }
         let mut whole = InnerMessage::clone(message);
-        whole.hydrate(|reference| contents.get(&reference.object).cloned())?;
+        whole.hydrate_content(|reference| contents.get(&reference.object).cloned())?;
         let whole = Arc::new(whole);
         self.messages
             .lock()
@@ -145,9 +143,9 @@ impl ContentCache {
             let known = self.media.lock().unwrap_or_else(PoisonError::into_inner).get(&object).cloned();
             let bytes = match known {
                 Some(bytes) => bytes,
-                None => match held.object(object).await? {
-                    Some(fetched) => fetched.bytes().clone(),
-                    None => continue,
+                None => match held.content(object).await? {
+                    Some(ObjectContent::Bytes(bytes)) => bytes,
+                    Some(ObjectContent::Redacted) | None => continue,
                 },
             };
             found.insert(object, bytes);

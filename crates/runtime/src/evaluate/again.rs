@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Position, RecordBody, RequestStarted};
+use backstitch_core::journal::{Origin, Position, RecordBody, RequestStarted};
 use backstitch_core::ports::{RequestInfo, Store};
 use backstitch_core::prompt::BoundPrompt;
 
@@ -23,12 +23,16 @@ pub struct RequestReplay {
     pub recorded: Arc<RequestStarted>,
     /// The request that the journal before the record renders to.
     pub rendered: RequestInfo,
+    /// True if a record that the request depends on was redacted since then. Then the digests cannot match.
+    pub is_redacted: bool,
 }
 
 impl RequestReplay {
-    /// True if both are equal byte for byte. `None` if the policy has no digests.
+    /// True if both are equal byte for byte. `None` if the policy has no digests, and if they differ because
+    /// of a redaction.
     pub fn agrees(&self) -> Option<bool> {
-        self.recorded.digest.map(|digest| Some(digest) == self.rendered.digest)
+        let agrees = self.recorded.digest.map(|digest| Some(digest) == self.rendered.digest)?;
+        (agrees || !self.is_redacted).then_some(agrees)
     }
 }
 
@@ -60,6 +64,28 @@ impl Evaluator {
         };
         let agent = self.agent.clone().with_prompt(prompt, rendered)?;
         let question = question_before(&agent, store, &view, evaluation, clock).await?;
-        Ok(RequestReplay { recorded, rendered: agent.policy.describe(&question) })
+        let is_redacted = is_redacted(store, session, at).await?;
+        Ok(RequestReplay { recorded, rendered: agent.policy.describe(&question), is_redacted })
     }
+}
+
+/// Returns whether a record before a cut was redacted, in the session or in those that it was forked from.
+async fn is_redacted(store: &dyn Store, session: SessionId, cut: Position) -> Result<bool, RuntimeError> {
+    let mut next = Some((session, cut));
+    while let Some((session, cut)) = next.take() {
+        for record in read_records(store, session, Position::START, None).await? {
+            match &record.body {
+                RecordBody::SessionCreated(created) => {
+                    if let Origin::Fork { session, position } = created.origin {
+                        next = Some((session, position));
+                    }
+                }
+                RecordBody::Redacted(redacted) if redacted.positions.iter().any(|one| *one < cut) => {
+                    return Ok(true);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
 }

@@ -90,9 +90,26 @@ pub fn describe(record: &Record) -> Option<String> {
             }
             None => outcome_word(finished.outcome).to_owned(),
         },
+        RecordBody::Redacted(redacted) => {
+            let (records, objects) = (redacted.positions.len(), redacted.objects.len());
+            match (records, objects) {
+                (records, 0) => format!("redacted: {} replaced", counted(records, "record")),
+                (0, objects) => format!("redacted: {} removed", counted(objects, "object")),
+                _ => format!(
+                    "redacted: {} replaced, {} removed",
+                    counted(records, "record"),
+                    counted(objects, "object")
+                ),
+            }
+        }
         RecordBody::Note(note) => format!("{}: {}", note.topic, one_line(&note.text, 200)),
         _ => return None,
     })
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 fn message_line(message: &InnerMessage) -> Option<String> {

@@ -51,7 +51,11 @@ pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Re
 /// True if a child session waits for a decision that was not sent yet.
 pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     let store = &**parent.store();
-    let view = load_view(store, session, None).await?;
+    let view = match load_view(store, session, None).await {
+        // It was removed, so no decision can come from it.
+        Err(RuntimeError::SessionNotFound { .. }) => return Ok(false),
+        view => view?,
+    };
     // These pauses end when the parent is resumed.
     let is_decided = |reason| matches!(reason, PauseReason::Asked | PauseReason::Truncated);
     if view.pauses().all(|pause| is_decided(pause.reason)) {

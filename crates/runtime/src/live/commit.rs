@@ -20,8 +20,8 @@ use backstitch_core::journal::{
     SessionRewound,
 };
 use backstitch_core::message::Message;
-use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{StoreError, hydrate};
+use backstitch_core::object::{Object, ObjectContent, ObjectId};
+use backstitch_core::ports::{StoreError, content_of, hydrate};
 use backstitch_core::session::{PendingNotifications, PreparedCommit};
 use backstitch_core::view::JournalView;
 use tokio::sync::OwnedMutexGuard;
@@ -113,8 +113,17 @@ impl LiveSession {
     /// Fetches the content that is too large for a record of the session, even if it is not stored yet.
     pub(crate) async fn fetch_large(&self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
         let Some(reference) = record.large_object() else { return Ok(()) };
-        let found = self.object(reference.object).await?;
+        let found = self.content(reference.object).await?;
         hydrate(record, found).map_err(RuntimeError::Store)
+    }
+
+    /// Returns the content of an object that records of the session refer to. Redacted content is not an
+    /// error.
+    pub(crate) async fn content(&self, id: ObjectId) -> Result<Option<ObjectContent>, RuntimeError> {
+        match self.object(id).await {
+            Err(RuntimeError::Store(error)) => content_of(Err(error)).map_err(RuntimeError::Store),
+            found => Ok(found?.as_ref().map(ObjectContent::from)),
+        }
     }
 
     /// Holds the first batch of a session, and all later ones, until its first mission.

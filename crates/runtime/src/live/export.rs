@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{CarriedObject, InnerMessage, Provenance};
-use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::object::{Object, ObjectContent, ObjectId};
 use backstitch_core::ports::StoreError;
 use backstitch_core::session::{Items, Snapshot};
 use backstitch_core::view::{ConversationState, Transcript};
@@ -62,9 +62,9 @@ struct Content<'a> {
 }
 
 impl Content<'_> {
-    async fn object(&self, id: ObjectId) -> Result<Object, RuntimeError> {
+    async fn content(&self, id: ObjectId) -> Result<ObjectContent, RuntimeError> {
         let missing = RuntimeError::Store(StoreError::MissingObject { object: id });
-        self.live.object(id).await?.ok_or(missing)
+        self.live.content(id).await?.ok_or(missing)
     }
 
     async fn of_messages(
@@ -83,15 +83,17 @@ impl Content<'_> {
         if wanted.is_empty() {
             return Ok(message.clone());
         }
-        let mut found: BTreeMap<ObjectId, Object> = BTreeMap::new();
+        let mut found: BTreeMap<ObjectId, ObjectContent> = BTreeMap::new();
         for id in wanted {
-            found.insert(id, self.object(id).await?);
+            found.insert(id, self.content(id).await?);
         }
         let mut whole = InnerMessage::clone(message);
-        whole.hydrate(|reference| found.get(&reference.object).map(|object| object.bytes().clone()))?;
+        whole.hydrate_content(|reference| found.get(&reference.object).cloned())?;
         // Objects that are not inlined are media.
         for id in whole.object_refs() {
-            self.media.extend(found.remove_entry(&id));
+            if let Some(ObjectContent::Bytes(bytes)) = found.remove(&id) {
+                self.media.insert(id, Object::blob(bytes));
+            }
         }
         Ok(Arc::new(whole))
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use backstitch_core::execution::{ExecutionStateError, ResourceSnapshot, Resources, SnapshotableResource};
 use backstitch_core::journal::{Batch, ObservationCause, Origin, RecordBody, ResourceChanged};
+use backstitch_core::secrets::REDACTED;
 use backstitch_core::session::BoxError;
 use backstitch_core::storable;
 use backstitch_core::time::Timestamp;
@@ -110,6 +111,13 @@ impl LiveSession {
             let resource = self.resources.registered().find(|one| one.name() == changed.name);
             let Some(resource) = resource else { continue };
             let state = self.resource_state(&changed).await?;
+            if changed.state.object().is_some() && state == REDACTED {
+                tracing::warn!(
+                    resource = changed.name,
+                    "its recorded state was redacted, so it is not restored"
+                );
+                continue;
+            }
             let is_there = CapturedResource::of(resource).is_ok_and(|present| present.state == state);
             if !is_there {
                 restored.insert(changed.name.clone(), ResourceSnapshot::Stored(state));

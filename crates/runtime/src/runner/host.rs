@@ -80,7 +80,12 @@ impl ToolHost for Host {
     }
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
-        Box::pin(async move { self.live.object(id).await.map_err(Into::into) })
+        Box::pin(async move {
+            self.live.object(id).await.map_err(|error| match error {
+                RuntimeError::Store(error) => error.into(),
+                error => error.into(),
+            })
+        })
     }
 
     fn finished_turns(

@@ -6,7 +6,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
+    BoxFuture, ClaimMode, FenceToken, Owner, Redaction, RedactionReport, Removal, RemovalReport,
+    SavedSnapshot, SessionClaim, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
 use tokio::sync::watch;
@@ -107,5 +108,13 @@ impl Store for CountingStore {
 
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         self.inner.snapshot(session)
+    }
+
+    fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {
+        self.inner.redact(redaction)
+    }
+
+    fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
+        self.inner.remove(removal)
     }
 }

@@ -15,9 +15,20 @@ use super::outcome::{Outcome, files};
 use super::session::{self, Unseen, agent, answered, asked, to_the_end};
 use super::stage::{Place, Plot, Stage};
 
-/// Points that only other tests reach: of history, recovery, decisions, garbage collection, programs and
-/// sub-agents.
-const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "machine.", "child."];
+/// Points that only other tests reach: of history, recovery, decisions, garbage collection, programs,
+/// sub-agents, redaction and removal.
+const ELSEWHERE: &[&str] = &[
+    "rewind.",
+    "fork.",
+    "recover.r",
+    "resolve.",
+    "gc.",
+    "machine.",
+    "child.",
+    "redact.",
+    "remove.",
+    "erase.",
+];
 
 /// The session without kills.
 pub(crate) struct Reference {
