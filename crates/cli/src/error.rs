@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
 use backstitch::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch::redaction::ValueRefused;
 use backstitch::stores::StoresError;
 use backstitch::{RuntimeError, store};
 use rustyline::error::ReadlineError;
@@ -74,6 +75,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, |_: &Usage| ErrorCode::Usage))
         .or_else(|| of(error, RuntimeError::code))
         .or_else(|| of(error, AgentFileError::code))
+        .or_else(|| of(error, |error: &ValueRefused| error.code()))
         .or_else(|| of(error, StoreError::code))
         .or_else(|| of(error, store::OpenError::code))
         .or_else(|| of(error, StoresError::code))
@@ -92,7 +94,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
             .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
         let is_unnamed =
             error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
-        about_file || is_unnamed || error.is::<Usage>()
+        about_file || is_unnamed || error.is::<Usage>() || error.is::<ValueRefused>()
     })
 }
 
@@ -133,6 +135,7 @@ fn hint(common: &Common, code: ErrorCode) -> Option<String> {
             common.hint("verify"),
             common.hint("salvage NEW_STORE")
         )),
+        ErrorCode::SessionShared => Some("`--with-forks` deletes them too".to_owned()),
         ErrorCode::StoreFull => Some(format!("`{}` deletes unreferenced data", common.hint("gc"))),
         ErrorCode::StoreOlder => Some(format!("`{}` migrates the store", common.hint("gc"))),
         _ => None,

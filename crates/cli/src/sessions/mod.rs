@@ -5,6 +5,7 @@ mod definition;
 mod diff;
 mod drive;
 mod ending;
+mod erase;
 mod failure;
 mod holder;
 mod list;
@@ -89,6 +90,14 @@ pub(crate) enum Command {
     /// Delete unreferenced data.
     #[command(after_help = "Example:\n  backstitch gc --dry-run --keep-days 30")]
     Gc(maintain::Gc),
+    /// Remove a value, such as a leaked key, from everything that a session recorded.
+    ///
+    /// The value is read from standard input.
+    #[command(after_help = "Example:\n  backstitch redact 4f2a < leaked-key.txt")]
+    Redact(erase::Redact),
+    /// Delete sessions for good.
+    #[command(after_help = "Example:\n  backstitch rm 4f2a --with-forks")]
+    Rm(erase::Remove),
 }
 
 pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
@@ -114,6 +123,8 @@ pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode>
             Command::Verify(command) => command.run(common).await,
             Command::Salvage(command) => command.run(common).await,
             Command::Gc(command) => command.run(common).await,
+            Command::Redact(command) => command.run(common).await,
+            Command::Rm(command) => command.run(common).await,
         }
     })
 }

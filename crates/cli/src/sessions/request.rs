@@ -93,7 +93,7 @@ impl Request {
                     "rendered": {
                         "digest": rendered.digest, "length": rendered.length, "renderer": rendered.renderer,
                     },
-                    "agrees": verdict.agrees, "verdict": verdict.words, "request": body,
+                    "agrees": verdict.agrees, "redacted": requested.is_redacted, "verdict": verdict.words, "request": body,
                 })
             );
             return Ok(());
@@ -140,6 +140,12 @@ fn verdict(requested: &RequestReplay) -> Verdict {
         }
         _ if recorded.digest.is_none() && rendered.digest.is_none() => {
             (true, "nothing was sent: this policy is no model, and has no requests".to_owned())
+        }
+        (None, Some(digest)) if requested.is_redacted => {
+            let words = format!(
+                "the digest cannot match: records that the request depends on were redacted since then (recorded {digest})"
+            );
+            (false, words)
         }
         _ if recorded.renderer != rendered.renderer => {
             let (then, now) = (renderer(&recorded.renderer), renderer(&rendered.renderer));

@@ -11,7 +11,7 @@ use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, PauseReason, SessionPaused};
 use backstitch::load_view;
 use backstitch::message::Large;
-use backstitch::ports::{BoxFuture, Store, fetch_large};
+use backstitch::ports::{BoxFuture, Store, content_of, fetch_large};
 use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
@@ -113,12 +113,10 @@ async fn arguments_of(store: &dyn Store, view: &JournalView, id: CallId) -> anyh
 async fn with_content(store: &dyn Store, message: &InnerMessage) -> anyhow::Result<InnerMessage> {
     let mut contents = HashMap::new();
     for id in message.object_refs() {
-        if let Some(object) = store.object(id).await? {
-            contents.insert(id, object.bytes().clone());
-        }
+        contents.extend(content_of(store.object(id).await)?.map(|content| (id, content)));
     }
     let mut message = message.clone();
-    message.hydrate(|reference| contents.get(&reference.object).cloned())?;
+    message.hydrate_content(|reference| contents.get(&reference.object).cloned())?;
     Ok(message)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::command::backstitch;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "lisp",
     "quickstart",
     "run",
@@ -23,6 +23,8 @@ const COMMANDS: [&str; 21] = [
     "verify",
     "salvage",
     "gc",
+    "redact",
+    "rm",
     "explain",
 ];
 
