@@ -47,11 +47,15 @@ fn note(connection: &Connection, key: i64, text: &str, at: Timestamp) -> Result<
 }
 
 /// Copies the note of a record to another store, if there is one.
-pub(super) fn copy_note(old: &Connection, new: &Connection, key: i64, text: &str) -> Result<(), Failure> {
+pub(super) fn copy_note(
+    (old, old_key): (&Connection, i64),
+    (new, new_key): (&Connection, i64),
+    text: &str,
+) -> Result<(), Failure> {
     let mut sql = old.prepare_cached("SELECT at FROM redactions WHERE record = ?1")?;
-    let at: Option<String> = sql.query_row([key], |row| row.get(0)).optional()?;
+    let at: Option<String> = sql.query_row([old_key], |row| row.get(0)).optional()?;
     match at.and_then(|at| at.parse().ok()) {
-        Some(at) => note(new, key, text, at),
+        Some(at) => note(new, new_key, text, at),
         None => Ok(()),
     }
 }

@@ -156,7 +156,7 @@ impl<'a> Salvage<'a> {
             let row = RecordRow::of(text, RowContext { session: &name, before: before.as_deref() });
             wrote = write_record(new, number, &name, position, checksum, &row).and_then(|()| {
                 let key = first_key(number) + position.number().cast_signed();
-                redactions::copy_note(old, new, key, text)
+                redactions::copy_note((old, key), (new, key), text)
             });
             if wrote.is_err() {
                 return Err(StoreError::EmptyBatch.into());

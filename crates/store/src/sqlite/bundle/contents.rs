@@ -12,8 +12,8 @@ use rusqlite::Connection;
 
 use super::error::BundleError;
 use super::selection::{NamedObjects, Selection};
+use crate::references::{below, named_in_manifest};
 use crate::sqlite::objects::{self, Presence, StoredSize, presence, stored_size};
-use crate::sqlite::reach::{below, named_in_manifest};
 
 /// Limits for content of unknown origin.
 #[derive(Debug, Clone, Copy)]

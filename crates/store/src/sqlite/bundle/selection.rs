@@ -18,9 +18,9 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
 use super::error::BundleError;
+use crate::references::References;
 use crate::sqlite::append::{end_of, number_of};
 use crate::sqlite::inbox;
-use crate::sqlite::reach::References;
 use crate::sqlite::read::texts;
 
 /// Reason why a session is moved.

@@ -20,11 +20,11 @@ use super::selection::{SelectedSession, Selection, SessionRole};
 use super::{Progress, TransferOutcome, TransferProgress, TransferReport, TransferStep, TransferredSession};
 use crate::sqlite::append::{self, end_of, key_of, number_of};
 use crate::sqlite::error::Failure;
-use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
+use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
 use crate::sqlite::read::{checksum_at, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::writer::transaction;
-use crate::sqlite::{SqliteStore, gc, inbox, leases};
+use crate::sqlite::{SqliteStore, gc, inbox, leases, redactions};
 
 /// A selection and the connection that it is read from, inside a transaction.
 pub(super) struct Transfer<'a> {
@@ -181,6 +181,10 @@ impl Transfer<'_> {
                 objects::leave_mark(target, object.id, LOST)?;
                 Ok(None)
             }
+            Presence::Redacted if there == Presence::Absent => {
+                objects::leave_mark(target, object.id, REDACTED)?;
+                Ok(None)
+            }
             _ => Ok(None),
         }
     }
@@ -261,6 +265,9 @@ impl Transfer<'_> {
             let key = key_of(number, position).ok_or(StoreError::EmptyBatch)?;
             let context = RowContext { session: &name, before: before.as_deref() };
             RecordRow::of(text, context).insert(target, key, checksum)?;
+            if let Some(source_key) = key_of(one.number, position) {
+                redactions::copy_note((self.source, source_key), (target, key), text)?;
+            }
             before = Some(text.to_owned());
             Ok(())
         })?;

@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use super::agent::Agent;
+use super::bundle::{exported, imported};
 use super::remains::{assert_gone, files_with, objects_with};
 use super::support::{Temporary, Writer, claim, notes, read};
 
@@ -195,6 +196,23 @@ fn a_redacted_store_is_collected_and_salvaged() {
     assert_eq!((verified.redacted, verified.redacted_objects), (old.redacted, old.redacted_objects));
     assert_eq!(read(&new, session).unwrap(), before);
     assert_gone(&new, VALUE);
+}
+
+/// A bundle holds no more than its store.
+#[test]
+fn a_redacted_session_is_moved_as_it_is() {
+    let store = Temporary::new();
+    let session = leaky(&store, 1);
+    redact(&store, session);
+    let bundle = exported(&store, session, "session.bundle");
+    let target = Temporary::new();
+    imported(&target, &bundle).unwrap();
+    let (moved, verified) = (store.verify().unwrap(), target.verify().unwrap());
+    assert!(verified.is_sound(), "{:?}", verified.findings);
+    assert_eq!((verified.redacted, verified.redacted_objects), (moved.redacted, moved.redacted_objects));
+    assert_eq!(read(&*target, session).unwrap(), read(&*store, session).unwrap());
+    assert_gone(&store, VALUE);
+    assert_gone(&target, VALUE);
 }
 
 #[test]
