@@ -122,6 +122,29 @@ pub fn conversation_decoder(bytes: &[u8]) -> bool {
     true
 }
 
+/// Decodes a snapshot of a view, without its header, which is added. A decoded view must be encoded and decoded
+/// again without loss; its pages, and a further record, must be accepted or fail with an error. Returns whether
+/// the bytes were a snapshot.
+pub fn view_snapshot_decoder(bytes: &[u8]) -> bool {
+    let header = JournalView::fold(&beginning()).and_then(|view| Ok(view.encode_snapshot()));
+    let Ok(Ok(header)) = header else { return false };
+    let whole = header.iter().take(40).chain(bytes).copied().collect();
+    let Ok(mut view) = JournalView::decode_snapshot(whole) else { return false };
+
+    look_at_everything(&view);
+    if let Ok(bytes) = view.encode_snapshot() {
+        let again = JournalView::decode_snapshot(bytes.clone()).expect("what was written can be read");
+        if let Ok(difference) = again.difference(&view) {
+            assert_eq!(difference, None, "it is the same view");
+        }
+        assert_eq!(again.encode_snapshot().expect("and written again"), bytes, "writing is stable");
+    }
+    if let Some(record) = beginning().pop() {
+        let _ = view.apply(&Record { position: view.head(), ..record });
+    }
+    true
+}
+
 /// Evaluation of the journal to which mutated records are added.
 const EVALUATION: Uuid = Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_0000_0000_0002);
 
@@ -129,10 +152,14 @@ fn created() -> SessionCreated {
     SessionCreated::new(SessionId::from_uuid(Uuid::from_u128(1)), Timestamp::UNIX_EPOCH, Seed::new(1))
 }
 
-fn take_in(record: Record) {
+/// Returns the records of a session with one evaluation.
+fn beginning() -> Vec<Record> {
     let started = EvaluationStarted::new(EvaluationId::from(EVALUATION), "", "");
-    let (mut records, _) =
-        Batch::at(Timestamp::UNIX_EPOCH).with(created()).with(started).into_records(Position::START);
+    Batch::at(Timestamp::UNIX_EPOCH).with(created()).with(started).into_records(Position::START).0
+}
+
+fn take_in(record: Record) {
+    let mut records = beginning();
     let before = JournalView::fold(&records).expect("a session and an evaluation are a journal");
     let mut grown = before.clone();
     let applied = grown.apply(&record);
@@ -145,6 +172,28 @@ fn take_in(record: Record) {
         let seen =
             |view: &JournalView| (view.head(), view.content_digest(Arc::new(FixedClock::default())).ok());
         assert_eq!(seen(&grown), seen(&before), "a refused record changes nothing");
+    }
+}
+
+/// Reads all parts of a view, which need not be consistent with each other.
+fn look_at_everything(view: &JournalView) {
+    let session = view.session(Arc::new(FixedClock::default()));
+    let _ = all(&session).to_json();
+    view.checkpoints();
+    view.provenance();
+    view.status(DriverPresence::Absent);
+    view.lineage().visible(view.head());
+    view.ledger().committed();
+    for evaluation in view.evaluations() {
+        view.followed(evaluation.evaluation_id);
+        view.budget_left(evaluation);
+        let _ = view.messages_of(evaluation.evaluation_id);
+    }
+    let Ok(transcript) = view.transcript() else { return };
+    for evaluation in transcript.evaluations() {
+        transcript.transitions(evaluation);
+        transcript.pending_tool_calls(evaluation);
+        transcript.conversation(evaluation);
     }
 }
 

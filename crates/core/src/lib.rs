@@ -6,6 +6,7 @@
 //! ([`ports`]). Adapters live in crates of their own.
 
 mod hex;
+mod pack;
 mod payload;
 
 #[doc(hidden)]

@@ -8,11 +8,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use super::encode;
 use super::error::SessionError;
 use super::items::Items;
 use super::op::{self, SliceOp, StoredChange};
+use super::pages::{PageHeader, PageWriter, PagedItems, ReadItems, StoredEffect};
 use super::slice::{Slice, SlicePolicy};
 use crate::extra::Extra;
+use crate::payload::InnerMessage;
 
 /// One slice.
 #[derive(Clone)]
@@ -21,17 +24,30 @@ pub(crate) struct Cell {
     data: Data,
     /// Fields of the stored slice that this version does not know.
     extra: Extra,
+    /// Whether the stored items have fields that the type of these items does not know. Encoding these would
+    /// lose them.
+    is_partial: bool,
 }
 
 #[derive(Clone)]
 enum Data {
     Typed(Box<dyn ErasedItems>),
     Plain(Plain),
+    Paged(PagedItems),
+}
+
+impl From<ReadItems> for Data {
+    fn from(items: ReadItems) -> Self {
+        match items {
+            ReadItems::Typed(items) => Self::Typed(items),
+            ReadItems::Plain(items) => Self::Plain(Plain { items, decoded: OnceLock::new() }),
+        }
+    }
 }
 
 /// Items whose type is not known, and the result of decoding them once it is.
 #[derive(Clone, Default)]
-struct Plain {
+pub(super) struct Plain {
     items: imbl::Vector<Arc<PlainItem>>,
     decoded: OnceLock<Box<dyn ErasedItems>>,
 }
@@ -44,7 +60,7 @@ pub(crate) struct PlainItem {
 }
 
 /// [`Items`] of some type.
-trait ErasedItems: Any + Send + Sync {
+pub(super) trait ErasedItems: Any + Send + Sync {
     fn clone_box(&self) -> Box<dyn ErasedItems>;
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
@@ -56,6 +72,12 @@ trait ErasedItems: Any + Send + Sync {
     fn shares(&self, other: &dyn ErasedItems, position: usize) -> bool;
     /// Decodes plain data to items of this type.
     fn decode_alike(&self, plain: &Plain) -> Result<Box<dyn ErasedItems>, SessionError>;
+    /// Decodes all items of pages to items of this type.
+    fn read_pages(&self, pages: &PagedItems) -> Result<Box<dyn ErasedItems>, SessionError>;
+    /// Returns an empty list of the same type.
+    fn emptied(&self) -> Box<dyn ErasedItems>;
+    /// Writes the item at `position` as the text that it has in a journal.
+    fn write(&self, position: usize, text: &mut Vec<u8>) -> Result<(), SessionError>;
 }
 
 impl Clone for Box<dyn ErasedItems> {
@@ -102,6 +124,24 @@ impl<S: Slice> ErasedItems for Items<S> {
     fn decode_alike(&self, plain: &Plain) -> Result<Box<dyn ErasedItems>, SessionError> {
         plain.decode::<S>().map(|items| Box::new(items) as Box<dyn ErasedItems>)
     }
+
+    fn read_pages(&self, pages: &PagedItems) -> Result<Box<dyn ErasedItems>, SessionError> {
+        pages.items::<S>().map(|items| Box::new(items) as Box<dyn ErasedItems>)
+    }
+
+    fn emptied(&self) -> Box<dyn ErasedItems> {
+        Box::new(Self::default())
+    }
+
+    fn write(&self, position: usize, text: &mut Vec<u8>) -> Result<(), SessionError> {
+        let Some(item) = self.items.get(position) else { return Ok(()) };
+        // A message is a record of its own. All other items are plain data in records.
+        let written = match (&**item as &dyn Any).downcast_ref::<InnerMessage>() {
+            Some(message) => serde_json::to_writer(text, message),
+            None => serde_json::to_writer(text, &op::encode_item(&**item)?),
+        };
+        written.map_err(|source| SessionError::Encode { slice: S::NAME.to_owned(), source })
+    }
 }
 
 impl Plain {
@@ -114,7 +154,7 @@ impl Plain {
 impl Cell {
     /// Creates a slice of items of a known type.
     pub(crate) fn typed<S: Slice>(policy: SlicePolicy, items: Items<S>) -> Self {
-        Self { policy, data: Data::Typed(Box::new(items)), extra: Extra::default() }
+        Self { policy, data: Data::Typed(Box::new(items)), extra: Extra::default(), is_partial: false }
     }
 
     /// Creates a slice of plain data.
@@ -124,7 +164,37 @@ impl Cell {
         extra: Extra,
     ) -> Self {
         let items = items.into_iter().map(Arc::new).collect();
-        Self { policy, data: Data::Plain(Plain { items, decoded: OnceLock::new() }), extra }
+        let data = Data::Plain(Plain { items, decoded: OnceLock::new() });
+        Self { policy, data, extra, is_partial: false }
+    }
+
+    /// Creates a slice on pages, whose texts follow each other in `buffer` from `start` on. Returns `None` if
+    /// the buffer is too short.
+    pub(crate) fn paged(
+        name: &Arc<str>,
+        policy: SlicePolicy,
+        extra: Extra,
+        headers: &[PageHeader],
+        (buffer, start): (&Arc<Vec<u8>>, usize),
+    ) -> Option<Self> {
+        let items = PagedItems::new(name, headers, buffer, start)?;
+        Some(Self { policy, data: Data::Paged(items), extra, is_partial: false })
+    }
+
+    /// Returns whether encoding the items would lose fields that they have in the journal.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
+    /// Writes the items as pages, and appends their texts to `texts`.
+    pub(crate) fn write_pages(&self, texts: &mut Vec<u8>) -> Result<Vec<PageHeader>, SessionError> {
+        let mut writer = PageWriter::new(texts);
+        match &self.data {
+            Data::Typed(items) => writer.typed_items(&**items)?,
+            Data::Plain(plain) => plain.items.iter().try_for_each(|item| writer.plain_item(item))?,
+            Data::Paged(paged) => paged.write(&mut writer)?,
+        }
+        Ok(writer.finish())
     }
 
     pub(crate) fn policy(&self) -> SlicePolicy {
@@ -143,6 +213,7 @@ impl Cell {
         match &self.data {
             Data::Typed(items) => items.len(),
             Data::Plain(plain) => plain.items.len(),
+            Data::Paged(paged) => paged.len(),
         }
     }
 
@@ -159,13 +230,35 @@ impl Cell {
                     });
                 }
             },
+            Data::Paged(paged) => return paged.items::<S>(),
         };
         erased.as_any().downcast_ref::<Items<S>>().cloned().ok_or_else(type_clash::<S>)
     }
 
+    /// Returns the items at those of these positions that exist, as `S`. Of a slice on pages, only their pages
+    /// are decoded.
+    pub(crate) fn range<S: Slice>(
+        &self,
+        positions: std::ops::Range<usize>,
+    ) -> Result<Vec<Arc<S>>, SessionError> {
+        if let Data::Paged(paged) = &self.data {
+            return paged.range::<S>(positions);
+        }
+        let items = self.items::<S>()?;
+        Ok(positions.map_while(|place| items.get(place).cloned()).collect())
+    }
+
     /// Returns all items as plain data.
-    pub(crate) fn plain_items(&self) -> impl Iterator<Item = Result<PlainItem, SessionError>> {
-        (0..self.len()).filter_map(|position| self.item(position))
+    pub(crate) fn plain_items(&self) -> Box<dyn Iterator<Item = Result<PlainItem, SessionError>> + '_> {
+        match &self.data {
+            Data::Typed(_) | Data::Plain(_) => {
+                Box::new((0..self.len()).filter_map(|position| self.item(position)))
+            }
+            Data::Paged(paged) => match paged.plain() {
+                Ok(items) => Box::new(items.into_iter().map(|item| Ok(Arc::unwrap_or_clone(item)))),
+                Err(error) => Box::new(std::iter::once(Err(error))),
+            },
+        }
     }
 
     fn item(&self, position: usize) -> Option<Result<PlainItem, SessionError>> {
@@ -175,6 +268,9 @@ impl Cell {
                 items.encode(position).map(|value| value.map(|value| PlainItem { version, value }))
             }
             Data::Plain(plain) => plain.items.get(position).map(|item| Ok(PlainItem::clone(item))),
+            Data::Paged(paged) => {
+                paged.plain().map(|items| items.get(position).map(|item| PlainItem::clone(item))).transpose()
+            }
         }
     }
 
@@ -185,6 +281,10 @@ impl Cell {
             (Data::Plain(one), Data::Plain(other)) => {
                 let items = (one.items.get(position), other.items.get(position));
                 matches!(items, (Some(one), Some(other)) if Arc::ptr_eq(one, other))
+            }
+            (Data::Paged(one), Data::Paged(other)) => one.shares(other, position),
+            (Data::Paged(paged), Data::Typed(typed)) | (Data::Typed(typed), Data::Paged(paged)) => {
+                paged.shares_with(&**typed, position)
             }
             _ => false,
         }
@@ -197,7 +297,8 @@ impl Cell {
         other: &Arc<Self>,
         positions: std::ops::Range<usize>,
     ) -> Result<bool, SessionError> {
-        let (one, other) = (self.decoded_like(other)?, other.decoded_like(self)?);
+        let (one, other) = (self.read()?, other.read()?);
+        let (one, other) = (one.decoded_like(&other)?, other.decoded_like(&one)?);
         for position in positions {
             let equal = one.shares(&other, position)
                 || match (one.item(position), other.item(position)) {
@@ -215,7 +316,28 @@ impl Cell {
     pub(crate) fn decoded_like(self: &Arc<Self>, model: &Self) -> Result<Arc<Self>, SessionError> {
         match (&self.data, &model.data) {
             (Data::Plain(plain), Data::Typed(typed)) => Ok(Arc::new(self.with(typed.decode_alike(plain)?))),
+            (Data::Paged(paged), Data::Typed(typed)) => Ok(Arc::new(self.with(typed.read_pages(paged)?))),
             _ => Ok(self.clone()),
+        }
+    }
+
+    /// Returns the cell with its items in memory.
+    fn read(self: &Arc<Self>) -> Result<Arc<Self>, SessionError> {
+        match &self.data {
+            Data::Typed(_) | Data::Plain(_) => Ok(self.clone()),
+            Data::Paged(paged) => Ok(Arc::new(self.holding(paged.read()?.into()))),
+        }
+    }
+
+    /// Returns the cell as one of `S`. Items on pages are not decoded.
+    pub(crate) fn of_type<S: Slice>(self: &Arc<Self>) -> Result<Arc<Self>, SessionError> {
+        match &self.data {
+            Data::Paged(paged) if !paged.is_read() => {
+                let mut paged = paged.clone();
+                paged.set_type::<S>()?;
+                Ok(Arc::new(self.holding(Data::Paged(paged))))
+            }
+            _ => self.decoded::<S>(),
         }
     }
 
@@ -224,12 +346,35 @@ impl Cell {
         let items = self.items::<S>()?;
         Ok(match &self.data {
             Data::Typed(_) => self.clone(),
-            Data::Plain(_) => Arc::new(self.with(Box::new(items))),
+            Data::Plain(_) | Data::Paged(_) => {
+                let is_partial = self.is_partial || self.holds_more_than(&items)?;
+                Arc::new(Self { is_partial, ..self.with(Box::new(items)) })
+            }
         })
     }
 
+    /// Returns whether the stored items have fields that are missing in the items decoded from them. Messages
+    /// keep all fields.
+    fn holds_more_than<S: Slice>(&self, items: &Items<S>) -> Result<bool, SessionError> {
+        if S::NAME == InnerMessage::NAME {
+            return Ok(false);
+        }
+        for (stored, item) in self.plain_items().zip(items.iter()) {
+            let stored = stored?;
+            // Upcasters drop fields on purpose.
+            if stored.version == S::VERSION && !encode::holds(&op::encode_item(&**item)?, &stored.value) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn with(&self, items: Box<dyn ErasedItems>) -> Self {
-        Self { policy: self.policy, data: Data::Typed(items), extra: self.extra.clone() }
+        self.holding(Data::Typed(items))
+    }
+
+    fn holding(&self, data: Data) -> Self {
+        Self { policy: self.policy, data, extra: self.extra.clone(), is_partial: self.is_partial }
     }
 
     /// Changes the items. On failure the cell is unchanged.
@@ -238,7 +383,18 @@ impl Cell {
         policy: SlicePolicy,
         op: &SliceOp<S>,
     ) -> Result<(), SessionError> {
-        let mut changed = self.decoded::<S>()?;
+        let mut changed = match &self.data {
+            Data::Paged(paged) if op.is_absolute() => {
+                Arc::new(self.holding(paged.emptied().into())).decoded::<S>()?
+            }
+            Data::Paged(paged) if op.only_adds() && !paged.is_read() => {
+                let mut paged = paged.clone();
+                paged.add(policy, op)?;
+                *self = Arc::new(Self { policy, ..self.holding(Data::Paged(paged)) });
+                return Ok(());
+            }
+            _ => self.decoded::<S>()?,
+        };
         let cell = Arc::make_mut(&mut changed);
         let Data::Typed(items) = &mut cell.data else { return Err(type_clash::<S>()) };
         let items = items.as_any_mut().downcast_mut::<Items<S>>().ok_or_else(type_clash::<S>)?;
@@ -252,7 +408,15 @@ impl Cell {
     pub(crate) fn apply_stored(self: &mut Arc<Self>, change: &StoredChange) -> Result<(), SessionError> {
         let mut changed = Self::clone(self);
         changed.policy = change.policy;
+        if let Data::Paged(paged) = &changed.data {
+            match StoredEffect::of(&change.op) {
+                StoredEffect::Appends if !paged.is_read() => {}
+                StoredEffect::Replaces => changed.data = paged.emptied().into(),
+                StoredEffect::Appends | StoredEffect::Removes => changed.data = paged.read()?.into(),
+            }
+        }
         match &mut changed.data {
+            Data::Paged(paged) => paged.add_stored(change)?,
             Data::Typed(items) => items.apply_stored(change)?,
             Data::Plain(plain) => {
                 plain_op(change).apply(&change.slice, change.policy, &mut plain.items)?;
@@ -270,7 +434,7 @@ impl std::fmt::Debug for Cell {
     }
 }
 
-fn plain_op(change: &StoredChange) -> SliceOp<PlainItem> {
+pub(super) fn plain_op(change: &StoredChange) -> SliceOp<PlainItem> {
     let item = |value: &Value| PlainItem { version: change.version, value: value.clone() };
     let op: Result<_, std::convert::Infallible> = change.op.try_map(|value| Ok(Arc::new(item(value))));
     match op {
@@ -278,6 +442,6 @@ fn plain_op(change: &StoredChange) -> SliceOp<PlainItem> {
     }
 }
 
-fn type_clash<S: Slice>() -> SessionError {
+pub(super) fn type_clash<S: Slice>() -> SessionError {
     SessionError::TypeClash { slice: S::NAME.to_owned(), wanted: type_name::<S>() }
 }

@@ -34,6 +34,19 @@ pub(super) fn keeps_nulls<T: Serialize + ?Sized>(one: &T, other: &T) -> Result<b
     Ok(marked(one)? == marked(other)?)
 }
 
+/// Returns whether a value has all fields of another one, with the same values. It may have more.
+pub(super) fn holds(value: &Value, other: &Value) -> bool {
+    match (value, other) {
+        (Value::Object(value), Value::Object(other)) => {
+            other.iter().all(|(name, field)| value.get(name).is_some_and(|found| holds(found, field)))
+        }
+        (Value::Array(value), Value::Array(other)) => {
+            value.len() == other.len() && value.iter().zip(other).all(|(value, other)| holds(value, other))
+        }
+        _ => value == other,
+    }
+}
+
 /// A JSON serializer that refuses values that JSON would change.
 #[derive(Clone, Copy)]
 struct LosslessSerializer<'a> {

@@ -31,6 +31,7 @@ mod error;
 mod items;
 mod observer;
 mod op;
+mod pages;
 mod provenance;
 mod query;
 mod reducer;
@@ -64,7 +65,9 @@ pub use transcript::{MAX_TURN, SequenceError, inner_message_append};
 
 use crate::id::{IdStream, SessionId};
 use crate::time::{Clock, Timestamp};
+pub(crate) use cell::Cell;
 use observer::ErasedObserver;
+pub(crate) use pages::PageHeader;
 pub(crate) use provenance::{CarriedProvenance, ProvenanceSource};
 use query::Memo;
 use registry::Registry;

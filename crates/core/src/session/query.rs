@@ -34,7 +34,11 @@ impl Drop for ComputeGuard<'_> {
 impl Session {
     /// Returns the last item of a slice.
     pub fn latest<S: Slice>(&self) -> Result<Option<Arc<S>>, SessionError> {
-        self.all::<S>().map(|items| items.latest().cloned())
+        if self.registry.cache::<S>().is_some() {
+            return self.all::<S>().map(|items| items.latest().cloned());
+        }
+        let length = self.state.length::<S>();
+        Ok(self.state.range::<S>(length.saturating_sub(1)..length)?.pop())
     }
 
     /// Returns all items of a slice. An empty Cache slice is computed, if a function for it is registered.

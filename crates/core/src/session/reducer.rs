@@ -116,6 +116,31 @@ where
     }
 }
 
+/// [`append_all`] as the default reducer of a slice. It does not read the items, so they need not be decoded.
+pub(crate) struct AppendReducer<S>(PhantomData<fn(&S)>);
+
+impl<S> Default for AppendReducer<S> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<S: Slice> ErasedReducer for AppendReducer<S> {
+    fn policy(&self, session: &Session) -> SlicePolicy {
+        session.policy_of::<S>()
+    }
+
+    fn reduce(
+        &self,
+        session: &Session,
+        event: &AnyEvent,
+        _: Timestamp,
+    ) -> Result<Option<Change>, SessionError> {
+        let event = event.clone().downcast::<S>().expect("invariant: reducers are kept by event type");
+        Ok(Some(Change::new(session.policy_of::<S>(), SliceOp::Append(event))))
+    }
+}
+
 /// A change of one slice, ready to be journaled.
 #[derive(Clone)]
 pub struct Change {

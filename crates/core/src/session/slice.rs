@@ -132,9 +132,7 @@ pub trait Event: Send + Sync + 'static {
 
 impl<S: Slice> Event for S {
     fn default_reducer() -> Option<DefaultReducer> {
-        Some(DefaultReducer(Arc::new(super::reducer::TypedReducer::<S, S, _>::new(
-            super::reducer::append_all::<S>,
-        ))))
+        Some(DefaultReducer(Arc::new(super::reducer::AppendReducer::<S>::default())))
     }
 }
 

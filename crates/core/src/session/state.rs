@@ -39,6 +39,19 @@ impl SliceMap {
         self.cell(S::NAME).map_or_else(|| Ok(Items::default()), |cell| cell.items::<S>())
     }
 
+    /// Returns the number of items of `S`'s slice, without decoding any.
+    pub(crate) fn length<S: Slice>(&self) -> usize {
+        self.cell(S::NAME).map_or(0, |cell| cell.len())
+    }
+
+    /// Returns the items of `S`'s slice at those of these positions that exist.
+    pub(crate) fn range<S: Slice>(
+        &self,
+        positions: std::ops::Range<usize>,
+    ) -> Result<Vec<Arc<S>>, SessionError> {
+        self.cell(S::NAME).map_or_else(|| Ok(Vec::new()), |cell| cell.range::<S>(positions))
+    }
+
     /// Replaces the content of `S`'s slice.
     pub(crate) fn set<S: Slice>(&mut self, policy: SlicePolicy, items: Items<S>) {
         self.put(S::NAME.into(), Arc::new(Cell::typed(policy, items)));
@@ -55,7 +68,7 @@ impl SliceMap {
     /// even for changes by plain data.
     pub(crate) fn type_slice<S: Slice>(&mut self, policy: SlicePolicy) -> Result<(), SessionError> {
         match self.cells.get_mut(S::NAME) {
-            Some(cell) => *cell = cell.decoded::<S>()?,
+            Some(cell) => *cell = cell.of_type::<S>()?,
             None => self.set(policy, Items::<S>::default()),
         }
         Ok(())

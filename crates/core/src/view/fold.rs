@@ -48,10 +48,17 @@ impl JournalView {
     ) -> Result<Self, FoldError> {
         let empty = || FoldError { position: Position::START, problem: FoldProblem::Beginning };
         let (first, rest) = records.split_first().ok_or_else(empty)?;
-        let mut view = Self::begin(base, first)?;
-        let mut cuts = Cuts::of(rest);
+        let view = Self::begin(base, first)?;
         each(&view);
-        for record in rest {
+        view.fold_after(rest, each)
+    }
+
+    /// Applies the records that follow, and calls `each` with the view after every one of them. A rewind to a
+    /// cut before this view fails with [`FoldProblem::NeedsPrefix`].
+    pub fn fold_after(self, records: &[Record], mut each: impl FnMut(&Self)) -> Result<Self, FoldError> {
+        let mut view = self;
+        let mut cuts = Cuts::of(records);
+        for record in records {
             cuts.keep(&view);
             match &record.body {
                 RecordBody::Rewound(rewound) => {

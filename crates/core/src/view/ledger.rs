@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use crate::budget::{Amounts, Reservation};
 use crate::id::{CallId, EvaluationId, ReservationId};
 use crate::journal::{BudgetCharged, CallStarted, Record, RecordBody};
+use crate::pack::packed_structs;
 
 /// Amounts charged and amounts held back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +27,11 @@ pub struct Ledger {
 struct Holder {
     call: CallId,
     evaluation: EvaluationId,
+}
+
+packed_structs! {
+    Ledger { charged, open, before }
+    Holder { call, evaluation }
 }
 
 impl Ledger {

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::journal::{Branch, Position};
+use crate::pack::packed_structs;
 
 /// The rewinds of a journal, which determine the visibility of all records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,9 +16,20 @@ pub struct Lineage {
     rewinds: Vec<(Position, Position)>,
 }
 
+packed_structs! {
+    Lineage { rewinds }
+}
+
 impl Lineage {
     pub(super) fn add(&mut self, at: Position, to: Position) {
         self.rewinds.push((at, to));
+    }
+
+    /// Returns whether a journal of length `head` can have these rewinds.
+    pub(super) fn fits(&self, head: Position) -> bool {
+        let in_order = self.rewinds.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let possible = |(at, to): &(Position, Position)| Position::START < *to && to <= at && *at < head;
+        in_order && self.rewinds.iter().all(possible)
     }
 
     /// Position and target of each rewind, in the order of the journal.

@@ -13,6 +13,7 @@
 //! | the last stop | why the session is not driven | `stops` |
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
 //! | [`Ledger`] | amounts spent and reserved | `ledger` |
+//! | a snapshot | a view as bytes, for opening a session without folding its whole journal | `snapshot` |
 
 mod adopted;
 mod call;
@@ -24,10 +25,12 @@ mod follow;
 mod foreign;
 mod ledger;
 mod lineage;
+mod messages;
 mod query;
 mod reconstruct;
 mod recorded;
 mod request;
+mod snapshot;
 mod stops;
 mod transcript;
 mod transition;
@@ -42,5 +45,6 @@ pub use ledger::Ledger;
 pub use lineage::Lineage;
 pub use recorded::JournalEntry;
 pub use request::Request;
+pub use snapshot::ViewSnapshotError;
 pub use transcript::{ToolCallRecord, Transcript};
 pub use transition::Transition;

@@ -6,6 +6,7 @@ use super::fold::JournalView;
 use super::recorded::JournalEntry;
 use crate::id::SessionId;
 use crate::journal::{Record, RecordBody, SessionStopped};
+use crate::pack::packed_structs;
 
 /// The last stop of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,6 +14,10 @@ pub(super) struct Stops {
     last: Option<JournalEntry<SessionStopped>>,
     /// Whether the session has not been driven, ended or rewound since then.
     is_current: bool,
+}
+
+packed_structs! {
+    Stops { last, is_current }
 }
 
 impl Stops {

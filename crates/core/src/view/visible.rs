@@ -25,17 +25,17 @@ use crate::time::Timestamp;
 pub(super) struct VisibleState {
     pub(super) state: SliceMap,
     pub(super) evaluations: imbl::Vector<Arc<Evaluation>>,
-    evaluation_index: imbl::OrdMap<EvaluationId, usize>,
+    pub(super) evaluation_index: imbl::OrdMap<EvaluationId, usize>,
     pub(super) calls: imbl::Vector<Arc<Call>>,
-    call_index: imbl::OrdMap<CallId, usize>,
+    pub(super) call_index: imbl::OrdMap<CallId, usize>,
     pub(super) pauses: imbl::Vector<Arc<SessionPaused>>,
     /// Time of the last record, and whether the session was driven after it.
     pub(super) last_at: Option<Timestamp>,
-    is_driven: bool,
+    pub(super) is_driven: bool,
     /// Last recorded state of the files.
     pub(super) files: Option<WorkspaceRevision>,
     /// The call that last started to write files.
-    writer: Option<CallId>,
+    pub(super) writer: Option<CallId>,
     /// Whether the files still have to be restored to `files`.
     pub(super) files_are_owed: bool,
     /// The states of snapshotable resources, by stored name.
@@ -45,10 +45,10 @@ pub(super) struct VisibleState {
 }
 
 /// Recorded states of a snapshotable resource.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResourceStates {
     /// First recorded state.
-    first: Arc<ResourceChanged>,
+    pub(super) first: Arc<ResourceChanged>,
     /// Latest recorded state.
     pub(super) latest: Arc<ResourceChanged>,
 }
@@ -108,7 +108,8 @@ impl VisibleState {
             && !passed.is_zero()
             && let Some(latest) = self.evaluations.back_mut()
         {
-            Arc::make_mut(latest).active += passed;
+            let latest = Arc::make_mut(latest);
+            latest.active = latest.active.saturating_add(passed);
         }
     }
 
@@ -300,13 +301,13 @@ impl VisibleState {
     /// Adds a message to the transcript, and to its evaluation and call.
     fn say(&mut self, point: Point, message: &Arc<InnerMessage>) -> Result<(), FoldProblem> {
         let id = message.evaluation_id;
-        let transcript: Items<InnerMessage> = self.state.items()?;
+        let place = self.state.length::<InnerMessage>();
         let known = self.evaluation(id);
         let there = || {
             // Messages of other evaluations may lie between, so the message is at this index or a later one.
             let from = known?.first_message.saturating_add(usize::try_from(message.sequence).ok()?);
-            let mut later = (from..transcript.len()).filter_map(|place| transcript.get(place));
-            later.find(|other| stands_at(other, message)).cloned()
+            let later = self.state.range::<InnerMessage>(from..place).ok()?;
+            later.into_iter().find(|other| stands_at(other, message))
         };
         match place_after(known.map_or(0, |known| known.messages), message, there)? {
             MessageSlot::Taken => return Ok(()),
@@ -319,7 +320,7 @@ impl VisibleState {
         }
         let evaluation = self.edit_evaluation(id)?;
         if evaluation.messages == 0 {
-            evaluation.first_message = transcript.len();
+            evaluation.first_message = place;
         }
         evaluation.messages += 1;
         if message.turn > evaluation.turns {

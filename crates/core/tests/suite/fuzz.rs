@@ -2,13 +2,14 @@
 //! end.
 
 use backstitch_core::fuzzing;
+use backstitch_core::journal::{CallVerdict, PauseReason, Position};
 use backstitch_core::message::RoleHint;
 use backstitch_core::rng::{Rng, Seed};
-use backstitch_core::session::CaptureOptions;
+use backstitch_core::session::{CaptureOptions, StoredOp};
 use backstitch_core::slices::{Plan, StepStatus, Visibility, VisibilityOverrides, WorkspaceDigest};
 use serde_json::json;
 
-use crate::journals::{Writer, parts, result};
+use crate::journals::{Tally, Trace, Writer, parts, result};
 use crate::record_codec::fixtures;
 use crate::samples::{Deed, Line, note, one_of_each, session, session_id};
 
@@ -220,6 +221,53 @@ fn conversations() -> Vec<String> {
 fn the_conversation_decoder_keeps_its_promises() {
     let accepted = run(3, &conversations(), fuzzing::conversation_decoder);
     assert!(accepted > INPUTS / 20, "only {accepted} inputs came past the decoder, so little was checked");
+}
+
+/// Views as bytes, without the header, which names the version of the program and so lets no mutation pass.
+fn view_snapshots() -> Vec<Vec<u8>> {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    writer.say(evaluation, parts(RoleHint::User, "hello"));
+    let calls = writer.answer(evaluation, "let me see", &[r#"{ "q": 1 }"#, "[]"]);
+    writer.start_call(evaluation, calls[0]);
+    writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
+    writer.request(evaluation, None);
+    writer.change::<Trace>(StoredOp::Append(json!(1)));
+    writer.change::<Tally>(StoredOp::Extend(vec![json!(1), json!(2)]));
+    let early = writer.view();
+    writer.rewind(Position::new(4));
+    writer.pause(PauseReason::Asked, None);
+    let views = [early, writer.view(), Writer::new(2).view()];
+    views.iter().map(|view| view.encode_snapshot().unwrap().split_off(40)).collect()
+}
+
+#[test]
+fn the_decoder_of_view_snapshots_keeps_its_promises() {
+    let corpus = view_snapshots();
+    for bytes in &corpus {
+        assert!(fuzzing::view_snapshot_decoder(bytes), "a real snapshot was refused");
+    }
+    let mut rng = Seed::new(4).rng();
+    let mut accepted = 0;
+    for _ in 0..INPUTS / 5 {
+        let mut bytes = pick(&corpus, &mut rng).clone();
+        for _ in 0..1 + rng.below(3) {
+            match rng.below(12) {
+                0 => bytes.truncate(place(&bytes, &mut rng)),
+                1 => splice(&mut bytes, pick(&corpus, &mut rng).as_slice(), &mut rng),
+                2 => repeat_a_piece(&mut bytes, &mut rng),
+                3 | 4 => change_a_digit_or_letter(&mut bytes, &mut rng),
+                5 => {
+                    let at = place(&bytes, &mut rng);
+                    let long = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+                    bytes.splice(at..at, long[rng.below(10) as usize..].iter().copied());
+                }
+                _ => flip_a_bit(&mut bytes, &mut rng),
+            }
+        }
+        accepted += u32::from(fuzzing::view_snapshot_decoder(&bytes));
+    }
+    assert!(accepted > INPUTS / 100, "only {accepted} inputs came past the decoder, so little was checked");
 }
 
 #[test]

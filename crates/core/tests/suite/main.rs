@@ -40,5 +40,6 @@ mod snapshots;
 mod stored_snapshots;
 mod strategies;
 mod transcript;
+mod view_snapshots;
 mod views;
 mod workspace_roots;
