@@ -139,9 +139,10 @@ pub use backstitch_runtime::{
     DriftPolicy, DriveOutcome, Driver, Evaluator, EventStream, Fidelity, FileCheckpointHandler,
     FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, LiveEvent, LiveKind, LiveSession, MainLoop,
     MainLoopError, Mission, OnTruncation, OutputContract, PointSpec, Price, Prices, Replay, RequestReplay,
-    ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError,
-    SessionEnvironment, SessionEvent, SessionOptions, SubAgent, SystemClock, Task, ToolRunner, Tools,
-    describe, entropy, find_call, load_view, locate, one_line, read_records, reason_word, unfinished,
+    ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL,
+    SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner,
+    Tools, check_snapshot, describe, entropy, find_call, fold_view, load_view, locate, one_line,
+    read_records, reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]

@@ -51,7 +51,8 @@ pub use events::{
 };
 pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate};
 pub use live::{
-    FilesRestored, LiveSession, LiveState, SessionEnvironment, StateView, load_view, read_records,
+    FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SessionEnvironment, SnapshotState, StateView,
+    check_snapshot, fold_view, load_view, read_records,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use outcome::{DriveOutcome, FinalAnswer};

@@ -1,11 +1,14 @@
 //! Outcomes of driving a session.
 
+use std::sync::Arc;
+
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, EvaluationOutcome, PauseReason};
+use backstitch_core::journal::{
+    EvaluationFailure, EvaluationFinished, EvaluationOutcome, InnerMessage, PauseReason,
+};
 use backstitch_core::machine::final_text;
 use backstitch_core::message::Large;
-use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -94,10 +97,14 @@ impl FinalAnswer {
 
 impl DriveOutcome {
     /// Returns the outcome of an evaluation that has ended, from its records.
-    pub(crate) fn recorded(id: EvaluationId, finished: &EvaluationFinished, transcript: &Transcript) -> Self {
+    pub(crate) fn recorded(
+        id: EvaluationId,
+        finished: &EvaluationFinished,
+        messages: &[Arc<InnerMessage>],
+    ) -> Self {
         match finished.outcome {
             EvaluationOutcome::Completed => {
-                let text = final_text(&transcript.inner_messages(id));
+                let text = final_text(messages);
                 let output = finished.output.as_ref().and_then(Large::inline).cloned();
                 Self::Completed(FinalAnswer { evaluation: id, text, output })
             }

@@ -26,7 +26,7 @@ use crate::driver::Driver;
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::history::Fork;
-use crate::live::{LiveSession, SessionEnvironment, load_view, read_records};
+use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view, read_records};
 use crate::point::PointSpec;
 use crate::registry::Registry;
 
@@ -100,6 +100,7 @@ pub struct Runtime {
     owner: Owner,
     adapters: Arc<dyn Adapters>,
     registry: Arc<Registry>,
+    snapshot_interval: u64,
 }
 
 impl Runtime {
@@ -112,6 +113,7 @@ impl Runtime {
             owner,
             adapters: Arc::new(NoAdapters),
             registry: Arc::default(),
+            snapshot_interval: SNAPSHOT_INTERVAL,
         }
     }
 
@@ -126,6 +128,15 @@ impl Runtime {
     #[must_use]
     pub fn with_owner(mut self, owner: Owner) -> Self {
         self.owner = owner;
+        self
+    }
+
+    /// Sets the minimum number of records between two snapshots of a session, [`SNAPSHOT_INTERVAL`] by default. A
+    /// snapshot is written when the journal has grown by half since the last one, and by this many records.
+    /// Sessions are opened from their snapshot and the records after it.
+    #[must_use]
+    pub fn with_snapshot_interval(mut self, records: u64) -> Self {
+        self.snapshot_interval = records;
         self
     }
 
@@ -350,6 +361,7 @@ impl Runtime {
             owner: self.owner.clone(),
             resources,
             workspace,
+            snapshot_interval: self.snapshot_interval,
         }
     }
 }

@@ -60,8 +60,14 @@ async fn states_of_resources_are_shown() {
     let clock = Arc::new(SystemClock::new());
     let ids = entropy::fresh_ids(clock.clone()).unwrap();
     let owner = Owner::new("a test");
-    let surroundings =
-        SessionEnvironment { store, clock, owner, resources: Default::default(), workspace: None };
+    let surroundings = SessionEnvironment {
+        store,
+        clock,
+        owner,
+        resources: Default::default(),
+        workspace: None,
+        snapshot_interval: 1,
+    };
     let created = SessionCreated {
         session_id: ids.next(),
         created_at: ids.clock().now(),

@@ -35,6 +35,18 @@ impl Content {
         Ok(self.live.state().await.view.transcript()?)
     }
 
+    /// Returns the messages of an evaluation with all of their content. No other messages are decoded.
+    pub(super) async fn messages_of(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        let mut messages = self.live.state().await.view.messages_of(evaluation)?;
+        for message in &mut messages {
+            *message = self.message(message).await?;
+        }
+        Ok(messages)
+    }
+
     /// Returns the source of the session's objects.
     pub(super) fn held(&self) -> ObjectSource<'_> {
         ObjectSource::By(&self.live)
@@ -50,7 +62,7 @@ impl Content {
 
     /// Returns the text of the last answer of an evaluation so far.
     pub(super) async fn final_text(&self, evaluation: EvaluationId) -> Result<String, RuntimeError> {
-        Ok(final_text(&self.transcript().await?.inner_messages(evaluation)))
+        Ok(final_text(&self.messages_of(evaluation).await?))
     }
 
     /// Returns the arguments that a call which may have run was started with.

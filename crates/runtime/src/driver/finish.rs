@@ -35,7 +35,6 @@ impl Driver {
                 Ok(())
             })
             .await?;
-        self.live.keep_snapshot().await;
         self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
     }
 
@@ -66,8 +65,11 @@ impl Driver {
             known.clone()
         };
         let Some(mut finished) = known.finished.map(|finished| finished.record) else { return Ok(None) };
-        let transcript = self.content.transcript().await?;
+        let messages = match finished.outcome {
+            EvaluationOutcome::Completed => self.content.messages_of(evaluation).await?,
+            _ => Vec::new(),
+        };
         self.content.held().fetch_large(&mut finished).await?;
-        Ok(Some(DriveOutcome::recorded(evaluation, &finished, &transcript)))
+        Ok(Some(DriveOutcome::recorded(evaluation, &finished, &messages)))
     }
 }

@@ -51,7 +51,6 @@ pub(super) async fn expand(
         Ok(())
     })
     .await?;
-    live.keep_snapshot().await;
     Ok(LoopStep::End(DriveOutcome::Superseded { evaluation, sections, reason }))
 }
 

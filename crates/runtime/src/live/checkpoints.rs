@@ -18,7 +18,7 @@ use backstitch_core::time::FixedClock;
 use backstitch_core::view::{Boundary, CallStatus, Checkpoint, JournalView};
 
 use super::LiveSession;
-use super::load::load_line;
+use super::load::{Snapshots, load_line};
 use crate::error::RuntimeError;
 
 /// The views at boundaries, by session and cut.
@@ -32,7 +32,7 @@ impl LiveSession {
     /// This reads the whole journal. To return to one of them, [rewind](Self::rewind).
     pub async fn checkpoints(&self) -> Result<CheckpointStore, RuntimeError> {
         self.flush().await?;
-        let line = load_line(&*self.store, self.id, None).await?;
+        let line = load_line(&*self.store, self.id, None, Snapshots::Ignored).await?;
         let mut ended = line.fold(|_| {})?.checkpoints();
         ended.retain(|checkpoint| checkpoint.after.is_some());
         ended.drain(..ended.len().saturating_sub(DEFAULT_CAPACITY));

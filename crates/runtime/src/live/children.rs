@@ -26,6 +26,7 @@ impl LiveSession {
             owner: self.lease().owner.clone(),
             resources: self.resources().clone().lent(resources),
             workspace: self.workspace().filter(|_| workspace != WorkspaceUse::None).cloned(),
+            snapshot_interval: self.snapshot_interval(),
         }
     }
 }

@@ -241,11 +241,12 @@ impl LiveSession {
         for record in batch.records(head, batch.time()) {
             view.rewind(&record, prefix)?;
         }
-        let live = self.this();
+        let (live, to) = (self.this(), prefix.head());
         DetachedTask::plain(async move {
             live.set_status(LiveStatus::AheadOfStore);
             let appended = live.store.append(live.id, head, live.lease.fence, batch).await;
             appended.map_err(|error| live.failed_append(error, false))?;
+            live.snapshots.went_back(to);
             live.owes.store(true, Ordering::SeqCst);
             live.set_status(LiveStatus::Sound);
             view.load_into(&mut state.execution.session);
@@ -271,6 +272,7 @@ impl LiveSession {
 
     fn became_durable(&self, mut state: OwnedMutexGuard<LiveState>) {
         self.channel.set_durable(state.view.head());
+        self.snapshots.start_if_due(&state.view);
         if let Some(unobserved) = state.held.unobserved.take() {
             state.execution.session.tell_observers(&unobserved);
         }

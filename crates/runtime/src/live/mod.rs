@@ -20,6 +20,7 @@ mod load;
 mod resources;
 mod restored;
 mod save;
+mod snapshots;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -41,11 +42,14 @@ use tokio_util::task::TaskTracker;
 pub(crate) use build::{Commit, Durable};
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
-pub use load::{load_view, read_records};
+pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
 pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;
 pub(crate) use save::Saver;
+pub use snapshots::SNAPSHOT_INTERVAL;
 
+use self::load::LoadedView;
+use self::snapshots::SnapshotWriter;
 use crate::error::RuntimeError;
 use crate::events::{Channel, EventStream, LiveKind};
 
@@ -61,6 +65,8 @@ pub struct SessionEnvironment {
     pub resources: Resources,
     /// The workspace, if there is one.
     pub workspace: Option<Arc<dyn Workspace>>,
+    /// Minimum number of records between two snapshots of the session, such as [`SNAPSHOT_INTERVAL`].
+    pub snapshot_interval: u64,
 }
 
 /// A session that this process drives.
@@ -84,6 +90,7 @@ pub struct LiveSession {
     /// Calls that have not ended, and whose callers were dropped.
     abandoned: TaskTracker,
     state: Arc<Mutex<LiveState>>,
+    snapshots: SnapshotWriter,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
     /// Whether an evaluation is driven here. Stays set if the driving future is dropped.
@@ -169,7 +176,8 @@ impl LiveSession {
         let store = surroundings.store.clone();
         match JournalView::fold(&records) {
             Ok(view) => {
-                let live = Self::live(surroundings, lease, ClaimMode::IfFree, view, set_up);
+                let loaded = LoadedView { view, snapshot: None };
+                let live = Self::live(surroundings, lease, ClaimMode::IfFree, loaded, set_up);
                 live.channel.set_durable(Position::START);
                 live.hold_until_asked(batch).await;
                 Ok(live)
@@ -201,7 +209,7 @@ impl LiveSession {
         let appended = store.append(id, Position::START, lease.fence, batch).await;
         crash_point!("session.created");
         let view = match appended {
-            Ok(_) => load_view(&*store, id, None).await,
+            Ok(_) => load::load(&*store, id, None).await,
             Err(error) => Err(RuntimeError::Store(error)),
         };
         match view {
@@ -228,10 +236,10 @@ impl LiveSession {
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
         // Checked first, so that a session that does not exist is not claimed.
-        load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
+        store.head(id).await.map_err(load::not_found)?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
         let claimed = ClaimGuard::new(&store, &lease);
-        let view = load_view(&*store, id, None).await;
+        let view = load::load(&*store, id, None).await;
         match view {
             Ok(view) => {
                 let live = Self::live(surroundings, lease, claim, view, set_up).with_resources().await;
@@ -250,9 +258,11 @@ impl LiveSession {
         surroundings: SessionEnvironment,
         lease: SessionClaim,
         claim: ClaimMode,
-        view: JournalView,
+        LoadedView { view, snapshot }: LoadedView,
         set_up: impl FnOnce(&mut Session),
     ) -> Arc<Self> {
+        let snapshots =
+            SnapshotWriter::new(&surroundings.store, &lease, surroundings.snapshot_interval, snapshot);
         let mut session = view.session(surroundings.clock.clone());
         set_up(&mut session);
         let poisoned = view.pause().is_some_and(|pause| pause.reason == PauseReason::Poisoned);
@@ -278,6 +288,7 @@ impl LiveSession {
             until_asked: AtomicBool::new(false),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
             state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
+            snapshots,
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
         })
@@ -306,6 +317,11 @@ impl LiveSession {
     /// Returns how the session was claimed. Child sessions are claimed in the same way.
     pub(crate) fn claimed_by(&self) -> ClaimMode {
         self.claim
+    }
+
+    /// Returns the minimum number of records between two snapshots of the session.
+    pub(crate) fn snapshot_interval(&self) -> u64 {
+        self.snapshots.interval()
     }
 
     /// Returns the workspace, if there is one.
@@ -409,6 +425,12 @@ impl LiveSession {
     }
 
     async fn given_back(&self, flushed: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
+        self.snapshots.wait().await;
+        if flushed.is_ok() {
+            // One may have become due while another was being written.
+            self.snapshots.start_if_due(&self.state.lock().await.view);
+            self.snapshots.wait().await;
+        }
         self.store.release(self.lease.clone()).await.map_err(RuntimeError::Store)?;
         match flushed {
             // This process may not write to the session any more, so there is nothing to make durable.

@@ -6,7 +6,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backstitch_core::crash_point;
 use backstitch_core::journal::Position;
 use backstitch_core::session::Snapshot;
 
@@ -59,32 +58,5 @@ impl Saver {
         if let Err(error) = self.save(live).await {
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
-    }
-}
-
-impl LiveSession {
-    /// Stores a snapshot beside the journal, so that the state can be read without folding all records. The
-    /// next one is stored once the journal is twice as long, so that all snapshots together cost no more than
-    /// the journal. Failures are logged and harmless.
-    pub(crate) async fn keep_snapshot(&self) {
-        let kept = match self.store().snapshot(self.id()).await {
-            Ok(kept) => kept.map_or(0, |kept| kept.position.number()),
-            Err(_) => 0,
-        };
-        let (position, json) = {
-            let state = self.state().await;
-            if state.view.head().number() < kept.saturating_mul(2) {
-                return;
-            }
-            (state.view.head(), state.execution.session.snapshot().with_provenance(None).to_json())
-        };
-        let Ok(json) = json else { return };
-        crash_point!("snapshot.before");
-        let (store, lease) = (self.store(), self.lease());
-        let saved = store.save_snapshot(self.id(), lease.fence, position, json.into_bytes()).await;
-        if let Err(error) = saved {
-            tracing::warn!(session = %self.id(), %error, "the snapshot of the session could not be kept");
-        }
-        crash_point!("snapshot.after");
     }
 }

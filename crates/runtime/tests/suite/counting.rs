@@ -1,6 +1,7 @@
-//! A store that counts its appends, and whose acknowledgements can be delayed.
+//! A store that counts what is done to it, and whose acknowledgements can be delayed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
@@ -17,6 +18,13 @@ pub(crate) struct CountingStore {
     inner: MemoryStore,
     appends: AtomicUsize,
     stalls: watch::Sender<bool>,
+    stalls_snapshots: watch::Sender<bool>,
+    /// The first position of each read.
+    reads: Mutex<Vec<(SessionId, Position)>>,
+    /// The positions of the snapshots that were saved.
+    saved: Mutex<Vec<Position>>,
+    /// Returned in place of any snapshot.
+    forged: Mutex<Option<SavedSnapshot>>,
 }
 
 impl CountingStore {
@@ -31,6 +39,27 @@ impl CountingStore {
 
     pub(crate) fn unstall(&self) {
         self.stalls.send_replace(false);
+    }
+
+    /// From now on no snapshot is saved before this is called with `false`.
+    pub(crate) fn stall_snapshots(&self, stalls: bool) {
+        self.stalls_snapshots.send_replace(stalls);
+    }
+
+    /// Returns the first position of each read since the last time.
+    pub(crate) fn take_reads(&self) -> Vec<(SessionId, Position)> {
+        std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the positions of all snapshots that were saved.
+    pub(crate) fn saved(&self) -> Vec<Position> {
+        self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns this snapshot for every session from now on.
+    pub(crate) fn forge(&self, position: u64, bytes: Vec<u8>) {
+        let forged = SavedSnapshot { position: Position::new(position), bytes };
+        *self.forged.lock().unwrap_or_else(PoisonError::into_inner) = Some(forged);
     }
 }
 
@@ -77,6 +106,7 @@ impl Store for CountingStore {
         from: Position,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).push((session, from));
         self.inner.read(session, from, limit)
     }
 
@@ -103,11 +133,20 @@ impl Store for CountingStore {
         position: Position,
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.save_snapshot(session, fence, position, bytes)
+        Box::pin(async move {
+            self.stalls_snapshots.subscribe().wait_for(|stalls| !stalls).await.unwrap();
+            self.inner.save_snapshot(session, fence, position, bytes).await?;
+            self.saved.lock().unwrap_or_else(PoisonError::into_inner).push(position);
+            Ok(())
+        })
     }
 
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
-        self.inner.snapshot(session)
+        let forged = self.forged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match forged {
+            Some(forged) => Box::pin(async move { Ok(Some(forged)) }),
+            None => self.inner.snapshot(session),
+        }
     }
 
     fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {

@@ -66,6 +66,7 @@ impl Harness {
             owner: Owner::new("test"),
             resources,
             workspace,
+            snapshot_interval: 1,
         };
         let created = SessionCreated {
             session_id,

@@ -29,6 +29,7 @@ mod lisp_stops;
 mod lisp_sub_agents;
 mod mischief;
 mod one_state;
+mod opening;
 mod outside;
 mod people;
 mod processes;

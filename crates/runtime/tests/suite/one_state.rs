@@ -182,6 +182,7 @@ impl Walk {
             owner: Owner::new("test"),
             resources: Resources::default(),
             workspace: None,
+            snapshot_interval: 1,
         };
         let live = LiveSession::open(surroundings, live.id(), ClaimMode::IfFree, set_up).await.unwrap();
         self.harness.runner = Arc::new(ToolRunner::new(live.clone(), Tools::new(tools()).unwrap()));

@@ -61,7 +61,8 @@ async fn count(harness: &Harness) -> CallRequest {
 /// The environment of another process that opens or forks the session of a harness with its own resources.
 fn surroundings(harness: &Harness, resources: Resources) -> SessionEnvironment {
     let (store, clock) = (harness.live.store().clone(), harness.live.clock().clone());
-    SessionEnvironment { store, clock, owner: Owner::new("another"), resources, workspace: None }
+    let owner = Owner::new("another");
+    SessionEnvironment { store, clock, owner, resources, workspace: None, snapshot_interval: 1 }
 }
 
 async fn reopened(harness: &Harness, resources: Resources) -> Arc<LiveSession> {

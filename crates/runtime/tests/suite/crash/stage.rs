@@ -114,7 +114,9 @@ impl Stage {
             Place::Memory => Arc::new(MemoryWorkspace::new(Arc::new(MemoryFilesystem::new()), store.clone())),
         };
         let owner = Owner::new(format!("process {}", std::process::id()));
-        Ok(Opened { runtime: Runtime::new(store.clone()).with_owner(owner), store, workspace })
+        // Often enough that snapshots are written, and opened from, in the course of a short session.
+        let runtime = Runtime::new(store.clone()).with_owner(owner).with_snapshot_interval(12);
+        Ok(Opened { runtime, store, workspace })
     }
 }
 
