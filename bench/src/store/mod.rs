@@ -2,14 +2,17 @@
 //!
 //! The aims: an append costs at most 1.3 times a bare commit of the same rows; ten concurrent sessions share
 //! a sync among at least five appends; the store grows linearly with the turns, to at most three times the
-//! raw text; opening a session of 500 turns costs at most 1.5 times reading and parsing its rows; a session
-//! with 100 messages takes at most 90 KiB, a session that is only claimed 2 KiB. Files are in the directory
+//! raw text; opening a session of 500 turns costs at most 1.5 times reading and parsing its rows, and one of
+//! 5,000 turns from its snapshot at most 1.3 times reading and decompressing the snapshot; a session with 100
+//! messages takes at most 90 KiB, a session that is only claimed 2 KiB. Files are in the directory
 //! for temporary files (`TMPDIR`).
 
 mod append;
 mod bare;
 mod growth;
 mod memory;
+#[cfg(unix)]
+mod opening;
 mod resume;
 
 use backstitch_core::journal::Position;
@@ -22,12 +25,28 @@ use tempfile::TempDir;
 use crate::alone::{self, Alone};
 use crate::report::Report;
 
-pub(crate) const ALONE: &[Alone] =
-    &[("store.memory_idle", memory::idle), ("store.memory_loaded", memory::loaded)];
+pub(crate) const ALONE: &[Alone] = &[
+    ("store.memory_idle", memory::idle),
+    ("store.memory_loaded", memory::loaded),
+    #[cfg(unix)]
+    ("store.open", opening::run),
+    #[cfg(unix)]
+    ("store.open_memory_from_snapshot", opening::memory_from_snapshot),
+    #[cfg(unix)]
+    ("store.open_memory_from_records", opening::memory_from_records),
+    #[cfg(unix)]
+    (opening::PREPARE, opening::prepare),
+];
+
+/// The process that only prepares a store for another.
+#[cfg(unix)]
+const PREPARES: &str = opening::PREPARE;
+#[cfg(not(unix))]
+const PREPARES: &str = "";
 
 /// Measures the group.
 pub(crate) fn run(report: &mut Report) {
-    for (name, _) in ALONE {
+    for (name, _) in ALONE.iter().filter(|(name, _)| *name != PREPARES) {
         alone::run(name);
     }
     append::run(report);

@@ -17,7 +17,8 @@ use backstitch_core::session::{Slice, SlicePolicy, StoredSlice};
 use backstitch_core::time::Clock as _;
 use backstitch_core::tool::{Tool, ToolContext, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
-    CallOutcome, CallRequest, LiveSession, SessionEnvironment, SystemClock, ToolRunner, Tools, fresh_ids,
+    CallOutcome, CallRequest, LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, SystemClock, ToolRunner,
+    Tools, fresh_ids,
 };
 use backstitch_store::MemoryStore;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         owner: Owner::new("bench"),
         resources: Resources::default(),
         workspace: None,
+        snapshot_interval: SNAPSHOT_INTERVAL,
     };
     let finding = |number: usize| json!({"file": format!("src/file_{number}.rs"), "text": "not tested"});
     let state = vec![StoredSlice {
