@@ -14,6 +14,7 @@ mod memory;
 #[cfg(unix)]
 mod opening;
 mod resume;
+mod turn;
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store};
@@ -51,6 +52,7 @@ pub(crate) fn run(report: &mut Report) {
     }
     append::run(report);
     growth::run(report);
+    turn::run(report);
     resume::run(report);
 }
 

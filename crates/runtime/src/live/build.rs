@@ -62,6 +62,11 @@ impl<'a> Commit<'a> {
         &self.state.execution.session
     }
 
+    /// Returns the time of its records, unless they join an earlier batch.
+    pub(crate) fn time(&self) -> Timestamp {
+        self.batch.time()
+    }
+
     /// Returns the records so far.
     pub(crate) fn batch(&mut self) -> &mut Batch {
         &mut self.batch
@@ -148,7 +153,7 @@ impl<'a> Commit<'a> {
             turn,
             prompt_ns: known.prompt_ns.clone(),
             prompt_key: known.prompt_key.clone(),
-            created_at: self.state.execution.clock.now(),
+            created_at: self.batch.time(),
             role: decider.and_then(|decider| Role::of_parts(&message, decider, sequence)),
             message,
             provider,

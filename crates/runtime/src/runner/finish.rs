@@ -81,8 +81,9 @@ impl ToolRunner {
         let live = &self.live;
         let invoked = self.invoked(call, &failure.message, false);
         let build = |commit: &mut Commit<'_>| -> Result<_, RuntimeError> {
-            commit.durable(call.durable()).dispatch(invoked)?;
-            commit.say(call.evaluation_id, call.turn, message)
+            let said = commit.durable(call.durable()).say(call.evaluation_id, call.turn, message)?;
+            commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;
+            Ok(said)
         };
         let said = live.commit(build).await?;
         Ok(CallOutcome::Failed(said))
@@ -105,11 +106,12 @@ impl ToolRunner {
             commit.push_all(intent);
             // The changes of the call itself. All later ones are the runtime's.
             caught(|| commit.keep(prepare)).map_err(OpenCall::Refused)?;
-            commit.dispatch(invoked)?;
             let said = match ending.message {
                 Some(message) => Some(commit.say(call.evaluation_id, call.turn, message)?),
                 None => None,
             };
+            // Right after the result that it repeats, with the same time, so that a store keeps both once.
+            commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;
             commit.push_all(charge(started, elapsed));
             let view = commit.view();
             for changed in started.changed.iter().filter(|_| success) {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::request::CallRequest;
 
 /// The most characters of a result in lists.
-const LONGEST_SUMMARY: usize = 200;
+const LONGEST_SUMMARY: usize = 80;
 
 /// The most paths that are named if they were not rolled back.
 const MOST_NAMED: usize = 10;

@@ -18,6 +18,9 @@ use super::schema::{self, SchemaState, VERSION};
 use super::watch::WatchedFiles;
 use super::{now, private, writer};
 
+/// Size of the pages of new stores. Rows do not fill pages exactly: with 4 KiB, a tenth of a journal was unused space.
+const PAGE_BYTES: u32 = 8192;
+
 /// Opens a connection for writing, creating the store if it does not exist, and returns it with the files
 /// that it writes to.
 pub(super) fn for_writing(
@@ -217,8 +220,9 @@ fn may_write(_: &Path) -> io::Result<()> {
 /// Creates the tables or migrates them to the newest version. The caller holds the opening lock.
 fn bring_up(connection: &Connection) -> Result<(), OpenError> {
     if schema::inspect(connection)? == SchemaState::Empty {
-        // Both must be set before the first table exists. Incremental vacuum makes it possible to return free
+        // All must be set before the first table exists. Incremental vacuum makes it possible to return free
         // space to the disk.
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         crash_point!("store.create.log");

@@ -116,7 +116,8 @@ pub(super) fn limited(task: &mut Task) {
     let store = store.expect("the store can be opened");
     let mut writer = Writer::create(&store, sample::session(1));
     let before = getrlimit(Resource::Fsize);
-    setrlimit(Resource::Fsize, Rlimit { current: Some(LIMIT), ..before }).expect("a limit can be lowered");
+    setrlimit(Resource::Fsize, Rlimit { current: Some(2 * LIMIT), ..before })
+        .expect("a limit can be lowered");
     let (error, acknowledged) = fill(&mut writer);
     let found = notes(&store, writer.session());
     setrlimit(Resource::Fsize, before).expect("a limit can be raised to where it was");

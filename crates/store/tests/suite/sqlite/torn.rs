@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::support::{Temporary, claim, read};
 
 const HEADER: u64 = 32;
-const FRAME: u64 = 24 + 4096;
+const FRAME: u64 = 24 + 8192;
 
 /// A store that never checkpoints by itself.
 fn without_checkpoints() -> Temporary {
