@@ -39,7 +39,7 @@ pub(crate) enum UnpackError {
 }
 
 /// A value with a binary encoding.
-pub(crate) trait Packed: Sized {
+pub(crate) trait Pack: Sized {
     /// Encodes the value.
     fn pack(&self, to: &mut Packer);
 
@@ -93,7 +93,7 @@ impl Packer {
     }
 
     /// Adds values after their number.
-    pub(crate) fn list<'a, T: Packed + 'a>(&mut self, items: impl ExactSizeIterator<Item = &'a T>) {
+    pub(crate) fn list<'a, T: Pack + 'a>(&mut self, items: impl ExactSizeIterator<Item = &'a T>) {
         self.number(items.len() as u64);
         items.for_each(|item| item.pack(self));
     }
@@ -172,23 +172,23 @@ impl<'a> Unpacker<'a> {
     }
 
     /// Decodes values that follow their number.
-    pub(crate) fn list<T: Packed, L: FromIterator<T>>(&mut self) -> Result<L, UnpackError> {
+    pub(crate) fn list<T: Pack, L: FromIterator<T>>(&mut self) -> Result<L, UnpackError> {
         let length = self.length()?;
         (0..length).map(|_| T::unpack(self)).collect()
     }
 }
 
-/// Implements [`Packed`] for structures by their fields, all of which have to be listed.
+/// Implements [`Pack`] for structures by their fields, all of which have to be listed.
 macro_rules! packed_structs {
     ($($name:ty { $($field:ident),* $(,)? })*) => {$(
-        impl $crate::pack::Packed for $name {
+        impl $crate::pack::Pack for $name {
             fn pack(&self, to: &mut $crate::pack::Packer) {
                 let Self { $($field),* } = self;
-                $($crate::pack::Packed::pack($field, to);)*
+                $($crate::pack::Pack::pack($field, to);)*
             }
 
             fn unpack(from: &mut $crate::pack::Unpacker<'_>) -> Result<Self, $crate::pack::UnpackError> {
-                $(let $field = $crate::pack::Packed::unpack(from)?;)*
+                $(let $field = $crate::pack::Pack::unpack(from)?;)*
                 Ok(Self { $($field),* })
             }
         }
@@ -196,10 +196,10 @@ macro_rules! packed_structs {
 }
 pub(crate) use packed_structs;
 
-/// Implements [`Packed`] for enums without fields by numbers.
+/// Implements [`Pack`] for enums without fields by numbers.
 macro_rules! packed_words {
     ($($name:ident { $($variant:ident = $number:literal),* $(,)? })*) => {$(
-        impl $crate::pack::Packed for $name {
+        impl $crate::pack::Pack for $name {
             fn pack(&self, to: &mut $crate::pack::Packer) {
                 to.number(match self { $(Self::$variant => $number),* });
             }
@@ -215,10 +215,10 @@ macro_rules! packed_words {
 }
 pub(crate) use packed_words;
 
-/// Implements [`Packed`] by JSON, for rare and for free-form values.
+/// Implements [`Pack`] by JSON, for rare and for free-form values.
 macro_rules! packed_as_json {
     ($($name:ty),* $(,)?) => {$(
-        impl $crate::pack::Packed for $name {
+        impl $crate::pack::Pack for $name {
             fn pack(&self, to: &mut $crate::pack::Packer) {
                 to.json(self);
             }

@@ -9,7 +9,7 @@ use serde::de::IntoDeserializer;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Packed, Packer, UnpackError, Unpacker, packed_as_json, packed_structs, packed_words};
+use super::{Pack, Packer, UnpackError, Unpacker, packed_as_json, packed_structs, packed_words};
 use crate::budget::{Amounts, Limits, Reservation};
 use crate::digest::Digest;
 use crate::extra::Extra;
@@ -22,7 +22,7 @@ use crate::payload::{
 };
 use crate::time::Timestamp;
 
-impl Packed for u64 {
+impl Pack for u64 {
     fn pack(&self, to: &mut Packer) {
         to.number(*self);
     }
@@ -32,10 +32,10 @@ impl Packed for u64 {
     }
 }
 
-/// Implements [`Packed`] for smaller numbers.
+/// Implements [`Pack`] for smaller numbers.
 macro_rules! packed_numbers {
     ($($name:ty),*) => {$(
-        impl Packed for $name {
+        impl Pack for $name {
             fn pack(&self, to: &mut Packer) {
                 to.number(*self as u64);
             }
@@ -49,7 +49,7 @@ macro_rules! packed_numbers {
 }
 packed_numbers!(u32, usize);
 
-impl Packed for bool {
+impl Pack for bool {
     fn pack(&self, to: &mut Packer) {
         to.number(u64::from(*self));
     }
@@ -63,7 +63,7 @@ impl Packed for bool {
     }
 }
 
-impl Packed for String {
+impl Pack for String {
     fn pack(&self, to: &mut Packer) {
         to.bytes(self.as_bytes());
     }
@@ -73,7 +73,7 @@ impl Packed for String {
     }
 }
 
-impl Packed for Arc<str> {
+impl Pack for Arc<str> {
     fn pack(&self, to: &mut Packer) {
         to.bytes(self.as_bytes());
     }
@@ -83,7 +83,7 @@ impl Packed for Arc<str> {
     }
 }
 
-impl<T: Packed> Packed for Arc<T> {
+impl<T: Pack> Pack for Arc<T> {
     fn pack(&self, to: &mut Packer) {
         (**self).pack(to);
     }
@@ -93,7 +93,7 @@ impl<T: Packed> Packed for Arc<T> {
     }
 }
 
-impl<T: Packed> Packed for Option<T> {
+impl<T: Pack> Pack for Option<T> {
     fn pack(&self, to: &mut Packer) {
         self.is_some().pack(to);
         if let Some(value) = self {
@@ -106,7 +106,7 @@ impl<T: Packed> Packed for Option<T> {
     }
 }
 
-impl<A: Packed, B: Packed> Packed for (A, B) {
+impl<A: Pack, B: Pack> Pack for (A, B) {
     fn pack(&self, to: &mut Packer) {
         self.0.pack(to);
         self.1.pack(to);
@@ -117,7 +117,7 @@ impl<A: Packed, B: Packed> Packed for (A, B) {
     }
 }
 
-impl<T: Packed> Packed for Vec<T> {
+impl<T: Pack> Pack for Vec<T> {
     fn pack(&self, to: &mut Packer) {
         to.list(self.iter());
     }
@@ -127,7 +127,7 @@ impl<T: Packed> Packed for Vec<T> {
     }
 }
 
-impl<T: Packed + Clone> Packed for imbl::Vector<T> {
+impl<T: Pack + Clone> Pack for imbl::Vector<T> {
     fn pack(&self, to: &mut Packer) {
         to.list(self.iter());
     }
@@ -137,7 +137,7 @@ impl<T: Packed + Clone> Packed for imbl::Vector<T> {
     }
 }
 
-impl<K: Packed + Ord, V: Packed> Packed for BTreeMap<K, V> {
+impl<K: Pack + Ord, V: Pack> Pack for BTreeMap<K, V> {
     fn pack(&self, to: &mut Packer) {
         to.number(self.len() as u64);
         for (key, value) in self {
@@ -151,7 +151,7 @@ impl<K: Packed + Ord, V: Packed> Packed for BTreeMap<K, V> {
     }
 }
 
-impl<K: Packed + Ord + Clone, V: Packed + Clone> Packed for imbl::OrdMap<K, V> {
+impl<K: Pack + Ord + Clone, V: Pack + Clone> Pack for imbl::OrdMap<K, V> {
     fn pack(&self, to: &mut Packer) {
         to.number(self.len() as u64);
         for (key, value) in self {
@@ -165,7 +165,7 @@ impl<K: Packed + Ord + Clone, V: Packed + Clone> Packed for imbl::OrdMap<K, V> {
     }
 }
 
-impl Packed for Duration {
+impl Pack for Duration {
     fn pack(&self, to: &mut Packer) {
         to.number(self.as_secs());
         to.number(self.subsec_nanos().into());
@@ -180,7 +180,7 @@ impl Packed for Duration {
     }
 }
 
-impl Packed for Timestamp {
+impl Pack for Timestamp {
     fn pack(&self, to: &mut Packer) {
         // The sign is the lowest bit, so that small numbers of either sign are short.
         let micros = self.unix_micros();
@@ -194,10 +194,10 @@ impl Packed for Timestamp {
     }
 }
 
-/// Implements [`Packed`] for values of a fixed number of bytes.
+/// Implements [`Pack`] for values of a fixed number of bytes.
 macro_rules! packed_bytes {
     ($($name:ty),*) => {$(
-        impl Packed for $name {
+        impl Pack for $name {
             fn pack(&self, to: &mut Packer) {
                 to.raw(self.as_bytes());
             }
@@ -210,10 +210,10 @@ macro_rules! packed_bytes {
 }
 packed_bytes!(Digest, ObjectId, Uuid);
 
-/// Implements [`Packed`] for ids.
+/// Implements [`Pack`] for ids.
 macro_rules! packed_ids {
     ($($name:ty),*) => {$(
-        impl Packed for $name {
+        impl Pack for $name {
             fn pack(&self, to: &mut Packer) {
                 self.as_uuid().pack(to);
             }
@@ -232,7 +232,7 @@ fn of_text<'de, T: Deserialize<'de>>(text: &'de str, expected: &'static str) -> 
     T::deserialize(text).map_err(|_| UnpackError::Text { expected })
 }
 
-impl Packed for PolicyName {
+impl Pack for PolicyName {
     fn pack(&self, to: &mut Packer) {
         to.bytes(self.as_str().as_bytes());
     }
@@ -242,7 +242,7 @@ impl Packed for PolicyName {
     }
 }
 
-impl Packed for IdempotencyKey {
+impl Pack for IdempotencyKey {
     fn pack(&self, to: &mut Packer) {
         to.bytes(self.as_str().as_bytes());
     }
@@ -252,7 +252,7 @@ impl Packed for IdempotencyKey {
     }
 }
 
-impl Packed for Extra {
+impl Pack for Extra {
     fn pack(&self, to: &mut Packer) {
         // Most structures have no unknown fields.
         match self.is_empty() {
@@ -267,7 +267,7 @@ impl Packed for Extra {
     }
 }
 
-impl<T: Packed> Packed for Large<T> {
+impl<T: Pack> Pack for Large<T> {
     fn pack(&self, to: &mut Packer) {
         match self {
             Self::Inline(content) => {
@@ -290,7 +290,7 @@ impl<T: Packed> Packed for Large<T> {
     }
 }
 
-impl Packed for Finish {
+impl Pack for Finish {
     fn pack(&self, to: &mut Packer) {
         to.number(match self {
             Self::Stop => 0,
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn comes_back<T: Packed + PartialEq + std::fmt::Debug>(value: T) {
+    fn comes_back<T: Pack + PartialEq + std::fmt::Debug>(value: T) {
         let mut packer = Packer::default();
         value.pack(&mut packer);
         let bytes = packer.finish().unwrap();

@@ -303,7 +303,7 @@ fn rollbacks_of_sessions_that_were_opened_from_pages() {
     session.dispatch(Tally(100)).unwrap();
     session.rollback(&early).unwrap();
     assert_eq!(session.snapshot().content_digest().unwrap(), digest);
-    // Read, changed and taken back.
+    // Read, changed and undone.
     session.all::<InnerMessage>().unwrap();
     session.dispatch(Trace(1)).unwrap();
     let later = session.snapshot();

@@ -198,7 +198,7 @@ async fn snapshots_are_written_as_the_session_grows_and_released_with_it() {
     assert_same(&load_view(&*store, session, None).await.unwrap(), &folded);
     assert_eq!(check_snapshot(&*store, session).await.unwrap(), SnapshotState::Sound);
 
-    // Who opens it again goes on from there.
+    // Opening it again continues from there.
     let again = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
     assert_same(&again.session().state().await.view, &folded);
     again.resume(ResumeOptions::default()).await.unwrap();

@@ -18,14 +18,14 @@ use super::verify::chain_of;
 use super::writer::Writer;
 
 /// Sets whether freed space is overwritten.
-pub(super) fn overwrite(connection: &Connection, mode: Overwriting) -> Result<(), Failure> {
+pub(super) fn overwrite(connection: &Connection, mode: OverwriteMode) -> Result<(), Failure> {
     let sql = match mode {
-        Overwriting::On => "PRAGMA secure_delete = ON",
-        Overwriting::Off => "PRAGMA secure_delete = OFF",
+        OverwriteMode::On => "PRAGMA secure_delete = ON",
+        OverwriteMode::Off => "PRAGMA secure_delete = OFF",
     };
     let set: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     match mode {
-        Overwriting::On if set != 1 => {
+        OverwriteMode::On if set != 1 => {
             let reason = "SQLite does not overwrite deleted content";
             Err(StoreError::Backend(reason.into()).into())
         }
@@ -35,7 +35,7 @@ pub(super) fn overwrite(connection: &Connection, mode: Overwriting) -> Result<()
 
 /// Whether freed space is overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overwriting {
+pub(super) enum OverwriteMode {
     On,
     Off,
 }
@@ -45,10 +45,10 @@ pub(super) fn overwriting<T>(
     connection: &Connection,
     run: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    overwrite(connection, Overwriting::On)?;
+    overwrite(connection, OverwriteMode::On)?;
     let result = run();
     // Left on, it costs time and does no harm.
-    let _ = overwrite(connection, Overwriting::Off);
+    let _ = overwrite(connection, OverwriteMode::Off);
     result
 }
 

@@ -23,7 +23,7 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use super::erase::{self, Overwriting};
+use super::erase::{self, OverwriteMode};
 use super::error::Failure;
 use super::objects::{self, PRUNED};
 use super::reach::Walk;
@@ -95,9 +95,9 @@ impl SqliteStore {
     /// The same while freed space is overwritten.
     pub(super) fn collect_overwriting(&self, retention: Retention) -> Result<GcReport, StoreError> {
         let writer = self.writer()?;
-        writer.alone(|connection| erase::overwrite(connection, Overwriting::On))?;
+        writer.alone(|connection| erase::overwrite(connection, OverwriteMode::On))?;
         let collected = self.gc(retention, GcMode::Now);
-        writer.alone(|connection| erase::overwrite(connection, Overwriting::Off))?;
+        writer.alone(|connection| erase::overwrite(connection, OverwriteMode::Off))?;
         collected
     }
 

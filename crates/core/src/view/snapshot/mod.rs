@@ -21,7 +21,7 @@ use super::lineage::Lineage;
 use super::visible::VisibleState;
 use crate::digest::Digest;
 use crate::journal::{Position, RecordBody};
-use crate::pack::{Packed, Packer, UnpackError, Unpacker};
+use crate::pack::{Pack, Packer, UnpackError, Unpacker};
 use crate::session::SessionError;
 
 /// Version of the format.
@@ -101,7 +101,7 @@ impl JournalView {
         let texts = bytes.len() - header.rest().len();
         let (head, created) = <(Position, _)>::unpack(&mut body)?;
         let (lineage, ledger) = <(Lineage, _)>::unpack(&mut body)?;
-        let stops = Packed::unpack(&mut body)?;
+        let stops = Pack::unpack(&mut body)?;
         let visible = VisibleState::unpack(&mut body, &bytes, texts)?;
         if !body.rest().is_empty() || !lineage.fits(head) {
             return Err(ViewSnapshotError::Malformed("the view does not agree with itself".into()));

@@ -9,12 +9,12 @@ use crate::journal::{
     RequestFinished, RequestStarted, ResourceChanged, SessionCreated, SessionPaused, SessionStopped,
     TaskFinished, TurnFinished,
 };
-use crate::pack::{Packed, Packer, UnpackError, Unpacker, packed_as_json, packed_structs, packed_words};
+use crate::pack::{Pack, Packer, UnpackError, Unpacker, packed_as_json, packed_structs, packed_words};
 use crate::session::SlicePolicy;
 
 use crate::view::{Call, CallStatus, Evaluation, JournalEntry, Request};
 
-impl Packed for Position {
+impl Pack for Position {
     fn pack(&self, to: &mut Packer) {
         to.number(self.number());
     }
@@ -24,7 +24,7 @@ impl Packed for Position {
     }
 }
 
-impl<T: Packed> Packed for JournalEntry<T> {
+impl<T: Pack> Pack for JournalEntry<T> {
     fn pack(&self, to: &mut Packer) {
         let Self { point, at, record } = self;
         point.pack(to);
@@ -34,7 +34,7 @@ impl<T: Packed> Packed for JournalEntry<T> {
 
     fn unpack(from: &mut Unpacker<'_>) -> Result<Self, UnpackError> {
         let (point, at) = <_>::unpack(from)?;
-        Ok(Self { point, at, record: Packed::unpack(from)? })
+        Ok(Self { point, at, record: Pack::unpack(from)? })
     }
 }
 

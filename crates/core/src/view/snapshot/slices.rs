@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ViewSnapshotError;
 use crate::extra::Extra;
 use crate::journal::InnerMessage;
-use crate::pack::{Packed, Packer, Unpacker, packed_structs};
+use crate::pack::{Pack, Packer, Unpacker, packed_structs};
 use crate::session::{Cell, PageHeader, Slice, SliceMap, SlicePolicy};
 
 /// A slice without its items.

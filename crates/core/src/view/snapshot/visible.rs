@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ViewSnapshotError, slices};
 use crate::journal::{InnerMessage, MAX_TURN};
-use crate::pack::{Packed, Packer, Unpacker, packed_structs};
+use crate::pack::{Pack, Packer, Unpacker, packed_structs};
 use crate::view::call::Call;
 use crate::view::evaluation::Evaluation;
 use crate::view::visible::{ResourceStates, VisibleState};
@@ -49,8 +49,8 @@ impl VisibleState {
         bytes: &Arc<Vec<u8>>,
         texts: usize,
     ) -> Result<Self, ViewSnapshotError> {
-        let evaluations: imbl::Vector<Arc<Evaluation>> = Packed::unpack(from)?;
-        let calls: imbl::Vector<Arc<Call>> = Packed::unpack(from)?;
+        let evaluations: imbl::Vector<Arc<Evaluation>> = Pack::unpack(from)?;
+        let calls: imbl::Vector<Arc<Call>> = Pack::unpack(from)?;
         let in_order = evaluations.iter().enumerate();
         let evaluation_index = in_order.map(|(index, known)| (known.evaluation_id, index)).collect();
         let in_order = calls.iter().enumerate();
@@ -60,14 +60,14 @@ impl VisibleState {
             evaluation_index,
             calls,
             call_index,
-            pauses: Packed::unpack(from)?,
-            last_at: Packed::unpack(from)?,
-            is_driven: Packed::unpack(from)?,
-            files: Packed::unpack(from)?,
-            writer: Packed::unpack(from)?,
-            files_are_owed: Packed::unpack(from)?,
-            resources: Packed::unpack(from)?,
-            ancestors: Packed::unpack(from)?,
+            pauses: Pack::unpack(from)?,
+            last_at: Pack::unpack(from)?,
+            is_driven: Pack::unpack(from)?,
+            files: Pack::unpack(from)?,
+            writer: Pack::unpack(from)?,
+            files_are_owed: Pack::unpack(from)?,
+            resources: Pack::unpack(from)?,
+            ancestors: Pack::unpack(from)?,
             state: slices::unpack(from, bytes, texts)?,
         };
         // Folding relies on these.
