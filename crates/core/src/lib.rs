@@ -34,6 +34,7 @@ pub mod secrets;
 pub mod session;
 pub mod slices;
 pub mod storable;
+pub mod text;
 pub mod time;
 pub mod tool;
 pub mod tool_spec;

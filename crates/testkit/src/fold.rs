@@ -46,6 +46,7 @@ pub fn assert_same(one: &JournalView, other: &JournalView, what: &str) {
     assert_eq!(one.created(), other.created(), "{what}: the creation");
     assert_eq!(one.lineage(), other.lineage(), "{what}: the lineage");
     assert_eq!(one.ledger(), other.ledger(), "{what}: the ledger");
+    assert_eq!(one.summary(), other.summary(), "{what}: the summary");
     assert_eq!(transcript(one).all(), transcript(other).all(), "{what}: the transcript");
     assert_eq!(evaluations(one), evaluations(other), "{what}: the evaluations");
     assert_eq!(calls(one), calls(other), "{what}: the calls");

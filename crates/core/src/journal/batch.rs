@@ -3,6 +3,8 @@
 use super::Position;
 use super::inbox::InboxId;
 use super::record::{Record, RecordBody};
+use super::summary::SessionSummary;
+use crate::id::SessionId;
 use crate::object::Object;
 use crate::time::Timestamp;
 
@@ -13,12 +15,13 @@ pub struct Batch {
     bodies: Vec<RecordBody>,
     objects: Vec<Object>,
     taken: Vec<InboxId>,
+    summary: Option<Box<SessionSummary>>,
 }
 
 impl Batch {
     /// Creates an empty batch with this time for all records.
     pub fn at(at: Timestamp) -> Self {
-        Self { at, bodies: Vec::new(), objects: Vec::new(), taken: Vec::new() }
+        Self { at, bodies: Vec::new(), objects: Vec::new(), taken: Vec::new(), summary: None }
     }
 
     /// Adds a record at the end. Fields that are too large for a record become objects of the batch.
@@ -36,11 +39,12 @@ impl Batch {
         self
     }
 
-    /// Adds all of another batch at the end. Its records get the time of this batch.
+    /// Adds all of another batch at the end, and takes its summary. Its records get the time of this batch.
     pub fn extend(&mut self, later: Self) -> &mut Self {
         self.bodies.extend(later.bodies);
         self.objects.extend(later.objects);
         self.taken.extend(later.taken);
+        self.summary = later.summary;
         self
     }
 
@@ -55,6 +59,22 @@ impl Batch {
     pub fn take(&mut self, item: InboxId) -> &mut Self {
         self.taken.push(item);
         self
+    }
+
+    /// Sets the summary of the session as it is after the batch, which a store writes together with the records. After a batch
+    /// without one the session counts as not indexed.
+    pub fn summarize(&mut self, summary: SessionSummary) -> &mut Self {
+        self.summary = Some(Box::new(summary));
+        self
+    }
+
+    /// The summary that a store has to write when the batch is appended to this session at `start`. One of another session or of
+    /// another position is ignored.
+    pub fn summary(&self, session: SessionId, start: Position) -> Option<&SessionSummary> {
+        let fits = |summary: &&SessionSummary| {
+            summary.session == session && summary.position == start.after(self.bodies.len())
+        };
+        self.summary.as_deref().filter(fits)
     }
 
     /// Returns the number of records.

@@ -86,6 +86,11 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether the session was started by itself.
+    pub fn is_root(&self) -> bool {
+        matches!(self, Self::Root)
+    }
+
     /// Returns the parent or the forked session.
     pub fn parent(&self) -> Option<SessionId> {
         match self {

@@ -14,6 +14,7 @@ mod position;
 mod record;
 mod redacted;
 mod stop;
+mod summary;
 
 pub use batch::Batch;
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
@@ -26,6 +27,7 @@ pub use position::{Branch, Point, Position};
 pub use record::{Record, RecordBody};
 pub use redacted::{ObjectRedacted, RecordsRedacted};
 pub use stop::{SessionStopped, StopReason};
+pub use summary::{JournalState, SessionFailure, SessionSummary};
 
 pub use crate::payload::{
     AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, CarriedCall, CarriedEvaluation,

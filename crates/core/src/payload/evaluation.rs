@@ -43,6 +43,9 @@ pub struct EvaluationStarted {
     /// The policy that decides. Only its messages can be an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<PolicyName>,
+    /// The directory of the session's files from now on, when it is another one or none was recorded before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -66,6 +69,7 @@ impl EvaluationStarted {
             budget: None,
             deadline_millis: None,
             decider: None,
+            directory: None,
             extra: Extra::default(),
         }
     }
@@ -92,6 +96,9 @@ pub struct EvaluationResumed {
     /// The policy that decides from now on, if it differs or none was named before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<PolicyName>,
+    /// The directory of the session's files from now on, when it is another one or none was recorded before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -107,6 +114,7 @@ impl EvaluationResumed {
             deadline_millis: None,
             fingerprint: None,
             decider: None,
+            directory: None,
             extra: Extra::default(),
         }
     }
@@ -149,6 +157,21 @@ pub enum EvaluationOutcome {
     Cancelled,
     /// Another evaluation took its place.
     Superseded,
+}
+
+impl EvaluationOutcome {
+    /// All outcomes.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::Superseded];
+
+    /// A stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Superseded => "superseded",
+        }
+    }
 }
 
 /// Reason why an evaluation failed.

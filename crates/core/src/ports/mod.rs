@@ -6,9 +6,11 @@
 
 mod erasure;
 mod filesystem;
+mod index;
 mod path;
 mod policy;
 mod process;
+mod query;
 mod store;
 mod store_error;
 mod workspace;
@@ -23,12 +25,14 @@ pub use filesystem::{
     Access, DirectoryEntry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
     WriteMode,
 };
+pub use index::{IndexedSession, IndexedStatus, OriginKind, SessionPresence, UnknownStatus};
 pub use path::{FilePath, InvalidPath};
 pub use policy::{
     AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
     wait_text,
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
+pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
     fetch_large, hydrate,

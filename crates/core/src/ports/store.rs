@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::BoxFuture;
 use super::erasure::{Redaction, RedactionReport, Removal, RemovalReport};
+use super::query::{SessionPage, SessionQuery};
 use super::store_error::StoreError;
 use crate::id::SessionId;
-use crate::journal::{Batch, InboxId, InboxItem, LargeRecord, Position, Record, RecordBody};
+use crate::journal::{Batch, InboxId, InboxItem, LargeRecord, Position, Record, RecordBody, SessionSummary};
 use crate::message::MessageError;
 use crate::object::{Object, ObjectContent, ObjectId};
 use crate::time::Timestamp;
@@ -164,6 +165,24 @@ pub trait Store: Send + Sync {
     /// unless forks are included, if another session is a fork of one of them or a sub-agent has not ended. A removal that was
     /// interrupted is completed by running it again.
     fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>>;
+
+    /// A page of the sessions that have a current summary and fulfil a query. Claims and inboxes are joined as they are now.
+    fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>>;
+
+    /// The number of sessions that a query lists from its cursor on, on all pages.
+    fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// The summary of a session; `None` if it has no current one.
+    fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>>;
+
+    /// At most `limit` sessions without a current summary, in the order of creation: those that an earlier version created, or
+    /// whose last batch came without a summary.
+    fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;
+
+    /// Writes the summary of a session in place of the one that it has, if it describes the head; otherwise nothing is written,
+    /// because the writer of a later batch knows better. Returns whether it was written. No claim is needed: a summary only
+    /// repeats the journal.
+    fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
 /// Checks the rules that hold for batches of every store: a batch has records, and the creation of the

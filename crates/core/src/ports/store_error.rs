@@ -168,6 +168,18 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
+    /// The stored summary of a session is not what was written. The journal tells the same.
+    #[error("the summary of session {session} is damaged; its journal tells the same")]
+    DamagedSummary {
+        /// The session.
+        session: SessionId,
+    },
+    /// A cursor that this store did not return.
+    #[error("{cursor:?} is no cursor of this store")]
+    UnknownCursor {
+        /// The cursor.
+        cursor: String,
+    },
     /// A stored record cannot be decoded.
     #[error("session {session} has a broken record")]
     BrokenRecord {
@@ -245,7 +257,9 @@ impl StoreError {
             Self::Damaged { .. }
             | Self::DamagedObject { .. }
             | Self::DamagedSnapshot { .. }
+            | Self::DamagedSummary { .. }
             | Self::Corrupt { .. } => ErrorCode::StoreDamaged,
+            Self::UnknownCursor { .. } => ErrorCode::Usage,
             Self::BrokenRecord { .. } => ErrorCode::JournalInvalid,
             Self::Full { .. } => ErrorCode::StoreFull,
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,

@@ -128,7 +128,8 @@ fn carried_evaluation(evaluation: &Evaluation) -> CarriedEvaluation {
         started: evaluation.started_with().map(|started| {
             // The last policy that decided is the current one.
             let decider = evaluation.decider.clone();
-            Arc::new(EvaluationStarted { decider, ..EvaluationStarted::clone(started) })
+            // Files stay behind.
+            Arc::new(EvaluationStarted { decider, directory: None, ..EvaluationStarted::clone(started) })
         }),
         finished: evaluation.finished.as_ref().map(|finished| finished.record.clone()),
         programs: evaluation.programs.iter().cloned().collect(),

@@ -12,6 +12,7 @@ use super::error::{FoldError, FoldProblem};
 use super::ledger::Ledger;
 use super::lineage::Lineage;
 use super::stops::Stops;
+use super::summary::SummaryFacts;
 use super::visible::VisibleState;
 use crate::journal::{
     Origin, Position, Record, RecordBody, SessionCreated, SessionRewound, WorkspaceRevision,
@@ -25,6 +26,7 @@ pub struct JournalView {
     pub(super) lineage: Lineage,
     pub(super) ledger: Ledger,
     pub(super) stops: Stops,
+    pub(super) facts: SummaryFacts,
     pub(super) visible: VisibleState,
 }
 
@@ -101,6 +103,7 @@ impl JournalView {
             lineage: Lineage::default(),
             ledger: Ledger::default(),
             stops: Stops::default(),
+            facts: SummaryFacts::of(created, record.at),
             visible,
         })
     }
@@ -153,6 +156,7 @@ impl JournalView {
     fn taken_in(&mut self, record: &Record) {
         self.ledger.take_in(record);
         self.stops.take_in(self.created.session_id, record);
+        self.facts.take_in(record);
         self.head = self.head.next();
     }
 }

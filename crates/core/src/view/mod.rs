@@ -11,6 +11,7 @@
 //! | [`Evaluation`], [`SessionStatus`] | evaluations, and the status of the session | `evaluation` |
 //! | [`Request`] | requests of an evaluation with their attempts | `request` |
 //! | the last stop | why the session is not driven | `stops` |
+//! | [`SessionSummary`](crate::journal::SessionSummary) | what lists and queries need | `summary` |
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
 //! | [`Ledger`] | amounts spent and reserved | `ledger` |
 //! | a snapshot | a view as bytes, for opening a session without folding its whole journal | `snapshot` |
@@ -32,6 +33,7 @@ mod recorded;
 mod request;
 mod snapshot;
 mod stops;
+mod summary;
 mod transcript;
 mod transition;
 mod visible;

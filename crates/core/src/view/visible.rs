@@ -13,11 +13,12 @@ use super::request::Request;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
     Decision, EvaluationStarted, InnerMessage, MessageSlot, ObservationCause, PauseResolved, Point, Position,
-    Record, RecordBody, ResourceChanged, SessionCreated, SessionPaused, WorkspaceRevision, place_after,
-    stands_at,
+    Record, RecordBody, ResourceChanged, Role, SessionCreated, SessionPaused, SessionSummary,
+    WorkspaceRevision, place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceMap, SliceOp, SlicePolicy, SnapshotRestoreError};
+use crate::text::one_line;
 use crate::time::Timestamp;
 
 /// The data that is visible at one position of a journal.
@@ -40,6 +41,10 @@ pub(super) struct VisibleState {
     pub(super) files_are_owed: bool,
     /// The states of snapshotable resources, by stored name.
     pub(super) resources: imbl::OrdMap<String, ResourceStates>,
+    /// The number of turns of all evaluations.
+    pub(super) turns: u64,
+    /// The first thing that a user said, in a line.
+    pub(super) mission: Option<Arc<str>>,
     /// The sessions that this one is a fork of, oldest first.
     pub(super) ancestors: imbl::Vector<SessionId>,
 }
@@ -315,6 +320,9 @@ impl VisibleState {
         }
         let is_new = known.is_none();
         self.state.apply(InnerMessage::POLICY, &SliceOp::Append(message.clone()))?;
+        if self.mission.is_none() && message.role() == Role::User {
+            self.mission = Some(one_line(&message.content(), SessionSummary::MISSION_LENGTH).into());
+        }
         if is_new {
             self.add_evaluation(Evaluation::new(id, &message.prompt_ns, &message.prompt_key, point));
         }
@@ -323,10 +331,12 @@ impl VisibleState {
             evaluation.first_message = place;
         }
         evaluation.messages += 1;
-        if message.turn > evaluation.turns {
+        let new_turns = message.turn.saturating_sub(evaluation.turns);
+        if new_turns > 0 {
             evaluation.turns = message.turn;
             evaluation.open_request = None;
         }
+        self.turns = self.turns.saturating_add(new_turns);
         match &message.message.content {
             Content::OptionCall(call) => {
                 self.call_at(call.invocation_id, id, &call.option_name);

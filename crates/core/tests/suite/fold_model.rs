@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_core::digest::Digest;
-use backstitch_core::journal::{InnerMessage, Position, Record, RecordBody, SessionPaused};
+use backstitch_core::journal::{InnerMessage, Position, Record, RecordBody, SessionPaused, SessionSummary};
 use backstitch_core::session::{CaptureOptions, SlicePolicy, StoredOp};
 use backstitch_core::view::{
     Call, CallStatus, Checkpoint, DriverPresence, Evaluation, JournalView, Ledger, SessionStatus,
@@ -36,6 +36,7 @@ struct All {
     head: Position,
     rewinds: Vec<(Position, Position)>,
     ledger: Ledger,
+    summary: SessionSummary,
     logs: Vec<Arc<Trace>>,
     digest: Digest,
 }
@@ -59,6 +60,7 @@ fn all(view: &JournalView) -> All {
         head: view.head(),
         rewinds: view.lineage().rewinds().to_vec(),
         ledger: view.ledger().clone(),
+        summary: view.summary(),
         logs: logs(view),
         digest: view.content_digest(clock()).unwrap(),
     }

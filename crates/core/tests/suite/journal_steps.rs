@@ -139,15 +139,12 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         }
         (Action::Resume, Some(evaluation_id)) => {
             let (owner, deadline_millis) = (Some(text.clone()), Some(*pick as u64));
-            let (budget, fingerprint, extra) = (None, None, Extra::default());
+            let directory = pick.is_multiple_of(3).then(|| text.clone());
             writer.push(EvaluationResumed {
-                evaluation_id,
                 owner,
-                budget,
                 deadline_millis,
-                fingerprint,
-                decider: None,
-                extra,
+                directory,
+                ..EvaluationResumed::new(evaluation_id)
             });
         }
         (Action::Supersede, Some(evaluation)) => supersede(writer, evaluation),

@@ -39,6 +39,7 @@ mod snapshotable;
 mod snapshots;
 mod stored_snapshots;
 mod strategies;
+mod summaries;
 mod transcript;
 mod view_snapshots;
 mod views;

@@ -220,6 +220,7 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
                 budget,
                 deadline_millis,
                 decider,
+                directory: fingerprint.map(|_| "/home/ada".to_owned()),
                 extra,
             }
         },
@@ -430,7 +431,17 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         .prop_map(|(evaluation_id, owner, budget, deadline_millis, extra)| {
             let fingerprint = None;
             let decider = fingerprint.map(|_| PolicyName::new("decider").unwrap());
-            EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, decider, extra }
+            let directory = owner.clone();
+            EvaluationResumed {
+                evaluation_id,
+                owner,
+                budget,
+                deadline_millis,
+                fingerprint,
+                decider,
+                directory,
+                extra,
+            }
         });
     let causes = [
         ObservationCause::Started,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     AfterFailure, EvaluationOutcome, EvaluationResumed, Finish, RequestFinished, SessionStopped, StopReason,
@@ -15,9 +14,7 @@ use super::journals::{Writer, tokens};
 const RETRY: AfterFailure = AfterFailure::Retry { wait_millis: 1_500 };
 
 fn resumed(evaluation_id: EvaluationId) -> EvaluationResumed {
-    let (owner, budget, fingerprint, extra) = (None, None, None, Extra::default());
-    let (deadline_millis, decider) = (None, None);
-    EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, decider, extra }
+    EvaluationResumed::new(evaluation_id)
 }
 
 fn answered(evaluation: EvaluationId, turn: u64, attempt: u32) -> RequestFinished {

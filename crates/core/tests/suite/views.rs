@@ -375,6 +375,5 @@ fn active_time_counts_only_while_somebody_drives() {
 }
 
 fn resumed(evaluation_id: EvaluationId, deadline_millis: Option<u64>) -> EvaluationResumed {
-    let (owner, budget, fingerprint, extra) = (None, None, None, Extra::default());
-    EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, decider: None, extra }
+    EvaluationResumed { deadline_millis, ..EvaluationResumed::new(evaluation_id) }
 }

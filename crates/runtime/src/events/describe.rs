@@ -1,10 +1,10 @@
 //! One-line descriptions of records, for people.
 
 use backstitch_core::journal::{
-    CallVerdict, EvaluationOutcome, Finish, InnerMessage, ObservationCause, Origin, PauseReason, Record,
-    RecordBody, Role,
+    CallVerdict, Finish, InnerMessage, ObservationCause, Origin, PauseReason, Record, RecordBody, Role,
 };
 use backstitch_core::message::Large;
+use backstitch_core::text::one_line;
 
 /// Describes a record in one line. Returns `None` for records that only programs need.
 pub fn describe(record: &Record) -> Option<String> {
@@ -86,9 +86,9 @@ pub fn describe(record: &Record) -> Option<String> {
         RecordBody::EvaluationFinished(finished) => match &finished.error {
             Some(error) => {
                 let message = one_line(&error.message, 200);
-                format!("{} ({}): {message}", outcome_word(finished.outcome), error.kind)
+                format!("{} ({}): {message}", finished.outcome.as_str(), error.kind)
             }
-            None => outcome_word(finished.outcome).to_owned(),
+            None => finished.outcome.as_str().to_owned(),
         },
         RecordBody::Redacted(redacted) => {
             let (records, objects) = (redacted.positions.len(), redacted.objects.len());
@@ -151,34 +151,8 @@ pub fn reason_word(reason: PauseReason) -> &'static str {
     }
 }
 
-fn outcome_word(outcome: EvaluationOutcome) -> &'static str {
-    match outcome {
-        EvaluationOutcome::Completed => "completed",
-        EvaluationOutcome::Failed => "failed",
-        EvaluationOutcome::Cancelled => "cancelled",
-        EvaluationOutcome::Superseded => "superseded",
-    }
-}
-
 /// Returns the last part of an id, which is enough to distinguish the sessions of a store.
 fn short(id: impl ToString) -> String {
     let id = id.to_string();
     id.rsplit('-').next().map_or(id.clone(), str::to_owned)
-}
-
-/// Returns a text as one line of at most `most` characters, without control characters.
-pub fn one_line(text: &str, most: usize) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.extend(word.chars().filter(|character| !character.is_control()));
-        if let Some((end, _)) = line.char_indices().nth(most) {
-            line.truncate(end);
-            line.push('…');
-            break;
-        }
-    }
-    line
 }

@@ -18,8 +18,9 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{Position, Record};
 use backstitch_core::tool::Progress;
 
+pub use backstitch_core::text::one_line;
 pub(crate) use channel::Channel;
-pub use describe::{describe, one_line, reason_word, unfinished};
+pub use describe::{describe, reason_word, unfinished};
 pub use stream::EventStream;
 
 /// An event of a session.

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     BoxFuture, ClaimMode, FenceToken, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, Store, StoreError,
+    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
 use tokio::sync::watch;
@@ -155,5 +155,25 @@ impl Store for CountingStore {
 
     fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
         self.inner.remove(removal)
+    }
+
+    fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        self.inner.query(query)
+    }
+
+    fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.inner.count(query)
+    }
+
+    fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
+        self.inner.summary(session)
+    }
+
+    fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        self.inner.unindexed(limit)
+    }
+
+    fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.put_summary(summary)
     }
 }

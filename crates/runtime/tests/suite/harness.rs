@@ -81,19 +81,7 @@ impl Harness {
         };
         let live = LiveSession::create(surroundings, created, set_up).await.unwrap();
         let evaluation: EvaluationId = ids.next();
-        let started = EvaluationStarted {
-            evaluation_id: evaluation,
-            prompt_ns: "tests".into(),
-            prompt_key: "tools".into(),
-            fingerprint: None,
-            tools: None,
-            parent_evaluation: None,
-            follows: None,
-            budget: None,
-            deadline_millis: None,
-            decider: None,
-            extra: Extra::default(),
-        };
+        let started = EvaluationStarted::new(evaluation, "tests", "tools");
         live.record(vec![started.into()]).await.unwrap();
         let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
         // A busy machine may need long to end a stopped call.

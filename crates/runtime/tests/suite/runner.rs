@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{CallVerdict, Effect, EvaluationResumed, PauseReason, RecordBody};
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::Store;
@@ -403,13 +402,8 @@ async fn a_tool_can_read_the_remaining_budget() {
     let end = harness.run("asking", json!({})).await;
     assert_eq!(end.message().unwrap().content(), "None", "without a budget nothing is limited");
     let resumed = EvaluationResumed {
-        evaluation_id: harness.evaluation,
-        owner: None,
         budget: Some(Limits { calls: Some(3), ..Limits::default() }),
-        deadline_millis: None,
-        fingerprint: None,
-        decider: None,
-        extra: Extra::default(),
+        ..EvaluationResumed::new(harness.evaluation)
     };
     harness.live.record(vec![resumed.into()]).await.unwrap();
     // One call is reserved for the running call itself.

@@ -93,6 +93,7 @@ impl Contents {
         }
         for (one, mut records, mut items) in changed {
             self.snapshots.remove(&one.session);
+            self.summaries.remove(&one.session);
             let objects = match one.session == redaction.session {
                 true => report.objects.clone(),
                 false => Vec::new(),
@@ -150,7 +151,8 @@ impl Contents {
         for session in removed {
             self.journals.remove(&session);
             self.snapshots.remove(&session);
-            self.created.retain(|one| *one != session);
+            self.summaries.remove(&session);
+            self.created.retain(|_, one| *one != session);
             self.inbox.retain(|_, (whose, _)| *whose != session);
             self.removed.insert(session);
         }
@@ -174,7 +176,7 @@ impl Contents {
     /// Ids of all objects that are named by sessions other than these, whether they are stored or not.
     fn needed_without(&self, without: &HashSet<SessionId>) -> Result<HashSet<ObjectId>, StoreError> {
         let mut open: Vec<(ObjectId, bool)> = Vec::new();
-        for session in self.created.iter().filter(|session| !without.contains(session)) {
+        for session in self.created.values().filter(|session| !without.contains(session)) {
             redaction::Contents::texts(self, *session, &mut |text| {
                 let named = References::in_text(text);
                 open.extend(named.objects.into_iter().map(|id| (id, false)));
@@ -211,7 +213,7 @@ impl redaction::Contents for Contents {
             Some(RecordBody::SessionCreated(created)) => Some((*session, created.origin.clone())),
             _ => Some((*session, Origin::Root)),
         };
-        Ok(Origins(self.created.iter().filter_map(origin).collect()))
+        Ok(Origins(self.created.values().filter_map(origin).collect()))
     }
 
     fn texts(

@@ -1,8 +1,8 @@
 //! Appends: all checks first, then all writes, in one transaction.
 //!
 //! The caller encodes records and compresses objects before the transaction begins. The transaction checks
-//! the fence, the position, objects and the inbox, in this order; then it writes objects, and records after
-//! them.
+//! the fence, the position, objects and the inbox, in this order; then it writes objects, records after
+//! them, and the summary of the session last.
 //!
 //! A batch with more objects than a transaction should hold, such as the first capture of a large directory,
 //! has file content written ahead in transactions of its own. Nothing refers to that content until the
@@ -22,6 +22,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::chain::Checksum;
 use super::error::Failure;
+use super::index::{self, PreparedSummary};
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{RecordRow, RowContext};
 use super::{gc, inbox, remove};
@@ -71,6 +72,7 @@ pub(super) struct PreparedBatch {
     /// Workspace manifests that records name.
     manifests: HashSet<ObjectId>,
     taken: Vec<InboxId>,
+    summary: Option<PreparedSummary>,
     /// The garbage collection counter at the time of the claim.
     generation: Option<i64>,
 }
@@ -95,6 +97,7 @@ impl PreparedBatch {
             batch.bodies().iter().flat_map(references::manifests_of).collect()
         };
         let taken = batch.taken().to_vec();
+        let summary = batch.summary(session, expected).map(PreparedSummary::new).transpose()?;
         let (records, objects) = batch.into_records(expected);
         let mut texts = Vec::with_capacity(records.len());
         for record in &records {
@@ -123,6 +126,7 @@ impl PreparedBatch {
             needed,
             manifests,
             taken,
+            summary,
             generation,
         })
     }
@@ -207,6 +211,10 @@ impl PreparedBatch {
             let context = RowContext { session: &self.name, before };
             RecordRow::of(text, context).insert(connection, key, checksum)?;
             before = Some(text.as_str());
+        }
+        match &self.summary {
+            Some(summary) => summary.write(connection, number)?,
+            None => index::forget(connection, number)?,
         }
         Ok(after)
     }

@@ -96,7 +96,7 @@ impl Locks {
 
     /// Returns whether the holder of a claim is alive. The check takes a shared lock, so concurrent checks do
     /// not disturb each other.
-    fn lives(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
+    pub(super) fn lives(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
         match File::open(self.path(session, fence)) {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Ok(false),

@@ -12,6 +12,7 @@
 //! | `append`, `read`, `chain` | journals and their checksums |
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `leases` | claims to sessions, and liveness of their holders |
+//! | `index`, `query` | summaries of sessions, and queries over them |
 //! | `reach`, `retention`, `gc`, `size` | garbage collection and disk usage |
 //! | `redact`, `redactions`, `remove`, `erase` | deletion of values and of sessions |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
@@ -30,12 +31,14 @@ mod erase;
 mod error;
 mod gc;
 mod inbox;
+mod index;
 mod leases;
 mod new_file;
 mod objects;
 mod open;
 mod options;
 mod private;
+mod query;
 mod reach;
 mod read;
 mod readers;
@@ -60,11 +63,11 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, Store, StoreError,
+    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError,
 };
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
@@ -312,6 +315,31 @@ impl Store for SqliteStore {
 
     fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
         Box::pin(async move { self.remove_sessions(removal).await.map_err(|error| self.explain(error)) })
+    }
+
+    fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| query::page(&self.locks, connection, &query)) })
+    }
+
+    fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| query::count(&self.locks, connection, &query)) })
+    }
+
+    fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| index::get(connection, session)) })
+    }
+
+    fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| index::unindexed(connection, limit)) })
+    }
+
+    fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let prepared = index::PreparedSummary::new(&summary)?;
+            let put =
+                self.writer()?.submit(summary.session, move |connection| prepared.put(connection)).await;
+            put.map_err(|error| self.explain(error))
+        })
     }
 }
 

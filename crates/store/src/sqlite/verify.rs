@@ -18,7 +18,7 @@ use super::gc::id_in;
 use super::objects::{self, Presence, presence};
 use super::reach::Walk;
 use super::read::{session_in, texts};
-use super::{SqliteStore, inbox, redactions, remove, snapshots};
+use super::{SqliteStore, inbox, index, redactions, remove, snapshots};
 use crate::references::References;
 
 /// Maximum number of listed messages of SQLite's check.
@@ -116,6 +116,7 @@ impl SqliteStore {
                 Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
             }
             check_removed(connection, &mut report);
+            check_index(connection, &mut report);
             check_objects(connection, &mut report);
             check_roots(connection, roots, &mut report);
             Ok(report)
@@ -274,6 +275,22 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
                 report.find(
                     StoreLocation::File,
                     format!("there are records of session number {number}, which does not exist"),
+                );
+            }
+        }
+        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+    }
+}
+
+/// Reports summaries whose session does not exist. Whether the others say what their journals say, only a
+/// caller that folds journals can tell.
+fn check_index(connection: &Connection, report: &mut VerifyReport) {
+    match index::strays(connection) {
+        Ok(strays) => {
+            for number in strays {
+                report.find(
+                    StoreLocation::File,
+                    format!("there is a summary of session number {number}, which does not exist"),
                 );
             }
         }

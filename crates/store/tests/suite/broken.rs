@@ -3,15 +3,16 @@
 //! Each [`Fault`] is a mistake that a backend could make. The subject of these tests is the suite: it must
 //! name at least the property that the mistake breaks.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     BoxFuture, ClaimMode, ErasureMode, FenceToken, ForkRemoval, Owner, Redaction, RedactionReport, Removal,
-    RemovalReport, SavedSnapshot, SessionClaim, Store, StoreError,
+    RemovalReport, SavedSnapshot, SessionClaim, SessionCursor, SessionPage, SessionQuery, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
 use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
@@ -54,6 +55,18 @@ enum Fault {
     RemovesNothing,
     /// Forks are removed without being asked for.
     RemovesForks,
+    /// Summaries are written before the batch is checked, and stay.
+    KeepsSummariesOfRefused,
+    /// A batch without a summary leaves the one before it.
+    KeepsStaleSummaries,
+    /// Any summary is put, whatever position it describes.
+    PutsAnySummary,
+    /// A page is cut before its sessions are selected by status.
+    SelectsAfterTheLimit,
+    /// Claims and inboxes are not joined.
+    JoinsNothing,
+    /// A cursor counts the sessions before it.
+    CountsAsCursor,
 }
 
 struct Broken {
@@ -62,11 +75,13 @@ struct Broken {
     /// Latest claim to each session.
     leases: Mutex<Vec<SessionClaim>>,
     objects: Mutex<Vec<Object>>,
+    summaries: Mutex<HashMap<SessionId, SessionSummary>>,
 }
 
 impl Broken {
     fn new(fault: Fault) -> Self {
-        Self { fault, inner: MemoryStore::new(), leases: Mutex::default(), objects: Mutex::default() }
+        let (leases, objects, summaries) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { fault, inner: MemoryStore::new(), leases, objects, summaries }
     }
 
     fn latest(&self, session: SessionId) -> Option<SessionClaim> {
@@ -77,6 +92,10 @@ impl Broken {
     fn kept(&self, id: ObjectId) -> Option<Object> {
         let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.iter().find(|object| object.id() == id).cloned()
+    }
+
+    fn summaries(&self) -> MutexGuard<'_, HashMap<SessionId, SessionSummary>> {
+        self.summaries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn append_faultily(
@@ -110,6 +129,11 @@ impl Broken {
             Fault::KeepsObjectsOfRefused => {
                 let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
                 objects.extend(batch.objects().iter().cloned());
+            }
+            Fault::KeepsSummariesOfRefused | Fault::KeepsStaleSummaries => {
+                if let Some(summary) = batch.summary(session, expected) {
+                    self.summaries().insert(session, summary.clone());
+                }
             }
             Fault::TakesNothing => {
                 let waiting = self.inner.inbox(session).await?;
@@ -261,6 +285,61 @@ impl Store for Broken {
         }
         self.inner.remove(removal)
     }
+
+    fn query(&self, mut query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        Box::pin(async move {
+            match self.fault {
+                Fault::SelectsAfterTheLimit => {
+                    let statuses = std::mem::take(&mut query.statuses);
+                    let mut page = self.inner.query(query).await?;
+                    page.sessions.retain(|one| statuses.is_empty() || statuses.contains(&one.status()));
+                    Ok(page)
+                }
+                Fault::JoinsNothing => {
+                    let mut page = self.inner.query(query).await?;
+                    for one in &mut page.sessions {
+                        (one.holder, one.has_waiting) = (None, false);
+                    }
+                    Ok(page)
+                }
+                Fault::CountsAsCursor => {
+                    let unknown = |_| StoreError::UnknownCursor { cursor: "?".to_owned() };
+                    let cursor = query.after.take().map(|cursor| cursor.as_str().parse::<usize>());
+                    let (skipped, limit) = (cursor.transpose().map_err(unknown)?.unwrap_or(0), query.limit);
+                    query.limit = usize::MAX;
+                    let mut page = self.inner.query(query).await?;
+                    let end = (skipped + limit).min(page.sessions.len());
+                    let more = end < page.sessions.len();
+                    page.next = more.then(|| SessionCursor::new(end.to_string()));
+                    page.sessions = page.sessions[skipped.min(end)..end].to_vec();
+                    Ok(page)
+                }
+                _ => self.inner.query(query).await,
+            }
+        })
+    }
+
+    fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.inner.count(query)
+    }
+
+    fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let found = self.inner.summary(session).await?;
+            Ok(self.summaries().get(&session).cloned().or(found))
+        })
+    }
+
+    fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        self.inner.unindexed(limit)
+    }
+
+    fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
+        if self.fault == Fault::PutsAnySummary {
+            self.summaries().insert(summary.session, summary.clone());
+        }
+        self.inner.put_summary(summary)
+    }
 }
 
 fn assert_found(fault: Fault, property: &str) {
@@ -295,6 +374,12 @@ fn mistakes_are_found() {
         (Fault::RedactsNothing, "a_held_session_is_not_redacted"),
         (Fault::RemovesNothing, "a_removed_session_is_gone"),
         (Fault::RemovesForks, "a_session_with_forks_is_removed_only_with_them"),
+        (Fault::KeepsSummariesOfRefused, "a_refused_batch_leaves_the_summary"),
+        (Fault::KeepsStaleSummaries, "a_batch_without_a_summary_leaves_its_session_unindexed"),
+        (Fault::PutsAnySummary, "only_a_summary_of_the_head_is_put"),
+        (Fault::SelectsAfterTheLimit, "pages_are_full_whatever_is_selected"),
+        (Fault::JoinsNothing, "statuses_follow_from_claims_and_inboxes"),
+        (Fault::CountsAsCursor, "a_cursor_stays_valid_while_sessions_are_added"),
     ];
     for (fault, property) in faults {
         assert_found(fault, property);

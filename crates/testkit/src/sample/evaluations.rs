@@ -35,6 +35,7 @@ impl Generator {
             budget: Some(Limits { total_tokens: Some(1_000_000), ..Limits::default() }),
             deadline_millis: Some(600_000),
             decider: None,
+            directory: None,
             extra: Extra::default(),
         });
         let mut system = self.builder("prompt");

@@ -206,6 +206,7 @@ impl Generator {
                 deadline_millis,
                 fingerprint,
                 decider: None,
+                directory: None,
                 extra,
             });
         }

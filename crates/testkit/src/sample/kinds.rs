@@ -72,6 +72,7 @@ pub fn every_kind() -> Journal {
         budget: Some(Limits { calls: Some(9), ..Limits::default() }),
         deadline_millis: Some(1_000),
         decider: None,
+        directory: Some("/home/ada/shop".into()),
         extra: extra.clone(),
     };
     let request = RequestStarted {
@@ -169,6 +170,7 @@ pub fn every_kind() -> Journal {
             deadline_millis: Some(60_000),
             fingerprint: None,
             decider: None,
+            directory: None,
             extra: extra.clone(),
         }),
         Batch::at(at).with(PauseResolved {

@@ -5,6 +5,7 @@
 //! | [`clock`], [`ids`], [`session`] | the basics of most tests |
 //! | [`created`], [`note`], [`notes`] | the smallest records and batches of a journal |
 //! | [`item`] | an inbox message to a session |
+//! | [`summary`] | the summary of a session that was just created |
 //! | [`every_kind`] | a journal with every kind of record, every field filled |
 //! | [`journal`] | a random journal: every event of a session, in a possible order |
 //! | [`conversation`] | a journal in which nothing fails: request, answer, call, result, repeatedly |
@@ -19,10 +20,14 @@ mod journal;
 mod kinds;
 mod slices;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use backstitch_core::budget::Amounts;
 use backstitch_core::id::{IdStream, SessionId};
-use backstitch_core::journal::{Batch, InboxItem, InboxKind, Note, SessionCreated};
+use backstitch_core::journal::{
+    Batch, InboxItem, InboxKind, JournalState, Note, Origin, Position, SessionCreated, SessionSummary,
+};
 use backstitch_core::rng::Seed;
 use backstitch_core::time::{Clock, FixedClock};
 
@@ -69,4 +74,28 @@ pub fn notes<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Batch {
 /// A message for the inbox of a session.
 pub fn item(text: &str) -> InboxItem {
     InboxItem { kind: InboxKind::Message, at: clock().now(), data: serde_json::json!({ "text": text }) }
+}
+
+/// The summary of a session that has only its first record.
+pub fn summary(session: SessionId) -> SessionSummary {
+    let at = clock().now();
+    SessionSummary {
+        version: SessionSummary::VERSION,
+        session,
+        position: Position::new(1),
+        created_at: at,
+        updated_at: at,
+        state: JournalState::Idle,
+        pause: None,
+        outcome: None,
+        failure: None,
+        stopped: None,
+        agent: None,
+        workspace: None,
+        origin: Origin::Root,
+        tags: BTreeMap::new(),
+        mission: Arc::from(""),
+        turns: 0,
+        spent: Amounts::ZERO,
+    }
 }

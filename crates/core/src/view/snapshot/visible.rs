@@ -28,6 +28,8 @@ impl VisibleState {
             writer,
             files_are_owed,
             resources,
+            turns,
+            mission,
             ancestors,
         } = self;
         evaluations.pack(to);
@@ -39,6 +41,8 @@ impl VisibleState {
         writer.pack(to);
         files_are_owed.pack(to);
         resources.pack(to);
+        turns.pack(to);
+        mission.pack(to);
         ancestors.pack(to);
         slices::pack(state, to, texts)
     }
@@ -67,6 +71,8 @@ impl VisibleState {
             writer: Pack::unpack(from)?,
             files_are_owed: Pack::unpack(from)?,
             resources: Pack::unpack(from)?,
+            turns: Pack::unpack(from)?,
+            mission: Pack::unpack(from)?,
             ancestors: Pack::unpack(from)?,
             state: slices::unpack(from, bytes, texts)?,
         };

@@ -1,9 +1,11 @@
--- The index: a summary of each session, written in the transaction of each batch. It is a cache of the journal. `position` is the
--- head that the summary describes; a session without a row, or with another head, has to be summarized again. `state` is what
--- the journal alone says: idle, open, paused or poisoned. `summary` is the whole summary as JSON; the other columns repeat
--- what queries select by.
+-- The index: a summary of each session, written in the transaction of each batch. It is a cache of the journal. A session
+-- without a row, or with one of an earlier version, has to be summarized again; a batch without a summary deletes the row.
+-- `position` is the head that the summary describes. `state` is what the journal alone says: idle, failed, open, stopped,
+-- paused or poisoned. `origin` is root, fork or call. `summary` is the whole summary as JSON; the other columns repeat what
+-- queries select by.
 CREATE TABLE summaries (
     session INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
     position INTEGER NOT NULL,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
@@ -11,6 +13,7 @@ CREATE TABLE summaries (
     outcome TEXT,
     agent TEXT,
     workspace TEXT,
+    origin TEXT NOT NULL,
     parent TEXT,
     summary TEXT NOT NULL
 ) STRICT;

@@ -115,6 +115,9 @@ fn stores_of_all_versions_are_read() {
         // Version 4 removes those of older versions.
         let expected = (written_by >= 4).then_some((Position::new(2), &b"a snapshot"[..]));
         assert_eq!(snapshot, expected, "{name}");
+        if written_by < 4 {
+            assert_eq!(block_on(store.unindexed(usize::MAX)).unwrap(), ids, "{name} has no index yet");
+        }
         let pruned = Agent::tree_of(&[("file", "0"), ("same", "the same")]);
         let error = block_on(store.object(pruned)).unwrap_err();
         assert!(matches!(error, StoreError::Pruned { .. }), "{error:?}");

@@ -11,7 +11,9 @@ mod append;
 mod claim;
 mod concurrent;
 mod inbox;
+mod index;
 mod object;
+mod query;
 mod read;
 mod redact;
 mod remove;
@@ -29,7 +31,9 @@ pub use append::*;
 pub use claim::*;
 pub use concurrent::*;
 pub use inbox::*;
+pub use index::*;
 pub use object::*;
+pub use query::*;
 pub use read::*;
 pub use redact::*;
 pub use remove::*;
@@ -93,6 +97,20 @@ macro_rules! __store_properties {
             a_removed_session_can_be_created_again
             a_dry_run_of_a_removal_changes_nothing
             an_unknown_session_is_not_removed
+            a_summary_is_stored_with_its_batch
+            a_batch_without_a_summary_leaves_its_session_unindexed
+            a_refused_batch_leaves_the_summary
+            a_summary_of_another_head_is_ignored
+            only_a_summary_of_the_head_is_put
+            summaries_come_back_as_they_were_written
+            unindexed_sessions_are_listed_in_order
+            readers_see_the_summary_of_the_head
+            queries_select_by_every_condition
+            conditions_of_a_query_are_combined
+            statuses_follow_from_claims_and_inboxes
+            pages_are_full_whatever_is_selected
+            a_cursor_stays_valid_while_sessions_are_added
+            a_cursor_of_another_store_is_refused
             of_two_writers_exactly_one_wins
             an_item_is_taken_by_one_of_two
             readers_see_whole_batches

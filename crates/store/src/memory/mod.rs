@@ -8,17 +8,18 @@
 //! after releasing the lock.
 
 mod erasure;
+mod index;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, Store, StoreError, check_batch,
+    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, check_batch,
 };
 use backstitch_core::session::BoxError;
 
@@ -31,8 +32,9 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Contents {
     journals: HashMap<SessionId, Vec<Arc<Record>>>,
-    /// Sessions of `journals` in the order of creation.
-    created: Vec<SessionId>,
+    /// Sessions of `journals` by number, in the order of creation. No number is given twice.
+    created: BTreeMap<u64, SessionId>,
+    numbered: u64,
     claims: HashMap<SessionId, Claims>,
     objects: HashMap<ObjectId, Object>,
     /// Objects whose content was redacted, unless they were stored again.
@@ -43,6 +45,8 @@ struct Contents {
     inbox: BTreeMap<InboxId, (SessionId, InboxItem)>,
     sent: u64,
     snapshots: HashMap<SessionId, SavedSnapshot>,
+    /// Summaries of the sessions whose last batch came with one.
+    summaries: HashMap<SessionId, SessionSummary>,
 }
 
 /// Claims to one session. The number outlives a release, so no fence is issued twice.
@@ -111,6 +115,10 @@ impl Contents {
         for item in batch.taken() {
             self.inbox.remove(item);
         }
+        match batch.summary(session, expected) {
+            Some(summary) => drop(self.summaries.insert(session, summary.clone())),
+            None => drop(self.summaries.remove(&session)),
+        }
         let (records, objects) = batch.into_records(expected);
         for object in objects {
             self.redacted.remove(&object.id());
@@ -118,7 +126,8 @@ impl Contents {
         }
         if expected == Position::START {
             self.removed.remove(&session);
-            self.created.push(session);
+            self.numbered += 1;
+            self.created.insert(self.numbered, session);
         }
         let journal = self.journals.entry(session).or_default();
         journal.extend(records.into_iter().map(Arc::new));
@@ -263,7 +272,7 @@ impl Store for MemoryStore {
     }
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        Box::pin(async move { Ok(self.contents().created.clone()) })
+        Box::pin(async move { Ok(self.contents().created.values().copied().collect()) })
     }
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
@@ -298,6 +307,30 @@ impl Store for MemoryStore {
 
     fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
         Box::pin(async move { self.contents().remove(&removal) })
+    }
+
+    fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        Box::pin(async move { self.contents().page(&query) })
+    }
+
+    fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move { Ok(self.contents().indexed(&query)?.count() as u64) })
+    }
+
+    fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let contents = self.contents();
+            contents.journal(session)?;
+            Ok(contents.summaries.get(&session).cloned())
+        })
+    }
+
+    fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { Ok(self.contents().unindexed(limit)) })
+    }
+
+    fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { self.contents().put_summary(summary) })
     }
 }
 

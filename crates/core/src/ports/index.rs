@@ -1,0 +1,218 @@
+//! The index of a store: sessions as lists show them.
+//!
+//! A [`SessionSummary`] says what the journal says. An [`IndexedSession`] adds what only the store knows when it is read: who
+//! holds the session, and whether items wait in its inbox. Its [status](IndexedSession::status) follows from both.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::store::Owner;
+use crate::id::SessionId;
+use crate::journal::{JournalState, Origin, SessionSummary};
+
+/// What a session is doing, as a list shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexedStatus {
+    /// A process drives it.
+    Running,
+    /// Items wait in its inbox, no process holds it, and resuming it takes them in.
+    Runnable,
+    /// An evaluation is open, and its process ended without a word: it was killed.
+    Interrupted,
+    /// An evaluation is open, and the reason why it is no longer driven is recorded.
+    Stopped,
+    /// It waits for a decision.
+    Paused,
+    /// There is nothing to do.
+    Idle,
+    /// Its latest evaluation failed.
+    Failed,
+    /// Its files could not be restored.
+    Poisoned,
+}
+
+impl IndexedStatus {
+    /// All statuses.
+    pub const ALL: [Self; 8] = [
+        Self::Running,
+        Self::Runnable,
+        Self::Interrupted,
+        Self::Stopped,
+        Self::Paused,
+        Self::Idle,
+        Self::Failed,
+        Self::Poisoned,
+    ];
+
+    /// The status of a session in this state, given whether a process holds it and whether items wait in its inbox.
+    pub fn of(state: JournalState, presence: SessionPresence) -> Self {
+        let SessionPresence { is_held, has_waiting } = presence;
+        let is_runnable = has_waiting && !is_held;
+        match state {
+            JournalState::Poisoned => Self::Poisoned,
+            JournalState::Open | JournalState::Stopped if is_held => Self::Running,
+            JournalState::Open => Self::Interrupted,
+            JournalState::Stopped => Self::Stopped,
+            JournalState::Paused | JournalState::Idle | JournalState::Failed if is_runnable => Self::Runnable,
+            JournalState::Paused => Self::Paused,
+            JournalState::Idle => Self::Idle,
+            JournalState::Failed => Self::Failed,
+        }
+    }
+
+    /// The states that can have this status.
+    pub fn states(self) -> &'static [JournalState] {
+        match self {
+            Self::Running => &[JournalState::Open, JournalState::Stopped],
+            Self::Runnable => &[JournalState::Paused, JournalState::Idle, JournalState::Failed],
+            Self::Interrupted => &[JournalState::Open],
+            Self::Stopped => &[JournalState::Stopped],
+            Self::Paused => &[JournalState::Paused],
+            Self::Idle => &[JournalState::Idle],
+            Self::Failed => &[JournalState::Failed],
+            Self::Poisoned => &[JournalState::Poisoned],
+        }
+    }
+
+    /// A stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Runnable => "runnable",
+            Self::Interrupted => "interrupted",
+            Self::Stopped => "stopped",
+            Self::Paused => "paused",
+            Self::Idle => "idle",
+            Self::Failed => "failed",
+            Self::Poisoned => "poisoned",
+        }
+    }
+}
+
+impl fmt::Display for IndexedStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+/// The word is no status.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{word:?} is no status of a session")]
+pub struct UnknownStatus {
+    /// The word.
+    pub word: String,
+}
+
+impl FromStr for IndexedStatus {
+    type Err = UnknownStatus;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|status| status.as_str() == word);
+        found.ok_or_else(|| UnknownStatus { word: word.to_owned() })
+    }
+}
+
+/// What the store knows about a session beside its journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionPresence {
+    /// Whether a process holds it.
+    pub is_held: bool,
+    /// Whether items wait in its inbox.
+    pub has_waiting: bool,
+}
+
+/// A session as the index knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexedSession {
+    /// What the journal says.
+    pub summary: SessionSummary,
+    /// Who holds it.
+    pub holder: Option<Owner>,
+    /// Whether items wait in its inbox.
+    pub has_waiting: bool,
+}
+
+impl IndexedSession {
+    /// The session.
+    pub fn id(&self) -> SessionId {
+        self.summary.session
+    }
+
+    /// What the session is doing.
+    pub fn status(&self) -> IndexedStatus {
+        let presence = SessionPresence { is_held: self.holder.is_some(), has_waiting: self.has_waiting };
+        IndexedStatus::of(self.summary.state, presence)
+    }
+}
+
+/// How a session came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginKind {
+    /// It was started by itself.
+    Root,
+    /// It continues from a point of another session.
+    Fork,
+    /// It is the session of a sub-agent.
+    Call,
+}
+
+impl OriginKind {
+    /// A stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Fork => "fork",
+            Self::Call => "call",
+        }
+    }
+}
+
+impl From<&Origin> for OriginKind {
+    fn from(origin: &Origin) -> Self {
+        match origin {
+            Origin::Root => Self::Root,
+            Origin::Fork { .. } => Self::Fork,
+            Origin::Call { .. } => Self::Call,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_follows_from_state_holder_and_inbox() {
+        let of = |state, is_held, has_waiting| {
+            IndexedStatus::of(state, SessionPresence { is_held, has_waiting }).as_str()
+        };
+        let rows = [
+            (JournalState::Idle, ["idle", "runnable", "idle", "idle"]),
+            (JournalState::Failed, ["failed", "runnable", "failed", "failed"]),
+            (JournalState::Open, ["interrupted", "interrupted", "running", "running"]),
+            (JournalState::Stopped, ["stopped", "stopped", "running", "running"]),
+            (JournalState::Paused, ["paused", "runnable", "paused", "paused"]),
+            (JournalState::Poisoned, ["poisoned"; 4]),
+        ];
+        for (state, expected) in rows {
+            let found = [(false, false), (false, true), (true, false), (true, true)]
+                .map(|(is_held, has_waiting)| of(state, is_held, has_waiting));
+            assert_eq!(found, expected, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_names_all_states_that_can_have_it() {
+        for state in JournalState::ALL {
+            for (is_held, has_waiting) in [(false, false), (false, true), (true, false), (true, true)] {
+                let status = IndexedStatus::of(state, SessionPresence { is_held, has_waiting });
+                assert!(status.states().contains(&state), "{status} {state:?}");
+                assert_eq!(status.as_str().parse(), Ok(status));
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The summary of a session, computed from its view.
+//!
+//! A summary is made for every batch, so making one costs the same however long the journal is: what would need a scan, such as
+//! the first mission, is kept by the fold.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::evaluation::{DriverPresence, SessionStatus};
+use super::fold::JournalView;
+use crate::journal::{
+    EvaluationOutcome, JournalState, Record, RecordBody, SessionCreated, SessionFailure, SessionStopped,
+    SessionSummary,
+};
+use crate::pack::packed_structs;
+use crate::text::one_line;
+use crate::time::Timestamp;
+
+/// What a summary needs beside the other views. It is folded over all records, visible or not.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SummaryFacts {
+    /// The agent's name in the definition that the session was created with.
+    agent: Option<Arc<str>>,
+    /// The directory of the files, where the journal names one.
+    directory: Option<Arc<str>>,
+    /// When the last record was made.
+    last_at: Timestamp,
+}
+
+packed_structs! {
+    SummaryFacts { agent, directory, last_at }
+}
+
+impl SummaryFacts {
+    /// The facts of a journal that has only its first record.
+    pub(super) fn of(created: &SessionCreated, at: Timestamp) -> Self {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(Arc::from);
+        let files = created.agent.get("workspace");
+        let directory = text(files).or_else(|| text(files?.get("path")));
+        Self { agent: text(created.agent.get("name")), directory, last_at: at }
+    }
+
+    /// Takes in a record, visible or not.
+    pub(super) fn take_in(&mut self, record: &Record) {
+        self.last_at = record.at;
+        let directory = match &record.body {
+            RecordBody::EvaluationStarted(started) => started.directory.as_deref(),
+            RecordBody::EvaluationResumed(resumed) => resumed.directory.as_deref(),
+            _ => None,
+        };
+        if let Some(directory) = directory {
+            self.directory = Some(directory.into());
+        }
+    }
+}
+
+impl JournalView {
+    /// The directory of the session's files, where the journal names one. Going back does not change it.
+    pub fn directory(&self) -> Option<&str> {
+        self.facts.directory.as_deref()
+    }
+
+    /// When the last record was made, visible or not.
+    pub fn updated_at(&self) -> Timestamp {
+        self.facts.last_at
+    }
+
+    /// The first thing that a user said, in a line; `None` while nothing was said.
+    pub fn mission(&self) -> Option<&str> {
+        self.visible.mission.as_deref()
+    }
+
+    /// What keeps the latest evaluation from its answer, if something does.
+    pub fn failure(&self) -> Option<SessionFailure> {
+        let latest = self.latest_evaluation()?;
+        let request = latest.requests.back().filter(|request| request.finished.is_none());
+        let failed = request.and_then(|request| request.last_failure());
+        let (kind, message) = match &latest.finished {
+            Some(ended) => {
+                let error = ended.record.error.as_ref()?;
+                (error.kind.clone(), error.message.clone())
+            }
+            None => {
+                let stopped = self.stopped().and_then(|stop| stop.kind.clone().zip(stop.message.clone()));
+                stopped.or_else(|| failed.map(|failed| (failed.kind.clone(), failed.message.clone())))?
+            }
+        };
+        // An error of the store, say, has nothing to do with attempts.
+        let attempts = failed.filter(|failed| failed.kind == kind).and(request);
+        Some(SessionFailure { kind, message, attempts: attempts.map(|request| request.attempts()) })
+    }
+
+    /// What the session is doing, as far as the journal says.
+    pub fn journal_state(&self) -> JournalState {
+        match self.status(DriverPresence::Absent) {
+            SessionStatus::Poisoned => JournalState::Poisoned,
+            SessionStatus::Paused { .. } => JournalState::Paused,
+            SessionStatus::Interrupted | SessionStatus::Running if self.stopped().is_some() => {
+                JournalState::Stopped
+            }
+            SessionStatus::Interrupted | SessionStatus::Running => JournalState::Open,
+            SessionStatus::Idle => match self.latest_outcome() {
+                Some(EvaluationOutcome::Failed) => JournalState::Failed,
+                _ => JournalState::Idle,
+            },
+        }
+    }
+
+    /// The summary of the session at this head.
+    pub fn summary(&self) -> SessionSummary {
+        let line = |text: &str| one_line(text, SessionSummary::MESSAGE_LENGTH);
+        let created = self.created();
+        let key = || self.latest_evaluation().map(|latest| Arc::from(latest.prompt_key.as_str()));
+        SessionSummary {
+            version: SessionSummary::VERSION,
+            session: created.session_id,
+            position: self.head(),
+            created_at: created.created_at,
+            updated_at: self.facts.last_at,
+            state: self.journal_state(),
+            pause: self.pause().map(|pause| pause.reason),
+            outcome: self.latest_outcome(),
+            failure: self
+                .failure()
+                .map(|failure| SessionFailure { message: line(&failure.message), ..failure }),
+            stopped: self.stopped().map(|stopped| SessionStopped {
+                message: stopped.message.as_deref().map(line),
+                ..stopped.clone()
+            }),
+            agent: self.facts.agent.clone().or_else(key),
+            workspace: self.facts.directory.clone(),
+            origin: created.origin.clone(),
+            tags: created.tags.clone(),
+            mission: self.visible.mission.clone().unwrap_or_default(),
+            turns: self.visible.turns,
+            spent: self.ledger().charged(),
+        }
+    }
+
+    fn latest_outcome(&self) -> Option<EvaluationOutcome> {
+        self.latest_evaluation().and_then(|latest| latest.outcome())
+    }
+}

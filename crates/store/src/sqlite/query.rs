@@ -1,0 +1,183 @@
+//! Queries over the index.
+//!
+//! SQL selects by the columns of the summaries. The status also depends on claims and inboxes, and whether a
+//! holder is alive only its lock can tell. So rows are read in order and checked one by one until the page is
+//! full: a page is short only at the end. A cursor is the number of a session, which never changes.
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{JournalState, SessionSummary};
+use backstitch_core::ports::{
+    IndexedSession, IndexedStatus, Owner, SessionCursor, SessionOrder, SessionPage, SessionPresence,
+    SessionQuery, StoreError, TimeRange,
+};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params_from_iter};
+
+use super::error::Failure;
+use super::index::decode;
+use super::leases::Locks;
+use super::read::session_in;
+
+/// Reads a page.
+pub(super) fn page(
+    locks: &Locks,
+    connection: &Connection,
+    query: &SessionQuery,
+) -> Result<SessionPage, Failure> {
+    let limit = query.limit.max(1);
+    let mut page = SessionPage::default();
+    let mut last = 0;
+    scan(locks, connection, query, |found, row| {
+        if page.sessions.len() == limit {
+            page.next = Some(SessionCursor::new(last.to_string()));
+            return Ok(Scan::Ended);
+        }
+        last = found.number;
+        page.sessions.push(IndexedSession {
+            summary: decode(found.session, row.get_ref(Column::Summary as usize)?)?,
+            holder: found.holder,
+            has_waiting: found.has_waiting,
+        });
+        Ok(Scan::Continues)
+    })?;
+    Ok(page)
+}
+
+/// Counts the sessions from the cursor on.
+pub(super) fn count(locks: &Locks, connection: &Connection, query: &SessionQuery) -> Result<u64, Failure> {
+    let mut count = 0;
+    scan(locks, connection, query, |_, _| {
+        count += 1;
+        Ok(Scan::Continues)
+    })?;
+    Ok(count)
+}
+
+/// A row that fulfils the query, with what was joined.
+struct FoundSession {
+    number: i64,
+    session: SessionId,
+    holder: Option<Owner>,
+    has_waiting: bool,
+}
+
+#[derive(PartialEq)]
+enum Scan {
+    Continues,
+    Ended,
+}
+
+/// Columns of the selection, in order.
+#[derive(Clone, Copy)]
+enum Column {
+    Number,
+    Session,
+    State,
+    Fence,
+    Owner,
+    Waiting,
+    Summary,
+}
+
+/// Passes the sessions that fulfil a query, in order, until `each` ends the scan.
+fn scan(
+    locks: &Locks,
+    connection: &Connection,
+    query: &SessionQuery,
+    mut each: impl FnMut(FoundSession, &Row<'_>) -> Result<Scan, Failure>,
+) -> Result<(), Failure> {
+    let selection = Selection::of(query)?;
+    let mut sql = connection.prepare_cached(&selection.sql)?;
+    let mut rows = sql.query(params_from_iter(selection.values))?;
+    while let Some(row) = rows.next()? {
+        let session = session_in(row.get_ref(Column::Session as usize)?)?;
+        let claim: Option<i64> = row.get(Column::Fence as usize)?;
+        let is_held = match claim {
+            Some(fence) => locks.lives(session, fence)?,
+            None => false,
+        };
+        let has_waiting: bool = row.get(Column::Waiting as usize)?;
+        if !query.statuses.is_empty() {
+            let state = row.get_ref(Column::State as usize)?.as_str().ok().and_then(JournalState::of_word);
+            let state = state.ok_or(StoreError::DamagedSummary { session })?;
+            let status = IndexedStatus::of(state, SessionPresence { is_held, has_waiting });
+            if !query.statuses.contains(&status) {
+                continue;
+            }
+        }
+        let holder = match is_held {
+            true => row.get::<_, Option<String>>(Column::Owner as usize)?.map(Owner::new),
+            false => None,
+        };
+        let number = row.get(Column::Number as usize)?;
+        if each(FoundSession { number, session, holder, has_waiting }, row)? == Scan::Ended {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A statement with its parameters.
+struct Selection {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Selection {
+    fn of(query: &SessionQuery) -> Result<Self, Failure> {
+        let sql = "SELECT summaries.session, sessions.session, summaries.state, claims.fence, claims.owner,
+            EXISTS (SELECT 1 FROM inbox WHERE inbox.session = sessions.session), summaries.summary
+            FROM summaries JOIN sessions ON sessions.id = summaries.session
+            LEFT JOIN claims ON claims.session = sessions.session AND claims.owner IS NOT NULL
+            WHERE summaries.version >= ?"
+            .to_owned();
+        let mut selection = Self { sql, values: vec![Value::from(SessionSummary::VERSION)] };
+        let states = query.statuses.iter().flat_map(|status| status.states());
+        selection.any("summaries.state", states.map(|state| state.as_str()));
+        selection.any("summaries.outcome", query.outcomes.iter().map(|outcome| outcome.as_str()));
+        selection.any("summaries.origin", query.origins.iter().map(|origin| origin.as_str()));
+        selection.any("summaries.parent", query.parents.iter().map(ToString::to_string));
+        selection.any("summaries.agent", query.agent.iter().cloned());
+        selection.any("summaries.workspace", query.workspace.iter().cloned());
+        for (key, value) in &query.tags {
+            selection.sql.push_str(
+                " AND EXISTS (SELECT 1 FROM tags WHERE key = ? AND value = ? AND session = summaries.session)",
+            );
+            selection.values.extend([Value::from(key.clone()), Value::from(value.clone())]);
+        }
+        selection.range("summaries.created_at", query.created);
+        selection.range("summaries.updated_at", query.updated);
+        let (beyond, order) = match query.order {
+            SessionOrder::NewestFirst => ("<", "DESC"),
+            SessionOrder::OldestFirst => (">", "ASC"),
+        };
+        if let Some(cursor) = &query.after {
+            let unknown = || StoreError::UnknownCursor { cursor: cursor.as_str().to_owned() };
+            let number: i64 = cursor.as_str().parse().map_err(|_| unknown())?;
+            selection.sql.push_str(&format!(" AND summaries.session {beyond} ?"));
+            selection.values.push(number.into());
+        }
+        selection.sql.push_str(&format!(" ORDER BY summaries.session {order}"));
+        Ok(selection)
+    }
+
+    /// Requires that a column has one of these values, if there are any.
+    fn any<T: Into<String>>(&mut self, column: &str, wanted: impl IntoIterator<Item = T>) {
+        let wanted: Vec<String> = wanted.into_iter().map(Into::into).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        // One parameter however many values there are, so that the statement stays the same.
+        self.sql.push_str(&format!(" AND {column} IN (SELECT value FROM json_each(?))"));
+        self.values.push(serde_json::Value::from(wanted).to_string().into());
+    }
+
+    fn range(&mut self, column: &str, range: TimeRange) {
+        for (bound, comparison) in [(range.since, ">="), (range.until, "<")] {
+            if let Some(bound) = bound {
+                self.sql.push_str(&format!(" AND {column} {comparison} ?"));
+                self.values.push(bound.to_string().into());
+            }
+        }
+    }
+}
