@@ -84,12 +84,9 @@ async fn answer(State(service): State<Arc<Service>>, Path(id): Path<SessionId>) 
 }
 
 async fn list(State(service): State<Arc<Service>>) -> Answered {
-    let mut all = Vec::new();
-    for id in service.runtime.sessions().await.map_err(failed)? {
-        let status = service.runtime.status(id).await.map_err(failed)?;
-        all.push(json!({"session": id, "status": format!("{status:?}").to_lowercase()}));
-    }
-    Ok(Json(Value::Array(all)))
+    let page = service.runtime.sessions(SessionQuery::roots()).await.map_err(failed)?;
+    let line = |one: &IndexedSession| json!({"session": one.id(), "status": one.status()});
+    Ok(Json(page.sessions.iter().map(line).collect()))
 }
 
 #[tokio::main]
@@ -101,12 +98,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let runtime = Runtime::at(store)?;
     let agent = Agent::new("clerk").model(model).tools([count_words()]);
-    for session in runtime.sessions().await? {
-        let is_killed = runtime.status(session).await? == SessionStatus::Interrupted;
-        let stopped = runtime.view(session).await?.stopped().map(|stopped| stopped.reason);
-        if is_killed || stopped == Some(StopReason::Shutdown) {
-            runtime.resume(session, &agent).await?;
-            println!("resumed {session}");
+    let unfinished = SessionQuery::roots()
+        .with_status(IndexedStatus::Interrupted)
+        .with_status(IndexedStatus::Stopped)
+        .with_status(IndexedStatus::Runnable)
+        .with_status(IndexedStatus::Paused)
+        .with_limit(usize::MAX);
+    for session in runtime.sessions(unfinished).await?.sessions {
+        let stopped = session.summary.stopped.as_ref().map(|stopped| stopped.reason);
+        if session.status() != IndexedStatus::Paused || stopped == Some(StopReason::Shutdown) {
+            runtime.resume(session.id(), &agent).await?;
+            println!("resumed {}", session.id());
         }
     }
     let service = Arc::new(Service { runtime: runtime.clone(), agent });

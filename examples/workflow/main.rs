@@ -68,7 +68,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     };
     let store = PathBuf::from(store);
     let (runtime, agent) = (Runtime::at(&store)?, editor(&store)?);
-    let latest = runtime.sessions().await?.last().copied();
+    let latest = runtime.sessions(SessionQuery::roots()).await?.sessions.first().map(IndexedSession::id);
     let mut run = match (command.as_str(), latest) {
         ("start", _) => runtime.start(&agent, "Publish something about seams.").await?,
         ("resume", Some(session)) => runtime.resume(session, &agent).await?,

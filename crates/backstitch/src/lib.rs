@@ -137,12 +137,13 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Adapters, Agent, AgentWorkspace, Backoff, CallOutcome, CallRequest, CheckpointError, CheckpointHandler,
     DriftPolicy, DriveOutcome, Driver, Evaluator, EventStream, Fidelity, FileCheckpointHandler,
-    FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, LiveEvent, LiveKind, LiveSession, MainLoop,
-    MainLoopError, Mission, OnTruncation, OutputContract, PointSpec, Price, Prices, Replay, RequestReplay,
-    ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL,
-    SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner,
-    Tools, check_snapshot, describe, entropy, find_call, fold_view, load_view, locate, one_line,
-    read_records, reason_word, unfinished,
+    FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair,
+    IndexReport, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission, OnTruncation,
+    OutputContract, PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions,
+    Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SessionEnvironment, SessionEvent,
+    SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession,
+    check_snapshot, describe, entropy, find_call, fold_view, load_view, locate, one_line, read_records,
+    reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]
@@ -167,7 +168,8 @@ pub mod prelude {
     pub use crate::open::{OpenError, OpenRuntime};
     pub use backstitch_core::budget::Limits;
     pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
-    pub use backstitch_core::journal::PauseReason;
+    pub use backstitch_core::journal::{PauseReason, SessionSummary};
+    pub use backstitch_core::ports::{IndexedSession, IndexedStatus, SessionPage, SessionQuery};
     pub use backstitch_core::session::{Event, Items, Session, Slice};
     pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
     pub use backstitch_core::view::SessionStatus;

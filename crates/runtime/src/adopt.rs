@@ -114,7 +114,8 @@ impl Runtime {
             }
             batch
         };
-        let live = LiveSession::begin(surroundings, id, first, |session| set_up.set_up(session)).await?;
+        let live =
+            LiveSession::begin(surroundings, id, None, first, |session| set_up.set_up(session)).await?;
         live.take_up_files().await?;
         Ok(self.driver(live, agent))
     }

@@ -18,6 +18,7 @@ mod evaluate;
 mod events;
 mod heap;
 mod history;
+mod index;
 mod lisp;
 mod live;
 mod main_loop;
@@ -50,6 +51,7 @@ pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
 pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate};
+pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use live::{
     FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SessionEnvironment, SnapshotState, StateView,
     check_snapshot, fold_view, load_view, read_records,

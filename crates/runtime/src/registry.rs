@@ -1,6 +1,6 @@
 //! The sessions that this process drives.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, OnceLock, PoisonError, Weak};
 
 use backstitch_core::id::SessionId;
@@ -18,6 +18,8 @@ pub(crate) struct Registry {
     /// Stops every run, and prevents further ones.
     pub(crate) stop: CancellationToken,
     why: OnceLock<StopReason>,
+    /// Sessions that could not be folded when the index was brought up to date.
+    pub(crate) unreadable: Mutex<HashSet<SessionId>>,
 }
 
 impl Registry {

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use backstitch_core::execution::Resources;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    Decision, EvaluationOutcome, InboxId, InboxItem, InboxKind, Origin, PauseResolved, Position, Record,
-    RecordBody,
+    Decision, EvaluationOutcome, InboxId, InboxItem, InboxKind, PauseResolved, Position, Record,
 };
 use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
@@ -74,6 +73,7 @@ impl SessionOptions {
 /// ```
 /// use std::sync::Arc;
 ///
+/// use backstitch_core::ports::SessionQuery;
 /// use backstitch_runtime::{Agent, Runtime};
 /// use backstitch_store::MemoryStore;
 ///
@@ -87,7 +87,8 @@ impl SessionOptions {
 /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
 /// let run = runtime.start(&agent, "Mend the coat.").await?;
 /// run.ended().await?;
-/// assert_eq!(runtime.sessions().await?, [run.session()]);
+/// let all = runtime.sessions(SessionQuery::roots()).await?;
+/// assert_eq!(all.sessions[0].id(), run.session());
 /// let again = runtime.ask(run.session(), &agent, "And the sleeve?").await?;
 /// assert_eq!(again.answer::<String>().await?, "Mended.");
 /// # Ok(())
@@ -238,23 +239,6 @@ impl Runtime {
         load_view(&*self.store, session, None).await
     }
 
-    /// Returns the sessions of the store, the oldest first. Child sessions are left out, since their parents
-    /// name them.
-    pub async fn sessions(&self) -> Result<Vec<SessionId>, RuntimeError> {
-        let mut sessions = Vec::new();
-        for session in self.store.sessions().await.map_err(RuntimeError::Store)? {
-            let first = self.store.read(session, Position::START, 1).await.map_err(RuntimeError::Store)?;
-            let is_child = first.first().is_some_and(|record| {
-                matches!(&record.body, RecordBody::SessionCreated(created)
-                    if matches!(created.origin, Origin::Call { .. }))
-            });
-            if !is_child {
-                sessions.push(session);
-            }
-        }
-        Ok(sessions)
-    }
-
     /// Returns a copy of the durable state of a session. `state.all::<T>()` returns the items of a slice.
     pub async fn state(&self, session: SessionId) -> Result<Session, RuntimeError> {
         Ok(self.view(session).await?.session(self.clock.clone()))
@@ -271,18 +255,6 @@ impl Runtime {
         let holder = self.store.holder(session).await.map_err(RuntimeError::Store)?;
         let driver = if holder.is_some() { Presence::Present } else { Presence::Absent };
         Ok(self.view(session).await?.status(driver))
-    }
-
-    /// Returns the sessions with an open evaluation that no process drives. After a crash, these are to be
-    /// resumed.
-    pub async fn interrupted(&self) -> Result<Vec<SessionId>, RuntimeError> {
-        let mut interrupted = Vec::new();
-        for session in self.sessions().await? {
-            if self.status(session).await? == SessionStatus::Interrupted {
-                interrupted.push(session);
-            }
-        }
-        Ok(interrupted)
     }
 
     /// Returns the boundaries of all calls of a session, which can be inspected, rewound to and forked from.

@@ -89,7 +89,11 @@ async fn an_agent_is_started_followed_asked_rewound_and_forked() {
     let seam = place.path().join("shop/seam.txt");
     assert_eq!(std::fs::read_to_string(&seam).unwrap(), "1 rows");
     assert_eq!(runtime.state(session).await.unwrap().all::<Stitch>().unwrap().len(), 1);
-    assert_eq!(runtime.sessions().await.unwrap(), [session]);
+    let listed = runtime.sessions(SessionQuery::roots()).await.unwrap().sessions;
+    assert_eq!(listed.iter().map(IndexedSession::id).collect::<Vec<_>>(), [session]);
+    let shop = place.path().join("shop").canonicalize().unwrap();
+    assert_eq!(listed[0].summary.workspace.as_deref(), shop.to_str());
+    assert_eq!((listed[0].status(), &*listed[0].summary.mission), (IndexedStatus::Idle, "Mend the hem"));
     assert_eq!(runtime.status(session).await.unwrap(), SessionStatus::Idle);
 
     let again = runtime.ask(session, &agent, "Now the sleeve").await.unwrap();
@@ -154,7 +158,7 @@ async fn errors_of_an_agent_are_reported_before_anything_is_stored() {
         let error = runtime.start(&tailor(&place), blank).await.unwrap_err();
         assert!(matches!(error, RuntimeError::EmptyMission), "{error}");
     }
-    assert!(runtime.sessions().await.unwrap().is_empty());
+    assert!(runtime.sessions(SessionQuery::new()).await.unwrap().sessions.is_empty());
 }
 
 #[tokio::test]

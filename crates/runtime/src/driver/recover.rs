@@ -70,6 +70,7 @@ impl Driver {
             deadline_millis: options.deadline.map(millis),
             fingerprint: self.agent.fingerprint().ok(),
             decider: self.other_decider(evaluation).await,
+            directory: self.live.new_directory(&self.live.state().await.view),
             ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;

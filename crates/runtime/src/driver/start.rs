@@ -64,6 +64,7 @@ impl Driver {
                 let evaluation: EvaluationId = commit.session().ids().next();
                 let mut started = self.started(evaluation, parent);
                 started.follows = view.to_follow(parent);
+                started.directory = self.live.new_directory(view);
                 if let Some(before) = parent.and_then(|parent| view.evaluation(parent)) {
                     started.budget = view.budget_left(before).or(started.budget);
                     started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);

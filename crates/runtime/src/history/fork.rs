@@ -65,7 +65,7 @@ impl LiveSession {
             }
             batch
         };
-        let live = Self::begin(surroundings, id, first, set_up).await?;
+        let live = Self::begin(surroundings, id, Some(&prefix), first, set_up).await?;
         crash_point!("fork.created");
         live.settle_files().await?;
         crash_point!("fork.restored");

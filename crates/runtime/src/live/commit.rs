@@ -186,7 +186,7 @@ impl LiveSession {
         if self.channel.forwards() {
             state.held.forwarded.extend(records.into_iter().map(Arc::new));
         }
-        let (start, whole) = match state.held.batch.take() {
+        let (start, mut whole) = match state.held.batch.take() {
             Some((start, mut held)) => {
                 held.extend(batch);
                 (start, held)
@@ -199,6 +199,7 @@ impl LiveSession {
             state.advance(view, prepared);
             return Ok(());
         }
+        whole.summarize(view.summary());
         let live = self.this();
         // The caller may be dropped. Then this still completes, and the next commit waits for the state.
         DetachedTask::plain(async move {
@@ -241,6 +242,7 @@ impl LiveSession {
         for record in batch.records(head, batch.time()) {
             view.rewind(&record, prefix)?;
         }
+        batch.summarize(view.summary());
         let (live, to) = (self.this(), prefix.head());
         DetachedTask::plain(async move {
             live.set_status(LiveStatus::AheadOfStore);

@@ -10,6 +10,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{WorkspaceCapture, WorkspaceError};
+use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
 use super::children::left_running;
@@ -21,6 +22,13 @@ use crate::process::end_survivors;
 pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
 impl LiveSession {
+    /// The directory of the files, where the journal names another one or none.
+    pub(crate) fn new_directory(&self, view: &JournalView) -> Option<String> {
+        let directory = self.workspace.as_ref()?.host_directory()?;
+        let directory = directory.to_string_lossy();
+        (view.directory() != Some(&*directory)).then(|| directory.into_owned())
+    }
+
     /// Captures the files. `None` without a workspace.
     pub(crate) async fn look_at_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };

@@ -159,7 +159,7 @@ impl LiveSession {
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let id = created.session_id;
-        Self::begin(surroundings, id, |at| Batch::at(at).with(created), set_up).await
+        Self::begin(surroundings, id, None, |at| Batch::at(at).with(created), set_up).await
     }
 
     /// Creates a session that is stored together with its first mission.
@@ -189,10 +189,12 @@ impl LiveSession {
         }
     }
 
-    /// Creates a session with this first batch. A fork's parent has to be in the same store.
+    /// Creates a session with this first batch. For a fork, `base` is the parent's view at the point of the fork;
+    /// the parent has to be in the same store.
     pub(crate) async fn begin(
         surroundings: SessionEnvironment,
         id: SessionId,
+        base: Option<&JournalView>,
         first: impl FnOnce(Timestamp) -> Batch,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
@@ -206,11 +208,19 @@ impl LiveSession {
         let now = surroundings.clock.now();
         let mut batch = first(now);
         resources::push_first(&mut batch, now, &resources);
-        let appended = store.append(id, Position::START, lease.fence, batch).await;
+        let records: Vec<_> = batch.records(Position::START, now).collect();
+        let appended = match JournalView::fold_each(base, &records, |_| {}) {
+            Ok(view) => {
+                batch.summarize(view.summary());
+                store.append(id, Position::START, lease.fence, batch).await.map_err(RuntimeError::Store)
+            }
+            // What cannot be folded must not be written.
+            Err(error) => Err(error.into()),
+        };
         crash_point!("session.created");
         let view = match appended {
             Ok(_) => load::load(&*store, id, None).await,
-            Err(error) => Err(RuntimeError::Store(error)),
+            Err(error) => Err(error),
         };
         match view {
             Ok(view) => {

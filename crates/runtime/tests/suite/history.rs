@@ -17,6 +17,7 @@ use backstitch_store::MemoryStore;
 use serde_json::json;
 
 use crate::findings::Finding;
+use crate::index::is_current;
 use crate::tailor::{reply, scripted};
 
 /// A store, files in memory, and an agent that works on them.
@@ -110,6 +111,7 @@ async fn a_rewind_restores_state_files_and_conversation_and_undo_reverts_it() {
     let view = setting.runtime.view(session).await.unwrap();
     assert!(view.transcript().unwrap().all().len() < said);
     assert_eq!(view.owed_files(), None);
+    is_current(&setting.runtime).await;
     assert_eq!(view.pending_calls().map(|call| call.call_id).collect::<Vec<_>>(), [second]);
 
     driver.session().undo().await.unwrap();
@@ -238,6 +240,7 @@ async fn a_fork_is_independent_of_its_parent() {
     let forked = setting.runtime.open(id, setting.agent(Effect::Workspace), own()).await.unwrap();
     forked.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(findings(&forked).await, ["one", "two", "three"]);
+    is_current(&setting.runtime).await;
     assert_eq!(setting.runtime.view(session).await.unwrap().head(), records, "the parent is untouched");
     let keys = |view: &backstitch_core::view::JournalView| -> Vec<String> {
         let intents = view.calls().filter_map(|call| call.intent.as_ref());
@@ -266,6 +269,7 @@ async fn a_fork_does_not_repeat_an_effect_of_its_parent_without_a_decision() {
     let pause = state.view.pause().unwrap();
     assert_eq!((pause.reason, pause.call_id), (PauseReason::EffectUnknown, Some(second)));
     assert!(pause.offer.is_some());
+    is_current(&setting.runtime).await;
 }
 
 #[tokio::test]
@@ -303,6 +307,7 @@ async fn a_snapshot_or_a_conversation_is_enough_to_resume() {
         elsewhere.adopt_conversation(agent, &conversation, SessionOptions::default()).await.unwrap();
     assert_eq!(adopted.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
     assert_eq!(setting.ran.load(Ordering::SeqCst), 1, "nothing runs twice");
+    is_current(&elsewhere).await;
 }
 
 #[tokio::test]

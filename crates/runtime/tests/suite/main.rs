@@ -23,6 +23,7 @@ mod harness;
 mod history;
 mod host_snapshots;
 mod idle;
+mod index;
 mod limits;
 mod lisp;
 mod lisp_stops;

@@ -2,10 +2,11 @@
 //! resumes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::crash::POINTS;
-use backstitch_runtime::ResumeOptions;
+use backstitch_runtime::{ResumeOptions, Runtime};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::crash::Crash;
 use backstitch_testkit::tool::Counter;
@@ -226,6 +227,7 @@ async fn accepts_what_is_left(stage: &Stage, what: &str) {
     }
     let report = store.verify().unwrap();
     assert!(report.is_sound(), "{what}: {report:?}");
+    crate::index::is_current(&Runtime::new(Arc::new(store))).await;
     let saved = stage.path("saved.db");
     SqliteStore::salvage(&path, &saved).unwrap_or_else(|error| panic!("{what}: {error}"));
 }

@@ -40,6 +40,7 @@ async fn a_sub_agent_runs_in_its_own_session_with_the_files_of_its_caller() {
     let call = view.calls().next().unwrap();
     let child = runtime.view(call.session().unwrap()).await.unwrap();
     assert_eq!(child.created().origin, Origin::Call { session, call: call.call_id });
+    crate::index::is_current(&runtime).await;
     assert_eq!(child.status(Presence::Absent), SessionStatus::Idle);
     assert_eq!(child.files(), view.files(), "the files after the call are those of the sub-agent");
     let mission = child.transcript().unwrap().all().get(1).unwrap().content();
