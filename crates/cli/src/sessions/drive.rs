@@ -21,6 +21,7 @@ use super::Common;
 use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
 use super::ending::{DriveReport, finish};
 use super::holder::{WhenDriven, set_free};
+use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
 use super::place::{OpenStore, short, uncovered, uncovered_paths};
 use super::signals::Signals;
@@ -31,6 +32,9 @@ use crate::usage::Usage;
 pub(crate) struct Run {
     /// Task for the agent.
     mission: String,
+    /// Tag of the session, by which `ls --tag` selects it. Repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
+    tag: Vec<(String, String)>,
     #[command(flatten)]
     agent: AgentFlags,
 }
@@ -52,7 +56,8 @@ impl Run {
         let common = &common.naming(place.store.path());
         let workspace = place.workspace(&definition, id)?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
+        let tags = self.tag.into_iter().collect();
+        let options = SessionOptions { workspace: files, id: Some(id), tags, ..SessionOptions::default() };
         // The mission is durable once this returns, so an announced session can be resumed.
         let run = place.runtime.start_with(&built.agent, mission, options).await?;
         let model = model_of(&definition);

@@ -1,50 +1,21 @@
 //! Why a session has no answer: the error that stopped it, the failure of its evaluation, or the last failed
 //! attempt.
 
-use backstitch::journal::SessionStopped;
+use backstitch::journal::{SessionFailure, SessionStopped};
 use backstitch::view::{JournalEntry, JournalView, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use backstitch::one_line;
 
-/// Why the latest evaluation of a session has no answer, from its journal.
-#[derive(Serialize)]
-pub(super) struct Failure {
-    kind: String,
-    message: String,
-    /// Number of attempts, if a request failed.
-    attempts: Option<u32>,
-}
-
-impl Failure {
-    pub(super) fn of(view: &JournalView) -> Option<Self> {
-        let latest = view.latest_evaluation()?;
-        let request = latest.requests.back().filter(|request| request.finished.is_none());
-        let failed = request.and_then(|request| request.last_failure());
-        let stopped = view.stopped().and_then(|stop| stop.kind.clone().zip(stop.message.clone()));
-        let ended = latest.finished.as_ref();
-        let (kind, message) = match ended {
-            Some(ended) => {
-                let error = ended.record.error.as_ref()?;
-                (error.kind.clone(), error.message.clone())
-            }
-            None => stopped.or_else(|| failed.map(|failed| (failed.kind.clone(), failed.message.clone())))?,
-        };
-        // Other errors, such as one of the store, do not count the attempts of a request.
-        let attempts = failed.filter(|failed| failed.kind == kind).and(request);
-        Some(Self { kind, message, attempts: attempts.map(|request| request.attempts()) })
-    }
-
-    /// Formats the failure as one line.
-    pub(super) fn text(&self) -> String {
-        let attempts = match self.attempts {
-            None => String::new(),
-            Some(1) => " after 1 attempt".to_owned(),
-            Some(attempts) => format!(" after {attempts} attempts"),
-        };
-        format!("{}{attempts}: {}", self.kind, one_line(&self.message, 200))
-    }
+/// A failure in a line.
+pub(super) fn text(failure: &SessionFailure) -> String {
+    let attempts = match failure.attempts {
+        None => String::new(),
+        Some(1) => " after 1 attempt".to_owned(),
+        Some(attempts) => format!(" after {attempts} attempts"),
+    };
+    format!("{}{attempts}: {}", failure.kind, one_line(&failure.message, 200))
 }
 
 /// Formats the failed attempts of all requests, one line each.

@@ -1,30 +1,78 @@
-//! `ls`: lists the sessions of a store.
+//! `ls`: the sessions of a store, by its index. No journal is read.
 
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use backstitch::journal::{Origin, Role};
-use backstitch::one_line;
-use backstitch::ports::Store as _;
+use backstitch::SystemClock;
+use backstitch::agent_file::Span;
+use backstitch::id::SessionId;
+use backstitch::journal::{EvaluationOutcome, Origin};
+use backstitch::ports::{
+    IndexedSession, IndexedStatus, OriginKind, SessionOrder, SessionQuery, Store as _, TimeRange,
+};
 use backstitch::stores::{self, KnownStore};
-use backstitch::view::{DriverPresence, JournalView, SessionStatus};
+use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
-use serde_json::json;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
 
 use super::Common;
-use super::failure::Failure;
-use super::place::{OpenStore, elsewhere, short};
+use super::place::{OpenStore, elsewhere};
+use super::table;
+use crate::usage::Usage;
+
+/// How many sessions a terminal is shown by default.
+const SHOWN: usize = 50;
+
+/// How many sessions are read at a time.
+const PAGE: usize = 1_000;
 
 #[derive(Args)]
 pub(crate) struct List {
-    /// List the sessions of all projects. Default: those of this project.
+    /// List the sessions of all projects.
     #[arg(long)]
     all: bool,
+    /// List only sessions with this status; may be given several times.
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(IndexedStatus::ALL.map(IndexedStatus::as_str)))]
+    status: Vec<String>,
+    /// List only sessions whose latest evaluation ended so; may be given several times.
+    #[arg(long, value_name = "OUTCOME", value_parser = PossibleValuesParser::new(EvaluationOutcome::ALL.map(EvaluationOutcome::as_str)))]
+    outcome: Vec<String>,
+    /// List only sessions with this tag; given several times, with all of them.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
+    tag: Vec<(String, String)>,
+    /// List only sessions of this agent.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// List only sessions with files in this directory.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// List only forks and sub-agents of this session.
+    #[arg(long, value_name = "SESSION")]
+    parent: Option<String>,
+    /// List only sessions that changed since a time (RFC 3339), or in the last 2h, 3d and so on.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// List at most this many of the newest sessions; 0 lists all. The default is 50 on a terminal, and all elsewhere.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// The sessions to print, oldest first, and how many older ones are not among them.
+struct Listing {
+    sessions: Vec<IndexedSession>,
+    left_out: u64,
 }
 
 impl List {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         if !self.all {
-            return Self::one(common, &OpenStore::for_reading(common)?, None).await;
+            let place = OpenStore::for_listing(&OpenStore::path(common)?).await?;
+            self.one(common, &place, None).await?;
+            return Ok(ExitCode::SUCCESS);
         }
         let all = stores::all().map_err(elsewhere)?;
         if all.is_empty() && !common.json {
@@ -35,13 +83,9 @@ impl List {
             if !common.json {
                 println!("{} ({})", project.display(), store.display());
             }
-            let listed = match OpenStore::reading(&store) {
-                Ok(place) => Self::one(common, &place, Some(&known)).await,
-                Err(error) => Err(error),
-            };
-            // An unreadable store does not hide the others.
-            match (listed, common.json) {
-                (Ok(_), _) => {}
+            // A store that cannot be read does not hide the others.
+            match (self.one_of_all(common, &known, &store).await, common.json) {
+                (Ok(()), _) => {}
                 (Err(error), true) => {
                     println!(
                         "{}",
@@ -54,76 +98,193 @@ impl List {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn one(common: &Common, place: &OpenStore, of: Option<&KnownStore>) -> anyhow::Result<ExitCode> {
-        let sessions = place.store.sessions().await?;
-        if sessions.is_empty() && !common.json {
-            println!("there are no sessions yet: `backstitch run` starts one");
+    async fn one_of_all(&self, common: &Common, known: &KnownStore, store: &Path) -> anyhow::Result<()> {
+        let place = OpenStore::for_listing(store).await?;
+        self.one(common, &place, Some(known)).await
+    }
+
+    async fn one(&self, common: &Common, place: &OpenStore, of: Option<&KnownStore>) -> anyhow::Result<()> {
+        let query = self.query(place).await?;
+        let is_filtered = query != SessionQuery::new();
+        let limit = match self.limit {
+            Some(0) => None,
+            Some(limit) => Some(limit),
+            None if common.json || !std::io::stdout().is_terminal() => None,
+            None => Some(SHOWN),
+        };
+        let unreadable = if is_filtered { Vec::new() } else { unreadable(place).await? };
+        if common.json {
+            let listing = newest(place, query, limit).await?;
+            print_json(&listing.sessions, &unreadable, of);
+            return Ok(());
         }
-        for session in sessions {
-            let holder = place.store.holder(session).await?;
-            let driver = if holder.is_some() { DriverPresence::Present } else { DriverPresence::Absent };
-            // An unreadable session is listed too, so that it can be found.
-            let view = match place.view(session).await {
-                Ok(view) => view,
-                Err(error) => {
-                    if common.json {
-                        println!("{}", json!({"v": 1, "session": session, "error": format!("{error:#}")}));
-                    } else {
-                        println!("{}  unreadable: {error:#}", short(session));
-                    }
-                    continue;
-                }
-            };
-            let status = view.status(driver);
-            let created = view.created();
-            let parent = match created.origin {
-                Origin::Fork { session, position } => Some(json!({"session": session, "position": position})),
-                _ => None,
-            };
-            if common.json {
-                let mut line = json!({
-                    "v": 1, "session": session, "created_at": created.created_at, "records": view.head(),
-                    "mission": mission(&view), "holder": holder, "fork_of": parent,
-                    "failure": Failure::of(&view), "stopped": view.stopped(),
-                });
-                if let (Some(line), Ok(serde_json::Value::Object(status))) =
-                    (line.as_object_mut(), serde_json::to_value(status))
-                {
-                    line.extend(status);
-                }
-                if let Some(known) = of {
-                    (line["store"], line["project"]) = (json!(known.store()), json!(known.project.path()));
-                }
-                println!("{line}");
-            } else {
-                let fork = if parent.is_some() { " (fork)" } else { "" };
-                let when = created.created_at.to_string();
-                let when = when.get(..16).unwrap_or(&when).replace('T', " ");
-                println!("{}  {when}  {:<12} {}{fork}", short(session), word(&view, driver), mission(&view));
-                if let Some(failure) = Failure::of(&view) {
-                    println!("              {}", failure.text());
-                }
+        // Sub-agents are listed below their parents, and selected by themselves where something is selected.
+        let tops = if is_filtered { query } else { SessionQuery::roots() };
+        let mut listing = newest(place, tops, limit).await?;
+        if !is_filtered {
+            add_sub_agents(place, &mut listing.sessions).await?;
+        }
+        if listing.sessions.is_empty() && unreadable.is_empty() {
+            match is_filtered {
+                true => println!("no session matches"),
+                false => println!("there are no sessions yet: `backstitch run` starts one"),
             }
+            return Ok(());
         }
-        Ok(ExitCode::SUCCESS)
+        if listing.left_out > 0 {
+            let all = common.hint("ls --limit 0");
+            println!("{} older sessions are not shown: `{all}` lists all", listing.left_out);
+        }
+        print!("{}", table::rows(&listing.sessions, &unreadable));
+        Ok(())
+    }
+
+    /// What the options select.
+    async fn query(&self, place: &OpenStore) -> anyhow::Result<SessionQuery> {
+        let mut query = SessionQuery::new();
+        query.statuses = self.status.iter().filter_map(|word| word.parse().ok()).collect();
+        let outcome = |word: &String| EvaluationOutcome::ALL.into_iter().find(|one| one.as_str() == word);
+        query.outcomes = self.outcome.iter().filter_map(outcome).collect();
+        query.tags = self.tag.iter().cloned().collect();
+        query.agent = self.agent.clone();
+        if let Some(directory) = &self.workspace {
+            // A directory that is gone is still named by its sessions.
+            let directory = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
+            query.workspace = Some(directory.to_string_lossy().into_owned());
+        }
+        if let Some(parent) = &self.parent {
+            query.parents.push(place.session(Some(parent)).await?);
+        }
+        if let Some(since) = &self.since {
+            query.updated = TimeRange::since(moment(since, SystemClock::default().now())?);
+        }
+        Ok(query)
     }
 }
 
-/// Returns the word for the status of a session. One that stopped for a recorded reason is not `interrupted`.
-pub(super) fn word(view: &JournalView, driver: DriverPresence) -> &'static str {
-    match view.status(driver) {
-        SessionStatus::Interrupted if view.stopped().is_some() => "stopped",
-        SessionStatus::Running => "running",
-        SessionStatus::Paused { .. } => "paused",
-        SessionStatus::Interrupted => "interrupted",
-        SessionStatus::Idle => "idle",
-        SessionStatus::Poisoned => "poisoned",
-    }
+/// Reads a tag as it is written on a command line.
+pub(super) fn tag(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("{text:?} is no tag: write KEY=VALUE");
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(wrong)?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Returns the first message of the user, as one line.
-fn mission(view: &JournalView) -> String {
-    let transcript = view.transcript().unwrap_or_default();
-    let first = transcript.all().iter().find(|message| message.role() == Role::User);
-    first.map(|message| one_line(&message.content(), 60)).unwrap_or_default()
+/// A time, or a length of time before now.
+fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Usage> {
+    let wrong =
+        || Usage(format!("{text:?} is no time: write 2026-01-31T08:00:00Z, or 2h or 3d for the last ones"));
+    if let Ok(time) = text.parse() {
+        return Ok(time);
+    }
+    let Span(ago) = text.parse().map_err(|_| wrong())?;
+    before(now, ago).ok_or_else(wrong)
+}
+
+fn before(now: Timestamp, ago: Duration) -> Option<Timestamp> {
+    let micros = i64::try_from(ago.as_micros()).ok()?;
+    Timestamp::from_unix_micros(now.unix_micros().checked_sub(micros)?).ok()
+}
+
+/// The newest sessions that a query selects, oldest first.
+async fn newest(place: &OpenStore, query: SessionQuery, limit: Option<usize>) -> anyhow::Result<Listing> {
+    let mut query = match limit {
+        Some(limit) => query.with_order(SessionOrder::NewestFirst).with_limit(limit),
+        None => query.with_order(SessionOrder::OldestFirst).with_limit(PAGE),
+    };
+    let mut listing = Listing { sessions: Vec::new(), left_out: 0 };
+    loop {
+        let page = place.runtime.sessions(query.clone()).await?;
+        listing.sessions.extend(page.sessions);
+        query.after = page.next;
+        if query.after.is_none() || limit.is_some() {
+            break;
+        }
+    }
+    if limit.is_some() {
+        listing.sessions.reverse();
+        if query.after.is_some() {
+            listing.left_out = place.runtime.count_sessions(query).await?;
+        }
+    }
+    Ok(listing)
+}
+
+/// Adds the sessions of sub-agents, and of theirs.
+async fn add_sub_agents(place: &OpenStore, sessions: &mut Vec<IndexedSession>) -> anyhow::Result<()> {
+    let mut parents: Vec<SessionId> = sessions.iter().map(IndexedSession::id).collect();
+    while !parents.is_empty() {
+        let mut query = SessionQuery::new()
+            .with_origin(OriginKind::Call)
+            .with_order(SessionOrder::OldestFirst)
+            .with_limit(usize::MAX);
+        query.parents = parents;
+        let found = place.runtime.sessions(query).await?.sessions;
+        parents = found.iter().map(IndexedSession::id).collect();
+        sessions.extend(found);
+    }
+    Ok(())
+}
+
+/// Sessions that cannot be read, each with the reason. They are listed all the same, so that they can be found.
+async fn unreadable(place: &OpenStore) -> anyhow::Result<Vec<(SessionId, String)>> {
+    let mut unreadable = Vec::new();
+    for session in place.store.unindexed(usize::MAX).await? {
+        if let Err(error) = place.view(session).await {
+            unreadable.push((session, format!("{error:#}")));
+        }
+    }
+    Ok(unreadable)
+}
+
+fn print_json(sessions: &[IndexedSession], unreadable: &[(SessionId, String)], of: Option<&KnownStore>) {
+    let mut lines = String::new();
+    for (session, error) in unreadable {
+        let _ = writeln!(lines, "{}", json!({"v": 1, "session": session, "error": error}));
+    }
+    for session in sessions {
+        let mut line = as_json(session);
+        if let Some(known) = of {
+            (line["store"], line["project"]) = (json!(known.store()), json!(known.project.path()));
+        }
+        let _ = writeln!(lines, "{line}");
+    }
+    print!("{lines}");
+}
+
+fn as_json(session: &IndexedSession) -> Value {
+    let summary = &session.summary;
+    let fork_of = match summary.origin {
+        Origin::Fork { session, position } => Some(json!({"session": session, "position": position})),
+        _ => None,
+    };
+    let mut line = json!({
+        "v": 1, "session": summary.session, "created_at": summary.created_at,
+        "updated_at": summary.updated_at, "records": summary.position, "status": session.status(),
+        "outcome": summary.outcome, "mission": summary.mission, "agent": summary.agent,
+        "workspace": summary.workspace, "tags": summary.tags, "holder": session.holder,
+        "waiting": session.has_waiting, "origin": OriginKind::from(&summary.origin),
+        "parent": summary.origin.parent(), "fork_of": fork_of, "failure": summary.failure,
+        "stopped": summary.stopped, "turns": summary.turns, "spent": summary.spent,
+    });
+    if let Some(reason) = summary.pause {
+        line["reason"] = json!(reason);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_time_or_a_length_of_time() {
+        let now: Timestamp = "2026-01-31T08:00:00Z".parse().unwrap();
+        let at = |text| moment(text, now).map(|time| time.to_string()).ok();
+        assert_eq!(at("2026-01-01T00:00:00Z").as_deref(), Some("2026-01-01T00:00:00.000000Z"));
+        assert_eq!(at("2h").as_deref(), Some("2026-01-31T06:00:00.000000Z"));
+        assert_eq!(at("3d").as_deref(), Some("2026-01-28T08:00:00.000000Z"));
+        for wrong in ["", "yesterday", "2x", "99999999999999d"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
 }

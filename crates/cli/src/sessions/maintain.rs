@@ -1,4 +1,4 @@
-//! `verify`, `salvage` and `gc`: maintain a store.
+//! `salvage` and `gc`: maintain a store.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,59 +10,6 @@ use serde_json::json;
 
 use super::Common;
 use super::place::{OpenStore, short};
-
-#[derive(Args)]
-pub(crate) struct Verify {}
-
-impl Verify {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::for_reading(common)?;
-        let report = place.store.verify()?;
-        if common.json {
-            let redacted = report.redacted.iter();
-            let redacted: Vec<_> = redacted
-                .map(|(session, positions)| json!({"session": session, "positions": positions}))
-                .collect();
-            let removed = report.removed.iter();
-            let removed: Vec<_> =
-                removed.map(|one| json!({"session": one.session, "records": one.records})).collect();
-            let findings: Vec<_> = report.findings.iter().map(|finding| finding.to_string()).collect();
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "sound": report.is_sound(), "sessions": report.sessions, "records": report.records,
-                    "objects": report.objects, "findings": findings, "lost": report.lost,
-                    "redacted": redacted, "redacted_objects": report.redacted_objects, "removed": removed,
-                })
-            );
-        } else {
-            println!("{} sessions, {} records, {} objects", report.sessions, report.records, report.objects);
-            for finding in &report.findings {
-                println!("damaged: {finding}");
-            }
-            for (session, positions) in &report.redacted {
-                println!("{}: {} records were redacted", short(session), positions.len());
-            }
-            if !report.redacted_objects.is_empty() {
-                println!("{} objects were redacted", report.redacted_objects.len());
-            }
-            for one in &report.removed {
-                println!("{}: removed, {} records", short(one.session), one.records);
-            }
-            for object in &report.lost {
-                println!("object {object}: lost in a salvage");
-            }
-            if !report.is_sound() {
-                println!("`backstitch salvage NEW_STORE` writes what is sound to a new store");
-            } else if report.lost.is_empty() {
-                println!("everything is sound");
-            } else {
-                println!("everything else is sound; another salvage cannot recover what was lost");
-            }
-        }
-        Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    }
-}
 
 #[derive(Args)]
 pub(crate) struct Salvage {

@@ -13,14 +13,17 @@ mod live;
 mod log;
 mod maintain;
 mod place;
+mod progress;
 mod quickstart;
 mod request;
 mod restores;
 mod say;
 mod show;
 mod signals;
+mod table;
 mod travel;
 mod turns;
+mod verify;
 mod waiting;
 
 use std::process::ExitCode;
@@ -46,7 +49,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  backstitch ask 4f2a \"And the other file?\"")]
     Ask(drive::Ask),
     /// List the sessions.
-    #[command(after_help = "Example:\n  backstitch ls --all")]
+    #[command(
+        after_help = "Examples:\n  backstitch ls --status failed --status interrupted\n  backstitch ls --tag team=a --since 3d --json"
+    )]
     Ls(list::List),
     /// Show the events of a session.
     #[command(after_help = "Example:\n  backstitch log 4f2a --follow")]
@@ -81,9 +86,9 @@ pub(crate) enum Command {
     /// Pause a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch pause 4f2a")]
     Pause(say::Pause),
-    /// Check a store for damage.
-    #[command(after_help = "Example:\n  backstitch verify --store store.db")]
-    Verify(maintain::Verify),
+    /// Check a store for damage, and its index of sessions.
+    #[command(after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair")]
+    Verify(verify::Verify),
     /// Copy the sound part of a damaged store to a new one.
     #[command(after_help = "Example:\n  backstitch salvage recovered/store.db --store damaged/store.db")]
     Salvage(maintain::Salvage),

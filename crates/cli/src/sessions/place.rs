@@ -10,12 +10,13 @@ use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Owner, Store};
-use backstitch::store::SqliteStore;
+use backstitch::store::{OpenError, SqliteStore};
 use backstitch::stores::{self, DIRECTORY, FILE, StoresError};
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
+use super::progress::ProgressLines;
 use crate::error::CommandError;
 use crate::usage::Usage;
 
@@ -59,6 +60,28 @@ impl OpenStore {
         let store = SqliteStore::open_read_only(&path)
             .with_context(|| format!("the store {} cannot be opened", path.display()))?;
         Ok(Self::over(store))
+    }
+
+    /// A store, to be listed. One of an older version is migrated, and sessions that are not indexed are summarized, where the
+    /// store can be written; it may be interrupted at any time, and the next command continues.
+    pub(super) async fn for_listing(path: &Path) -> anyhow::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let place = match SqliteStore::open_read_only(&path) {
+            Err(OpenError::Older { .. }) => Self::open(&path)?,
+            opened => {
+                Self::over(opened.with_context(|| format!("the store {} cannot be opened", path.display()))?)
+            }
+        };
+        if place.store.unindexed(1).await?.is_empty() {
+            return Ok(place);
+        }
+        // What cannot be written can still be listed.
+        let Ok(writable) = Self::open(&path) else { return Ok(place) };
+        let mut progress = ProgressLines::new("indexed", "sessions");
+        match writable.runtime.index(|done| progress.report(done.done, done.total)).await {
+            Ok(_) => Ok(writable),
+            Err(_) => Ok(place),
+        }
     }
 
     /// Opens the existing store, or creates one for the project of a directory.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use backstitch::filesystem::format;
 use backstitch::journal::Role;
 use backstitch::one_line;
-use backstitch::ports::{ObjectOverlay, Store as _};
+use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence, Store as _};
 use backstitch::session::CaptureOptions;
 use backstitch::view::{CallStatus, DriverPresence, JournalView};
 use backstitch::{PointSpec, SystemClock, load_view, locate, reason_word, unfinished};
@@ -13,8 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::failure::{Failure, attempts, evaluations, last_stop};
-use super::list::word;
+use super::failure::{attempts, evaluations, last_stop, text};
 use super::place::{OpenStore, short};
 use super::turns;
 use super::waiting::{self, PendingDecision, waiting};
@@ -77,7 +76,7 @@ impl Show {
         driver: DriverPresence,
         waits: &[PendingDecision],
     ) -> anyhow::Result<()> {
-        println!("session {} ({}), {} records", view.session_id(), word(view, driver), view.head());
+        println!("session {} ({}), {} records", view.session_id(), status_word(view, driver), view.head());
         let spent = view.ledger().charged();
         let cached = match spent.cache_read_tokens {
             0 => String::new(),
@@ -85,8 +84,8 @@ impl Show {
         };
         println!("{} calls; {} tokens spent{cached}", view.calls().count(), spent.total_tokens());
         attempts(view).iter().for_each(|line| println!("{line}"));
-        if let Some(failure) = Failure::of(view) {
-            println!("no answer: {}", failure.text());
+        if let Some(failure) = view.failure() {
+            println!("no answer: {}", text(&failure));
         }
         for one in waits {
             println!("waits ({}): {}", reason_word(one.reason), one.detail);
@@ -152,7 +151,7 @@ impl Show {
             "v": 1, "session": view.session_id(), "records": view.head(), "status": view.status(driver),
             "pauses": view.pauses().map(|pause| serde_json::to_value(&**pause)).collect::<Result<Vec<_>, _>>()?,
             "spent": view.ledger().charged(), "messages": messages.into_iter().collect::<Result<Vec<_>, _>>()?,
-            "calls": calls, "root": view.files().map(|files| files.root), "failure": Failure::of(view),
+            "calls": calls, "root": view.files().map(|files| files.root), "failure": view.failure(),
             "last_stop": last_stop(view), "evaluations": evaluations(view),
         });
         if self.state {
@@ -184,4 +183,10 @@ fn files(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<String>> {
     let brought = [format::empty_tree(), format::Manifest::default().to_object()];
     let known = ObjectOverlay::new(brought, &*place.store);
     Ok(format::diff(&known, nothing, files.root)?.into_iter().map(|change| change.path).collect())
+}
+
+/// What a session is doing, in a word.
+fn status_word(view: &JournalView, driver: DriverPresence) -> IndexedStatus {
+    let presence = SessionPresence { is_held: driver == DriverPresence::Present, has_waiting: false };
+    IndexedStatus::of(view.journal_state(), presence)
 }

@@ -72,7 +72,7 @@ fn check(stage: &Stage, kind: &str, attempts: u32) {
 
     let failure = json!({"kind": kind, "message": WORDS, "attempts": attempts});
     let listed = stage.json(&["ls"]);
-    assert_eq!((&listed["failure"], &listed["status"]), (&failure, &json!("interrupted")));
+    assert_eq!((&listed["failure"], &listed["status"]), (&failure, &json!("stopped")));
     assert_eq!((&listed["stopped"]["reason"], &listed["stopped"]["kind"]), (&json!("error"), &json!(kind)));
     let shown = stage.json(&["show"]);
     assert_eq!((&shown["failure"], &shown["last_stop"]["current"]), (&failure, &json!(true)));

@@ -16,6 +16,7 @@ mod lisp_agents;
 mod lisp_eval;
 mod lisp_repl;
 mod lisp_run;
+mod listing;
 mod log;
 mod model;
 mod panics;

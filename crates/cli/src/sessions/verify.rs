@@ -1,0 +1,111 @@
+//! `verify`: checks a store for damage, and its index against the journals.
+
+use std::process::ExitCode;
+
+use backstitch::store::VerifyReport;
+use backstitch::{IndexCheck, IndexRepair};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::place::{OpenStore, short};
+use super::progress::ProgressLines;
+
+#[derive(Args)]
+pub(crate) struct Verify {
+    /// Rebuild the index of sessions where it differs from the journals. Nothing else is changed.
+    #[arg(long)]
+    repair: bool,
+}
+
+impl Verify {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = match self.repair {
+            true => OpenStore::existing(common)?,
+            false => OpenStore::for_reading(common)?,
+        };
+        let repair = if self.repair { IndexRepair::Rebuild } else { IndexRepair::Report };
+        if self.repair {
+            place.store.remove_stray_summaries()?;
+        }
+        let report = place.store.verify()?;
+        let mut progress = ProgressLines::new("compared", "summaries");
+        let compared = place.runtime.check_index(repair, |done| progress.report(done.done, done.total)).await;
+        let check = match compared {
+            Ok(check) => check,
+            // The damage is the finding.
+            Err(_) if !report.is_sound() => IndexCheck::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let is_repaired = repair == IndexRepair::Rebuild;
+        let is_sound = report.is_sound() && (is_repaired || check.differing.is_empty());
+        match common.json {
+            true => print_json(&report, &check, is_sound),
+            false => print(common, &report, &check, repair),
+        }
+        Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn print_json(report: &VerifyReport, check: &IndexCheck, is_sound: bool) {
+    let redacted = report.redacted.iter();
+    let redacted: Vec<_> =
+        redacted.map(|(session, positions)| json!({"session": session, "positions": positions})).collect();
+    let removed = report.removed.iter();
+    let removed: Vec<_> =
+        removed.map(|one| json!({"session": one.session, "records": one.records})).collect();
+    let findings: Vec<_> = report.findings.iter().map(|finding| finding.to_string()).collect();
+    println!(
+        "{}",
+        json!({
+            "v": 1, "sound": is_sound, "sessions": report.sessions, "records": report.records,
+            "objects": report.objects, "findings": findings, "lost": report.lost,
+            "redacted": redacted, "redacted_objects": report.redacted_objects, "removed": removed,
+            "index": {
+                "compared": check.compared, "differing": check.differing, "unindexed": check.unindexed,
+                "rebuilt": check.rebuilt,
+            },
+        })
+    );
+}
+
+fn print(common: &Common, report: &VerifyReport, check: &IndexCheck, repair: IndexRepair) {
+    println!("{} sessions, {} records, {} objects", report.sessions, report.records, report.objects);
+    for finding in &report.findings {
+        println!("damaged: {finding}");
+    }
+    for (session, positions) in &report.redacted {
+        println!("{}: {} records were redacted", short(session), positions.len());
+    }
+    if !report.redacted_objects.is_empty() {
+        println!("{} objects were redacted", report.redacted_objects.len());
+    }
+    for one in &report.removed {
+        println!("{}: removed, {} records", short(one.session), one.records);
+    }
+    for object in &report.lost {
+        println!("object {object}: lost in a salvage");
+    }
+    for session in &check.differing {
+        println!("session {session}: its summary differs from its journal");
+    }
+    if !check.unindexed.is_empty() {
+        println!("{} sessions are not indexed", check.unindexed.len());
+    }
+    match repair {
+        IndexRepair::Rebuild => println!("{} summaries rebuilt", check.rebuilt),
+        IndexRepair::Report if !check.differing.is_empty() => {
+            println!("`{}` rebuilds the index", common.hint("verify --repair"));
+        }
+        IndexRepair::Report => {}
+    }
+    let is_indexed = repair == IndexRepair::Rebuild || check.differing.is_empty();
+    match report.is_sound() {
+        true if !report.lost.is_empty() => {
+            println!("everything else is sound; another salvage cannot recover what was lost");
+        }
+        true if is_indexed => println!("everything is sound"),
+        true => println!("everything else is sound"),
+        false => println!("`backstitch salvage NEW_STORE` writes what is sound to a new store"),
+    }
+}

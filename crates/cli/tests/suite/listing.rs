@@ -1,0 +1,207 @@
+//! `ls` by the index: selection, outcomes, sub-agents, limits, and stores that are not indexed yet.
+
+use std::time::Duration;
+
+use backstitch::ports::Store as _;
+use backstitch::store::SqliteStore;
+use backstitch_testkit::block_on;
+use backstitch_testkit::store::version_1;
+use serde_json::{Value, json};
+
+use crate::command::Ran;
+use crate::stage::{Stage, last_line, scripted, wait_until};
+
+/// How many sessions the store of version 1 has that is migrated while the command is killed.
+fn old_sessions() -> u64 {
+    std::env::var("BACKSTITCH_OLD_SESSIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+fn lines(ran: Ran) -> Vec<Value> {
+    ran.worked_quietly().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn listed(stage: &Stage, more: &[&str]) -> Vec<Value> {
+    lines(stage.run(&[&["ls", "--json"], more].concat()))
+}
+
+/// The missions of the listed sessions.
+fn missions(stage: &Stage, more: &[&str]) -> Vec<String> {
+    let text = |line: &Value| line["mission"].as_str().unwrap().to_owned();
+    listed(stage, more).iter().map(text).collect()
+}
+
+/// A store with a session that was answered, one that failed, one that waits, and one that was answered and has a tag.
+fn four_sessions(stage: &Stage) {
+    let call = json!({"name": "shell", "arguments": {"command": "true"}});
+    let looping = scripted(stage, &json!([{"calls": [call]}, {"calls": [call]}, {"text": "Done."}]));
+    assert_eq!(stage.run(&["run", "Sew", "--model", &looping]).code, Some(0));
+    assert_eq!(stage.run(&["run", "Fail", "--model", &looping, "--max-turns", "1"]).code, Some(1));
+    assert_eq!(stage.run(&["run", "Ask", "--model", &looping, "--approve", "ask"]).code, Some(3));
+    let tagged = ["run", "Tagged", "--model", &looping, "--tag", "team=a", "--tag", "level=1"];
+    stage.run(&tagged).worked_quietly();
+}
+
+#[test]
+fn sessions_are_selected_by_status_outcome_tag_agent_directory_and_time() {
+    let stage = Stage::new();
+    four_sessions(&stage);
+    let all = listed(&stage, &[]);
+    let statuses: Vec<_> = all.iter().map(|line| line["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["idle", "failed", "paused", "idle"]);
+    let outcomes: Vec<_> = all.iter().map(|line| line["outcome"].clone()).collect();
+    assert_eq!(outcomes, [json!("completed"), json!("failed"), Value::Null, json!("completed")]);
+    assert_eq!((&all[2]["reason"], &all[1]["failure"]["kind"]), (&json!("approval"), &json!("max_turns")));
+    assert_eq!(all[3]["tags"], json!({"team": "a", "level": "1"}));
+    assert_eq!(
+        (&all[0]["origin"], &all[0]["parent"], &all[0]["holder"]),
+        (&json!("root"), &Value::Null, &Value::Null)
+    );
+    assert_eq!((&all[0]["turns"], &all[0]["waiting"]), (&json!(3), &json!(false)));
+
+    let select = |more: &[&str]| missions(&stage, more);
+    assert_eq!(select(&["--status", "failed"]), ["Fail"]);
+    assert_eq!(select(&["--status", "failed", "--status", "paused"]), ["Fail", "Ask"]);
+    assert_eq!(select(&["--outcome", "completed"]), ["Sew", "Tagged"]);
+    assert_eq!(select(&["--tag", "team=a"]), ["Tagged"]);
+    assert_eq!(select(&["--tag", "team=a", "--tag", "level=2"]), Vec::<String>::new());
+    let agent = all[0]["agent"].as_str().unwrap();
+    assert_eq!(select(&["--agent", agent, "--status", "idle"]), ["Sew", "Tagged"]);
+    assert_eq!(select(&["--agent", "another"]), Vec::<String>::new());
+    assert_eq!(select(&["--workspace", "."]).len(), 4);
+    assert_eq!(select(&["--workspace", "/elsewhere"]), Vec::<String>::new());
+    assert_eq!(select(&["--since", "1h"]).len(), 4);
+    assert_eq!(select(&["--since", "2999-01-01T00:00:00Z"]), Vec::<String>::new());
+    assert_eq!(select(&["--limit", "2"]), ["Ask", "Tagged"], "the newest");
+    assert_eq!(select(&["--limit", "0"]).len(), 4);
+    assert_eq!(select(&["--limit", "1", "--status", "idle"]), ["Tagged"]);
+
+    let session = all[0]["session"].as_str().unwrap();
+    stage.run(&["send", session, "And the sleeve?"]).worked_quietly();
+    assert_eq!(select(&["--status", "runnable"]), ["Sew"]);
+    for wrong in [["--status", "mending"], ["--tag", "team"], ["--since", "yesterday"]] {
+        assert_eq!(stage.run(&[&["ls"], &wrong[..]].concat()).code, Some(2), "{wrong:?}");
+    }
+    assert_eq!(stage.run(&["ls", "--status", "poisoned"]).worked(), "no session matches\n");
+}
+
+#[test]
+fn an_answer_and_a_failure_look_different() {
+    let stage = Stage::new();
+    four_sessions(&stage);
+    let table = stage.run(&["ls"]).worked();
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[0].starts_with("session ") && rows[0].ends_with("mission"), "{table}");
+    let row = |mission: &str| *rows.iter().find(|row| row.ends_with(mission)).unwrap();
+    assert!(row("Sew").contains("  idle ") && row("Sew").contains("  completed "), "{table}");
+    assert!(row("Fail").contains("  failed ") && row("Fail").contains("  max_turns "), "{table}");
+    assert!(row("Ask").contains("  paused (approval)  "), "{table}");
+    assert!(rows.iter().any(|row| row.trim_start().starts_with("max_turns: ")), "{table}");
+    // The columns are aligned.
+    let column = rows[0].find("mission").unwrap();
+    for mission in ["Sew", "Fail", "Ask", "Tagged"] {
+        assert_eq!(row(mission).find(mission), Some(column), "{table}");
+    }
+}
+
+#[test]
+fn forks_name_their_parent_and_are_selected_by_it() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    stage.run(&["run", "Sew", "--model", &model]).worked_quietly();
+    let parent = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    let fork = stage.path("fork");
+    stage.run(&["fork", &parent, "--workspace", fork.to_str().unwrap()]).worked_quietly();
+    let forks = listed(&stage, &["--parent", &parent]);
+    assert_eq!((forks.len(), &forks[0]["origin"], &forks[0]["parent"]), (1, &json!("fork"), &json!(parent)));
+    assert_eq!(forks[0]["fork_of"]["session"], json!(parent));
+    let short = parent.rsplit('-').next().unwrap();
+    let table = stage.run(&["ls"]).worked();
+    assert!(table.contains(&format!("(fork of {short})")), "{table}");
+}
+
+#[test]
+fn a_difference_between_index_and_journal_is_found_and_repaired() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    stage.run(&["run", "Sew", "--model", &model]).worked_quietly();
+    assert_eq!(
+        stage.json(&["verify"])["index"],
+        json!({"compared": 1, "differing": [], "unindexed": [], "rebuilt": 0})
+    );
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
+    let mut wrong = block_on(store.summary(session.parse().unwrap())).unwrap().unwrap();
+    wrong.mission = "Knit".into();
+    assert!(block_on(store.put_summary(wrong)).unwrap());
+    drop(store);
+
+    let found = stage.run(&["verify"]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.output.contains("its summary differs from its journal"), "{}", found.output);
+    assert!(found.output.contains("verify --repair"), "{}", found.output);
+    let found = stage.run(&["verify", "--json"]);
+    assert_eq!((found.code, &last_line(&found.output)["sound"]), (Some(1), &json!(false)));
+    let repaired = stage.json(&["verify", "--repair"]);
+    assert_eq!((&repaired["sound"], &repaired["index"]["rebuilt"]), (&json!(true), &json!(1)));
+    assert_eq!(missions(&stage, &[]), ["Sew"]);
+    stage.run(&["verify"]).worked();
+}
+
+#[test]
+fn a_store_of_version_1_is_migrated_and_indexed_however_often_the_command_is_killed() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("store")).unwrap();
+    let path = stage.path("store/store.db");
+    let sessions = version_1::write_store(&path, old_sessions());
+    // First while the tables are migrated, or before.
+    for millis in [0, 2, 5, 10, 20, 40] {
+        let mut child = stage.command(&["ls", "--json"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    // Then each time that some sessions were indexed.
+    let missing = || match SqliteStore::open_read_only(&path) {
+        Ok(store) => block_on(store.unindexed(usize::MAX)).unwrap().len(),
+        // It is not migrated yet.
+        Err(_) => sessions.len(),
+    };
+    let mut kills = 0;
+    let mut before = missing();
+    while before > 0 && kills < 5 {
+        let mut child = stage.command(&["ls", "--json"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        wait_until("progress", || missing() < before);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let after = missing();
+        assert!(after < before, "what was indexed stays indexed");
+        (before, kills) = (after, kills + 1);
+    }
+    assert!(kills > 0, "it was killed in the middle");
+
+    let all = listed(&stage, &[]);
+    assert_eq!((all.len(), missing()), (sessions.len(), 0));
+    for (number, (line, session)) in (1..).zip(all.iter().zip(&sessions)) {
+        let outcome = if number % 10 == 0 { "failed" } else { "completed" };
+        assert_eq!(
+            (&line["session"], &line["mission"], &line["outcome"], &line["agent"]),
+            (&json!(session), &json!(format!("Mission {number}")), &json!(outcome), &json!("tailor"))
+        );
+    }
+    assert_eq!(missions(&stage, &["--status", "failed", "--limit", "1"]).len(), 1);
+    assert_eq!(stage.json(&["verify"])["sound"], json!(true));
+}
+
+#[test]
+fn progress_is_reported_when_indexing_takes_long() {
+    // A second and more of work, in any build, would make the suite slow: the large store is for its own run.
+    if old_sessions() < 10_000 {
+        return;
+    }
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("store")).unwrap();
+    version_1::write_store(&stage.path("store/store.db"), old_sessions());
+    let ran = stage.run(&["ls", "--limit", "1"]);
+    assert!(ran.errors.contains(&format!("of {} sessions", old_sessions())), "{}", ran.errors);
+    assert!(stage.run(&["ls", "--limit", "1"]).errors.is_empty(), "it is done once");
+}
