@@ -142,8 +142,8 @@ pub use backstitch_runtime::{
     OutputContract, PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions,
     Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SessionEnvironment, SessionEvent,
     SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession,
-    check_snapshot, describe, entropy, find_call, fold_view, load_view, locate, one_line, read_records,
-    reason_word, unfinished,
+    check_snapshot, describe, entropy, find_call, fold_view, latest_files, load_view, locate, one_line,
+    read_records, reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]

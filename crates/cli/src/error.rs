@@ -12,6 +12,7 @@ use backstitch::code::ErrorCode;
 use backstitch::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;
 use backstitch::stores::StoresError;
+use backstitch::workspace::export::ExportError;
 use backstitch::{RuntimeError, store};
 use rustyline::error::ReadlineError;
 use serde_json::json;
@@ -78,6 +79,8 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
         .or_else(|| of(error, StoreError::code))
         .or_else(|| of(error, store::OpenError::code))
+        .or_else(|| of(error, store::BundleError::code))
+        .or_else(|| of(error, ExportError::code))
         .or_else(|| of(error, StoresError::code))
         .or_else(|| of(error, WorkspaceError::code))
         .or_else(|| of(error, PolicyError::code))

@@ -54,7 +54,7 @@ pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate};
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use live::{
     FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SessionEnvironment, SnapshotState, StateView,
-    check_snapshot, fold_view, load_view, read_records,
+    check_snapshot, fold_view, latest_files, load_view, read_records,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use outcome::{DriveOutcome, FinalAnswer};

@@ -1,17 +1,22 @@
 //! Commands about sessions.
 
+mod commits;
 mod decide;
 mod definition;
 mod diff;
 mod drive;
 mod ending;
 mod erase;
+mod export;
 mod failure;
 mod holder;
+mod import;
 mod list;
 mod live;
 mod log;
 mod maintain;
+mod markdown;
+mod moving;
 mod place;
 mod progress;
 mod quickstart;
@@ -92,6 +97,20 @@ pub(crate) enum Command {
     /// Copy the sound part of a damaged store to a new one.
     #[command(after_help = "Example:\n  backstitch salvage recovered/store.db --store damaged/store.db")]
     Salvage(maintain::Salvage),
+    /// Copy the whole store to a new file, also while it is used.
+    #[command(after_help = "Example:\n  backstitch backup /mnt/disk/store.db")]
+    Backup(moving::Backup),
+    /// Write a session as a bundle, a git repository or Markdown.
+    #[command(
+        after_help = "Examples:\n  backstitch export 4f2a --bundle hem.bundle\n  backstitch export 4f2a --git hem.git\n  backstitch export 4f2a --markdown hem.md"
+    )]
+    Export(export::Export),
+    /// Import a session from a bundle.
+    #[command(after_help = "Example:\n  backstitch import hem.bundle --workspace hem")]
+    Import(import::Import),
+    /// Copy a session to another store.
+    #[command(after_help = "Example:\n  backstitch copy 4f2a --to other/store.db")]
+    Copy(moving::Copy),
     /// Delete unreferenced data.
     #[command(after_help = "Example:\n  backstitch gc --dry-run --keep-days 30")]
     Gc(maintain::Gc),
@@ -127,6 +146,10 @@ pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode>
             Command::Pause(command) => command.run(common).await,
             Command::Verify(command) => command.run(common).await,
             Command::Salvage(command) => command.run(common).await,
+            Command::Backup(command) => command.run(common).await,
+            Command::Export(command) => command.run(common).await,
+            Command::Import(command) => command.run(common).await,
+            Command::Copy(command) => command.run(common).await,
             Command::Gc(command) => command.run(common).await,
             Command::Redact(command) => command.run(common).await,
             Command::Rm(command) => command.run(common).await,

@@ -110,7 +110,7 @@ async fn arguments_of(store: &dyn Store, view: &JournalView, id: CallId) -> anyh
 }
 
 /// Loads the content of a message that is too large for its record.
-async fn with_content(store: &dyn Store, message: &InnerMessage) -> anyhow::Result<InnerMessage> {
+pub(super) async fn with_content(store: &dyn Store, message: &InnerMessage) -> anyhow::Result<InnerMessage> {
     let mut contents = HashMap::new();
     for id in message.object_refs() {
         contents.extend(content_of(store.object(id).await)?.map(|content| (id, content)));

@@ -2,7 +2,7 @@
 
 use crate::command::backstitch;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 27] = [
     "lisp",
     "quickstart",
     "run",
@@ -22,6 +22,10 @@ const COMMANDS: [&str; 23] = [
     "pause",
     "verify",
     "salvage",
+    "backup",
+    "export",
+    "import",
+    "copy",
     "gc",
     "redact",
     "rm",

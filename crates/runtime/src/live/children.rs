@@ -8,8 +8,9 @@ use std::sync::Arc;
 use backstitch_core::budget::Amounts;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{
-    BudgetCharged, InboxKind, Origin, PauseReason, Position, ProcessStarted, RecordBody,
+    BudgetCharged, InboxKind, Origin, PauseReason, Position, ProcessStarted, RecordBody, WorkspaceRevision,
 };
+use backstitch_core::ports::Store;
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
@@ -80,7 +81,29 @@ pub(crate) async fn spent_for(
     Ok((amounts != Amounts::ZERO).then(|| BudgetCharged::new(None, amounts)))
 }
 
-/// Counts the calls between a session and its root.
+/// Returns the files that the directory of a session held last, as far as journals say. If a sub-agent of an open
+/// call works in it, these are the files of the sub-agent. `None` if the session has no files.
+///
+/// A session that was moved to another machine needs these files to continue there.
+pub async fn latest_files(
+    store: &dyn Store,
+    session: SessionId,
+) -> Result<Option<WorkspaceRevision>, RuntimeError> {
+    let mut view = load_view(store, session, None).await?;
+    loop {
+        let writes = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
+        let child = view.pending_calls().filter(writes).filter_map(Call::session).last();
+        let Some(child) = child else { return Ok(view.files()) };
+        match load_view(store, child, None).await {
+            Ok(below) if below.files().is_some() => view = below,
+            Ok(_) | Err(RuntimeError::SessionNotFound { .. }) => return Ok(view.files()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Counts the calls between a session and its root. A parent that is not in this store ends the count: a fork of
+/// a sub-agent may have been moved without it.
 pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
     let mut origin = live.state().await.view.created().origin.clone();
     let (mut depth, mut seen) = (0, Vec::new());
@@ -88,7 +111,10 @@ pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
         depth += u32::from(matches!(origin, Origin::Call { .. }));
         seen.push(parent);
         let next = Some(Position::START.next());
-        let first = read_records(&**live.store(), parent, Position::START, next).await?;
+        let first = match read_records(&**live.store(), parent, Position::START, next).await {
+            Err(RuntimeError::SessionNotFound { .. }) => Vec::new(),
+            first => first?,
+        };
         origin = match first.first().map(|record| &record.body) {
             Some(RecordBody::SessionCreated(created)) => created.origin.clone(),
             _ => Origin::Root,

@@ -40,6 +40,7 @@ use tokio::sync::{Mutex, RwLock};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use build::{Commit, Durable};
+pub use children::latest_files;
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
+use rusqlite::Connection;
+
 use super::error::{Failure, OpenError};
 use super::new_file::NewFile;
 use super::watch::as_text;
-use super::{SqliteStore, absolute};
+use super::{SqliteStore, absolute, open};
 
 /// Interval at which progress is reported.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -39,26 +41,44 @@ impl SqliteStore {
         progress: &mut (dyn FnMut(BackupProgress) + Send),
     ) -> Result<u64, OpenError> {
         let file = NewFile::beside(&absolute(path.as_ref())?)?;
-        let is_done = AtomicBool::new(false);
-        let copied = self.readers.with(|connection| {
-            let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            let pages = number("page_count")? - number("freelist_count")?;
-            let total = (pages * number("page_size")?).cast_unsigned();
-            thread::scope(|scope| {
-                let watcher = scope.spawn(|| {
-                    while !is_done.load(Ordering::Acquire) {
-                        let written = fs::metadata(file.temporary()).map_or(0, |file| file.len());
-                        progress(BackupProgress { written, total });
-                        thread::park_timeout(INTERVAL);
-                    }
-                });
-                let copied = connection.execute("VACUUM INTO ?1", [as_text(file.temporary())]);
-                is_done.store(true, Ordering::Release);
-                watcher.thread().unpark();
-                copied.map_err(Failure::from)
-            })
-        });
-        copied?;
+        self.readers.with(|connection| copy(connection, &file, progress))?;
         file.publish()
     }
+
+    /// Copies the store at a path, which may have an older version, as it is.
+    pub fn backup_file(
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
+    ) -> Result<u64, OpenError> {
+        let file = NewFile::beside(&absolute(to.as_ref())?)?;
+        let connection = open::any_version(&absolute(from.as_ref())?)?;
+        copy(&connection, &file, progress)?;
+        file.publish()
+    }
+}
+
+fn copy(
+    connection: &Connection,
+    file: &NewFile,
+    progress: &mut (dyn FnMut(BackupProgress) + Send),
+) -> Result<(), Failure> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pages = number("page_count")? - number("freelist_count")?;
+    let total = (pages * number("page_size")?).cast_unsigned();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !is_done.load(Ordering::Acquire) {
+                let written = fs::metadata(file.temporary()).map_or(0, |file| file.len());
+                progress(BackupProgress { written, total });
+                thread::park_timeout(INTERVAL);
+            }
+        });
+        let copied = connection.execute("VACUUM INTO ?1", [as_text(file.temporary())]);
+        is_done.store(true, Ordering::Release);
+        watcher.thread().unpark();
+        copied?;
+        Ok(())
+    })
 }

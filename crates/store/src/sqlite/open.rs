@@ -133,6 +133,14 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
     }
 }
 
+/// Opens a connection for reading a store of any version that this program knows.
+pub(super) fn any_version(path: &Path) -> Result<Connection, OpenError> {
+    match read_only(path) {
+        Err(OpenError::Older { .. }) => Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?),
+        result => Ok(result?.connection),
+    }
+}
+
 /// Opens a connection for reading a store that may be damaged.
 pub(super) fn for_salvage(path: &Path) -> Result<Connection, OpenError> {
     let connection = match read_only(path) {

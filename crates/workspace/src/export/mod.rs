@@ -12,6 +12,7 @@ mod repository;
 use std::io;
 use std::path::Path;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Objects, WorkspaceError};
@@ -119,6 +120,18 @@ pub enum ExportError {
         #[source]
         source: io::Error,
     },
+}
+
+impl ExportError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Exists { .. } => ErrorCode::AlreadyExists,
+            Self::Parent { .. } | Self::Branch { .. } => ErrorCode::Internal,
+            Self::Root(error) => error.code(),
+            Self::Io { .. } => ErrorCode::Io,
+        }
+    }
 }
 
 /// Writes a bare repository with these commits. The last one is the head of `branch`.

@@ -1,6 +1,7 @@
 //! Sub-agents: a shop with a caller and its sub-agent, a tailor, over files in memory.
 
 mod budgets;
+mod moved;
 mod resources;
 mod sessions;
 mod waiting;

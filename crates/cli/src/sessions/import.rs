@@ -1,0 +1,197 @@
+//! `import`: takes a session from a bundle, and optionally gives it a directory on this machine.
+//!
+//! The bundle is checked completely before anything is written. With `--workspace`, the files of the session
+//! are written to a directory that is new, empty, or holds nothing but files of the session; then the
+//! directory is recorded. Each step can be interrupted and the command repeated.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use backstitch::agent_file::AgentDefinition;
+use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
+use backstitch::journal::WorkspaceRevision;
+use backstitch::ports::{ChangeKind, ObjectOverlay, Workspace};
+use backstitch::store::{Bundle, TransferReport};
+use backstitch::workspace::{self, HostWorkspace};
+use backstitch::{SessionOptions, latest_files};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::definition::{changed, definition_of};
+use super::holder::{WhenDriven, set_free};
+use super::moving::{TransferLines, as_json, print};
+use super::place::{OpenStore, short};
+use crate::common::quoted;
+use crate::error::CommandError;
+use crate::usage::Usage;
+
+#[derive(Args)]
+pub(crate) struct Import {
+    /// Bundle that `export --bundle` has written.
+    file: PathBuf,
+    /// Directory in which the session continues. It must be new or empty, or hold nothing but files of the
+    /// session; the missing files are written to it. Default: the recorded directory, and no file is written.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+impl Import {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let mut lines = TransferLines::new();
+        let bundle = Bundle::open(&self.file, &mut |step| lines.report(step))
+            .with_context(|| format!("{} cannot be imported", self.file.display()))?;
+        let session = bundle.session();
+        let definition = recorded_definition(&OpenStore::reading(bundle.path())?, session).await?;
+        let here = std::env::current_dir()?;
+        if let Some(directory) = &self.workspace {
+            if definition.as_ref().is_none_or(|definition| definition.workspace.path.is_none()) {
+                let message = "the session has no files, so `--workspace` does not apply".to_owned();
+                return Err(Usage(message).into());
+            }
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
+        }
+        let place = OpenStore::existing_or_new(common, self.workspace.as_deref().unwrap_or(&here))?;
+        let mut lines = TransferLines::new();
+        let report = place.store.import_bundle(&bundle, &mut |step| lines.report(step));
+        let report = report.with_context(|| format!("{} cannot be imported", self.file.display()))?;
+        drop(bundle);
+        let common = &common.naming(place.store.path());
+        // The session may have been there before, with a directory on this machine.
+        let mut definition = recorded_definition(&place, session).await?;
+        if let (Some(directory), Some(definition)) = (&self.workspace, &mut definition) {
+            give_directory(common, &place, session, definition, directory).await?;
+        }
+        tell(common, &place, &report, definition.as_ref());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Returns the definition of a session's agent. A session of another program has none.
+async fn recorded_definition(
+    place: &OpenStore,
+    session: SessionId,
+) -> anyhow::Result<Option<AgentDefinition>> {
+    let view = place.view(session).await?;
+    if view.created().agent.is_null() {
+        return Ok(None);
+    }
+    Ok(definition_of(place, &view, None).await.ok())
+}
+
+/// Writes the files of a session to a directory, and records that it continues there.
+async fn give_directory(
+    common: &Common,
+    place: &OpenStore,
+    session: SessionId,
+    definition: &mut AgentDefinition,
+    directory: &Path,
+) -> anyhow::Result<()> {
+    let directory = directory.canonicalize()?;
+    if definition.workspace.path.as_ref() == Some(&directory) {
+        return Ok(());
+    }
+    set_free(common, place, session, WhenDriven::Refuse).await?;
+    let files = place.open_workspace(&directory, &definition.workspace.excludes, &session.to_string())?;
+    let options =
+        SessionOptions { workspace: Some(files.clone() as Arc<dyn Workspace>), ..SessionOptions::default() };
+    let live = place.runtime.open_idle(session, options).await?;
+    let filled = match latest_files(&*place.store, session).await {
+        Ok(Some(wanted)) => fill(common, place, session, &files, wanted),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    let recorded = match filled {
+        Ok(()) => {
+            definition.workspace.path = Some(directory);
+            live.record(vec![changed(definition)]).await.map_err(anyhow::Error::from)
+        }
+        Err(error) => Err(error),
+    };
+    live.release().await?;
+    recorded
+}
+
+/// Writes files to a directory, unless it holds anything else.
+fn fill(
+    common: &Common,
+    place: &OpenStore,
+    session: SessionId,
+    files: &HostWorkspace,
+    wanted: WorkspaceRevision,
+) -> anyhow::Result<()> {
+    files.check_restorable(wanted.root, wanted.coverage, &[])?;
+    let found = files.capture_covering(wanted.coverage)?;
+    let objects = ObjectOverlay::new(found.objects, &*place.store);
+    let others: Vec<String> = workspace::diff(&objects, wanted.root, found.root)?
+        .into_iter()
+        // A file that is not there yet, or has another mode, is no obstacle.
+        .filter(|change| !matches!(change.change, ChangeKind::Deleted | ChangeKind::Mode))
+        .map(|change| change.path)
+        .collect();
+    if !others.is_empty() {
+        let shown = others.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let more = others.len().saturating_sub(5);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!(
+            "{} holds files that are not those of the session: {shown}{more}. The session was imported, and no file was written",
+            files.path().display()
+        );
+        let adopt =
+            format!("resume {} --workspace {}", short(session), quoted(&files.path().to_string_lossy()));
+        let hint = format!(
+            "name an empty directory, or continue with the files as they are: `{}`",
+            common.hint(adopt)
+        );
+        return Err(CommandError::new(ErrorCode::WorkspaceRefused, message).with_hint(hint).into());
+    }
+    files.restore_covering(wanted.root, wanted.coverage)?;
+    Ok(())
+}
+
+/// Prints what was imported, what it would do here, and the command that continues it.
+fn tell(common: &Common, place: &OpenStore, report: &TransferReport, definition: Option<&AgentDefinition>) {
+    let session = short(report.session);
+    let directory = definition.and_then(|definition| definition.workspace.path.as_ref());
+    let exists = directory.is_none_or(|directory| directory.is_dir());
+    let next = match exists {
+        true => common.hint(format_args!("resume {session}")),
+        false => common.hint(format_args!("resume {session} --workspace DIR")),
+    };
+    let model = definition.and_then(|definition| definition.model.as_ref()).map(ToString::to_string);
+    let address = definition.and_then(|definition| definition.base_url.clone());
+    if common.json {
+        let mut line = as_json(report);
+        (line["store"], line["workspace"]) = (json!(place.store.path()), json!(directory));
+        (line["model"], line["base_url"], line["next"]) = (json!(model), json!(address), json!(next));
+        println!("{line}");
+        return;
+    }
+    print(report, "imported");
+    if let Some(model) = model {
+        let address = address.map(|address| format!(" at {address}")).unwrap_or_default();
+        println!("its model is {model}{address}");
+    }
+    match directory {
+        Some(directory) if exists => println!("its files are in {}", directory.display()),
+        Some(directory) => {
+            println!(
+                "it worked in {}, which does not exist here; DIR is a new directory",
+                directory.display()
+            );
+        }
+        None => {}
+    }
+    if definition.is_some() {
+        println!(
+            "`{next}` continues it, with your keys and permissions; `{}` shows it first",
+            common.hint(format_args!("show {session}"))
+        );
+    } else {
+        println!("another program started it, and has to continue it");
+    }
+}

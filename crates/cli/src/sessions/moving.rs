@@ -1,0 +1,155 @@
+//! `backup` and `copy`, and what they share with `export` and `import`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use backstitch::store::{
+    SessionRole, SqliteStore, TransferOutcome, TransferProgress, TransferReport, TransferStep,
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Common;
+use super::place::{OpenStore, short};
+use super::progress::ProgressLines;
+
+#[derive(Args)]
+pub(crate) struct Backup {
+    /// Path of the backup, which must not exist.
+    to: PathBuf,
+}
+
+impl Backup {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let from = OpenStore::path(common)?;
+        let mut lines = ProgressLines::new("wrote", "MiB");
+        let mebibytes = |bytes: u64| usize::try_from(bytes >> 20).unwrap_or(usize::MAX);
+        let bytes = SqliteStore::backup_file(&from, &self.to, &mut |progress| {
+            lines.report(mebibytes(progress.written), mebibytes(progress.total.max(progress.written)));
+        });
+        let bytes = bytes.with_context(|| format!("{} cannot be backed up", from.display()))?;
+        if common.json {
+            println!("{}", json!({"v": 1, "store": from, "backup": self.to, "bytes": bytes}));
+        } else {
+            println!("written to {} ({bytes} bytes)", self.to.display());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Copy {
+    /// Session id, or at least 4 characters of its beginning or end.
+    session: String,
+    /// Path of the other store, which is created if it does not exist.
+    #[arg(long, value_name = "STORE")]
+    to: PathBuf,
+}
+
+impl Copy {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = OpenStore::for_reading(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let other = Common { store: Some(self.to.clone()), ..common.clone() };
+        let target = OpenStore::existing_or_new(&other, &std::env::current_dir()?)?;
+        let mut lines = TransferLines::new();
+        let report = place.store.copy_session(session, &target.store, &mut |step| lines.report(step));
+        let report = report.with_context(|| format!("session {session} cannot be copied"))?;
+        if common.json {
+            let mut line = as_json(&report);
+            line["store"] = json!(target.store.path());
+            println!("{line}");
+        } else {
+            print(&report, "copied");
+            println!("`{}` continues it there", other.hint(format_args!("resume {}", short(session))));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints the progress of a transfer.
+pub(super) struct TransferLines {
+    step: TransferStep,
+    lines: ProgressLines,
+}
+
+impl TransferLines {
+    pub(super) fn new() -> Self {
+        Self { step: TransferStep::Check, lines: lines_of(TransferStep::Check) }
+    }
+
+    pub(super) fn report(&mut self, progress: TransferProgress) {
+        if progress.step != self.step {
+            *self = Self { step: progress.step, lines: lines_of(progress.step) };
+        }
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        self.lines.report(number(progress.done), number(progress.total));
+    }
+}
+
+fn lines_of(step: TransferStep) -> ProgressLines {
+    match step {
+        TransferStep::Check => ProgressLines::new("checked", "objects"),
+        TransferStep::Objects => ProgressLines::new("wrote", "objects"),
+        TransferStep::Sessions => ProgressLines::new("wrote", "sessions"),
+    }
+}
+
+/// Renders what was moved as JSON.
+pub(super) fn as_json(report: &TransferReport) -> Value {
+    let sessions: Vec<Value> = report
+        .sessions
+        .iter()
+        .map(|one| {
+            let role = match one.role {
+                SessionRole::Main => "main",
+                SessionRole::Ancestor => "ancestor",
+                SessionRole::SubAgent => "sub_agent",
+            };
+            let outcome = word(one.outcome);
+            json!({"session": one.session, "role": role, "records": one.records, "outcome": outcome})
+        })
+        .collect();
+    json!({
+        "v": 1, "session": report.session, "outcome": word(report.outcome()), "sessions": sessions,
+        "objects": report.objects,
+    })
+}
+
+fn word(outcome: TransferOutcome) -> &'static str {
+    match outcome {
+        TransferOutcome::Created => "created",
+        TransferOutcome::Extended { .. } => "extended",
+        TransferOutcome::Present => "present",
+    }
+}
+
+/// Prints what was moved.
+pub(super) fn print(report: &TransferReport, verb: &str) {
+    let id = short(report.session);
+    let records = report.sessions.last().map_or(0, |main| main.records);
+    match report.outcome() {
+        TransferOutcome::Created => println!("{verb} session {id} ({records} records)"),
+        TransferOutcome::Extended { from } => {
+            println!("session {id} was there up to position {from}; {verb} the records from there on");
+        }
+        TransferOutcome::Present => println!("session {id} is already there, and nothing was changed"),
+    }
+    let others: Vec<String> =
+        [(SessionRole::Ancestor, "it was forked from"), (SessionRole::SubAgent, "of its sub-agents")]
+            .into_iter()
+            .filter_map(|(role, what)| {
+                let count = report.sessions.iter().filter(|one| one.role == role).count();
+                (count > 0).then(|| format!("{count} {what}"))
+            })
+            .collect();
+    if !others.is_empty() {
+        println!("with other sessions: {}", others.join(", "));
+    }
+}
+
+/// Formats a size for people.
+pub(super) fn written_to(path: &Path, bytes: u64) -> String {
+    format!("written to {} ({bytes} bytes)", path.display())
+}
