@@ -196,6 +196,7 @@ fn reason(reason: LeftOutReason) -> &'static str {
         LeftOutReason::Content => "git refuses its content",
         LeftOutReason::EmptyDirectory => "an empty directory",
         LeftOutReason::Mode => "its exact mode",
+        LeftOutReason::Redacted => "its content was redacted",
         _ => "git cannot hold it",
     }
 }

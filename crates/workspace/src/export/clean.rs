@@ -111,6 +111,9 @@ impl<'a> Clean<'a> {
             let at = join(path, &entry.name);
             let refused = match entry.mode {
                 mode if git_refuses(&entry.name, mode) => Some(LeftOutReason::Name),
+                _ if self.objects.is_redacted(entry.object).map_err(WorkspaceError::Objects)? => {
+                    Some(LeftOutReason::Redacted)
+                }
                 TreeMode::File | TreeMode::Executable if !self.accepts(&entry)? => {
                     Some(LeftOutReason::Content)
                 }

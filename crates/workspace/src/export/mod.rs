@@ -82,6 +82,8 @@ pub enum LeftOutReason {
     EmptyDirectory,
     /// Its mode is neither of the two that git supports.
     Mode,
+    /// A redaction removed its content.
+    Redacted,
 }
 
 /// An export failed. The incomplete repository is removed.

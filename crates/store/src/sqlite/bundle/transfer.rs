@@ -7,7 +7,7 @@
 //!
 //! A journal in the target that is the beginning of the moved one is extended. The moved journal may also be
 //! the beginning of the one in the target: then it is already there. Journals that differ anywhere else are a
-//! conflict, and nothing is changed.
+//! conflict, and nothing is changed. So are records that were redacted only in the moved journal.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxItem, Position};
@@ -124,10 +124,14 @@ impl Transfer<'_> {
             }
             return Ok(JournalRelation::Differs(Position::new(low)));
         }
-        Ok(match there < one.records {
-            true => JournalRelation::Extends(Position::new(there)),
-            false => JournalRelation::Present,
-        })
+        if there >= one.records {
+            return Ok(JournalRelation::Present);
+        }
+        // Checksums do not show redactions. One that the target lacks would be recorded there, and not made.
+        let known = redactions::positions(target, number)?;
+        let mut redacted = redactions::positions(self.source, one.number)?.into_iter();
+        let missing = redacted.find(|position| position.number() < there && !known.contains(position));
+        Ok(missing.map_or(JournalRelation::Extends(Position::new(there)), JournalRelation::Differs))
     }
 
     /// Writes all objects that the target does not have, and returns their number.

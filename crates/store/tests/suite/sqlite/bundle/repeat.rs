@@ -1,13 +1,17 @@
 //! Importing again, importing more, and importing something else under the same id.
 
-use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
+use backstitch_core::ports::{
+    ClaimMode, ErasureMode, ForkRemoval, Owner, Redaction, Removal, Store as _, StoreError,
+};
+use backstitch_core::redaction::SensitiveValue;
+use backstitch_core::time::Clock as _;
 use backstitch_store::{
     BundleError, GcMode, Retention, SqliteOptions, SqliteStore, TransferOutcome, TransferStep,
 };
 use backstitch_testkit::{block_on, sample};
 
 use super::super::agent::Agent;
-use super::super::support::{Temporary, Writer, claim, notes, write};
+use super::super::support::{Temporary, Writer, claim, notes, read, write};
 use super::{check_same, check_sound, empty, exported, imported};
 
 #[test]
@@ -96,6 +100,51 @@ fn journals_that_differ_are_a_conflict_and_nothing_changes() {
     assert_eq!(copied.unwrap_err().code().as_str(), "session_conflict");
     assert!(!there.contains(&TransferStep::Objects), "nothing was written");
     check_sound(&two);
+}
+
+#[test]
+fn a_session_that_was_removed_is_imported_again() {
+    let store = Temporary::new();
+    let journal = sample::every_kind();
+    write(&*store, &journal);
+    let path = exported(&store, journal.session, "one.bundle");
+    let removal = Removal {
+        sessions: vec![journal.session],
+        forks: ForkRemoval::Refuse,
+        owner: Owner::new("remover"),
+        at: sample::clock().now(),
+        mode: ErasureMode::Now,
+    };
+    block_on(store.remove(removal)).unwrap();
+    assert_eq!(store.verify().unwrap().removed.len(), 1);
+    assert_eq!(imported(&store, &path).unwrap().outcome(), TransferOutcome::Created);
+    assert_eq!(store.verify().unwrap().removed, []);
+    check_sound(&store);
+    assert_eq!(read(&*store, journal.session).unwrap(), journal.records());
+}
+
+#[test]
+fn a_redaction_is_not_half_imported() {
+    let (home, away) = (Temporary::new(), empty());
+    let mut writer = Writer::create(&*home, sample::session(1));
+    writer.append(sample::notes(["a secret value"])).unwrap();
+    let session = writer.session();
+    block_on(home.release(writer.lease.clone())).unwrap();
+    imported(&away, &exported(&home, session, "there.bundle")).unwrap();
+    let redaction = Redaction {
+        session,
+        value: SensitiveValue::new("secret value").unwrap(),
+        owner: Owner::new("redactor"),
+        at: sample::clock().now(),
+        mode: ErasureMode::Now,
+    };
+    block_on(away.redact(redaction)).unwrap();
+    // The record of the redaction would say that the value is gone.
+    match imported(&home, &exported(&away, session, "back.bundle")) {
+        Err(BundleError::Conflict { position, .. }) => assert_eq!(position.number(), 1),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(notes(&*home, session), ["a secret value"]);
 }
 
 #[test]
