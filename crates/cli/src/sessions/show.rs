@@ -186,7 +186,7 @@ fn files(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<String>> {
 }
 
 /// What a session is doing, in a word.
-fn status_word(view: &JournalView, driver: DriverPresence) -> IndexedStatus {
+pub(super) fn status_word(view: &JournalView, driver: DriverPresence) -> IndexedStatus {
     let presence = SessionPresence { is_held: driver == DriverPresence::Present, has_waiting: false };
     IndexedStatus::of(view.journal_state(), presence)
 }

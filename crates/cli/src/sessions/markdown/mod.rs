@@ -13,9 +13,9 @@ use backstitch::{RuntimeError, one_line, unfinished};
 use serde_json::Value;
 
 use super::definition::definition_of;
-use super::failure::Failure;
-use super::list::word;
+use super::failure;
 use super::place::{OpenStore, short};
+use super::show::status_word;
 use super::waiting::with_content;
 use text::{block, cut, quote, span, words};
 
@@ -106,8 +106,8 @@ impl Document<'_> {
                 None => self.parts(&message),
             }
         }
-        if let Some(failure) = Failure::of(view) {
-            self.line(&format!("**No answer:** {}", words(&failure.text())));
+        if let Some(failure) = view.failure() {
+            self.line(&format!("**No answer:** {}", words(&failure::text(&failure))));
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Document<'_> {
         let mut lines = vec![
             format!("- Session: {}", span(&session.to_string())),
             format!("- Created: {}", created.created_at),
-            format!("- Status: {}", word(view, driver)),
+            format!("- Status: {}", status_word(view, driver)),
         ];
         if let Ok(definition) = definition_of(self.place, view, None).await
             && let Some(model) = &definition.model

@@ -24,7 +24,7 @@ use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Prese
 use crate::sqlite::read::{checksum_at, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::writer::transaction;
-use crate::sqlite::{SqliteStore, gc, inbox, leases, redactions};
+use crate::sqlite::{SqliteStore, gc, inbox, index, leases, redactions};
 
 /// A selection and the connection that it is read from, inside a transaction.
 pub(super) struct Transfer<'a> {
@@ -275,6 +275,8 @@ impl Transfer<'_> {
             before = Some(text.to_owned());
             Ok(())
         })?;
+        // Readers that can fold the journal index it again.
+        index::forget(target, number)?;
         if one.role != SessionRole::Ancestor {
             self.write_inbox(target, session)?;
         }
