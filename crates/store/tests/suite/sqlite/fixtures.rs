@@ -30,6 +30,7 @@ const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v1.db", 4, "93005b7a8e8474c1"),
     ("store-v2.db", 4, "41b112e24f34bbb6"),
     ("store-v3.db", 4, "bc2e08c952e34b2d"),
+    ("store-v4.db", 4, "51533b03223d0729"),
 ];
 
 #[test]
