@@ -124,6 +124,7 @@ fn core_depends_on_what_is_stated_here() {
             "blake3",
             "imbl",
             "jiff",
+            "memchr",
             "rand_chacha",
             "rand_core",
             "schemars",

@@ -35,6 +35,7 @@ mod outside;
 mod people;
 mod processes;
 mod prompts;
+mod redaction;
 mod replaced;
 mod resources;
 mod restarts;

@@ -13,7 +13,8 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
     Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, PauseResolved, Position,
-    ProgramStarted, RecordBody, SessionPaused, SessionRewound, TaskFinished, TurnFinished, WorkspaceObserved,
+    ProgramStarted, RecordBody, RecordsRedacted, SessionPaused, SessionRewound, TaskFinished, TurnFinished,
+    WorkspaceObserved,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
@@ -242,6 +243,12 @@ impl Generator {
                 });
                 self.push(TurnFinished::new(evaluation_id, turn, data));
             }
+            // Chosen by the text, so that other records stay the same.
+            _ if text.len() % 4 == 0 => self.push(RecordsRedacted {
+                positions: vec![Position::START],
+                replacements: 1,
+                ..RecordsRedacted::default()
+            }),
             _ => self.push(note(text)),
         }
     }
