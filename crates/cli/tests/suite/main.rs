@@ -6,6 +6,7 @@ mod approvals;
 mod churn;
 mod command;
 mod endings;
+mod erasing;
 mod explain;
 mod exports;
 mod failures;

@@ -10,7 +10,7 @@ use backstitch_testkit::crash::{self, Crash};
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Plot, Stage};
 use super::tools::{DIE_IN, STOP_IN};
-use super::{adoption, garbage, hammer, history, rivals};
+use super::{adoption, erasure, garbage, hammer, history, rivals};
 
 const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
@@ -34,10 +34,14 @@ pub(crate) enum Role {
     Checkpointed,
     /// Executes a main loop, which leaves checkpoints.
     Loop,
+    /// Redacts a value.
+    Redact,
+    /// Removes the session.
+    Remove,
 }
 
 impl Role {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::End,
         Self::Fail,
         Self::Rewind,
@@ -47,6 +51,8 @@ impl Role {
         Self::Collect,
         Self::Checkpointed,
         Self::Loop,
+        Self::Redact,
+        Self::Remove,
     ];
 }
 
@@ -130,6 +136,8 @@ fn plays() {
             Role::Collect => garbage::collects(&stage),
             Role::Checkpointed => adoption::plays(&stage).await,
             Role::Loop => adoption::loops(&stage).await,
+            Role::Redact => erasure::redacts(&stage).await,
+            Role::Remove => erasure::removes(&stage).await,
         }
     });
     std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();

@@ -11,6 +11,7 @@
 
 mod adoption;
 mod child;
+mod erasure;
 mod garbage;
 mod hammer;
 mod history;
