@@ -126,7 +126,7 @@ pub fn conversation_decoder(bytes: &[u8]) -> bool {
 /// again without loss; its pages, and a further record, must be accepted or fail with an error. Returns whether
 /// the bytes were a snapshot.
 pub fn view_snapshot_decoder(bytes: &[u8]) -> bool {
-    let header = JournalView::fold(&beginning()).and_then(|view| Ok(view.encode_snapshot()));
+    let header = JournalView::fold(&beginning()).map(|view| view.encode_snapshot());
     let Ok(Ok(header)) = header else { return false };
     let whole = header.iter().take(40).chain(bytes).copied().collect();
     let Ok(mut view) = JournalView::decode_snapshot(whole) else { return false };

@@ -1,9 +1,11 @@
-//! `verify`: checks a store for damage, and its index against the journals.
+//! `verify`: checks a store for damage, and its index and snapshots against the journals.
 
 use std::process::ExitCode;
 
+use backstitch::id::SessionId;
+use backstitch::ports::Store as _;
 use backstitch::store::VerifyReport;
-use backstitch::{IndexCheck, IndexRepair};
+use backstitch::{IndexCheck, IndexRepair, SnapshotState, check_snapshot};
 use clap::Args;
 use serde_json::json;
 
@@ -20,10 +22,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = match self.repair {
-            true => OpenStore::existing(common)?,
-            false => OpenStore::for_reading(common)?,
-        };
+        let place = if self.repair { OpenStore::existing(common)? } else { OpenStore::for_reading(common)? };
         let repair = if self.repair { IndexRepair::Rebuild } else { IndexRepair::Report };
         if self.repair {
             place.store.remove_stray_summaries()?;
@@ -37,17 +36,36 @@ impl Verify {
             Err(_) if !report.is_sound() => IndexCheck::default(),
             Err(error) => return Err(error.into()),
         };
+        let snapshots = wrong_snapshots(&place).await;
         let is_repaired = repair == IndexRepair::Rebuild;
-        let is_sound = report.is_sound() && (is_repaired || check.differing.is_empty());
-        match common.json {
-            true => print_json(&report, &check, is_sound),
-            false => print(common, &report, &check, repair),
+        let is_indexed = is_repaired || check.differing.is_empty();
+        let is_sound = report.is_sound() && is_indexed && snapshots.is_empty();
+        if common.json {
+            print_json(&report, &check, &snapshots, is_sound);
+        } else {
+            print(common, &report, &check, &snapshots, repair);
         }
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-fn print_json(report: &VerifyReport, check: &IndexCheck, is_sound: bool) {
+/// A session whose snapshot differs from its journal, with the part that differs.
+type WrongSnapshot = (SessionId, &'static str);
+
+/// Compares all snapshots with the journals. A journal that cannot be read is a finding of the store already.
+async fn wrong_snapshots(place: &OpenStore) -> Vec<WrongSnapshot> {
+    let mut wrong = Vec::new();
+    for session in place.store.sessions().await.unwrap_or_default() {
+        if let Ok(SnapshotState::Wrong(part)) = check_snapshot(&*place.store, session).await {
+            wrong.push((session, part));
+        }
+    }
+    wrong
+}
+
+fn print_json(report: &VerifyReport, check: &IndexCheck, snapshots: &[WrongSnapshot], is_sound: bool) {
+    let snapshots: Vec<_> =
+        snapshots.iter().map(|(session, part)| json!({"session": session, "part": part})).collect();
     let redacted = report.redacted.iter();
     let redacted: Vec<_> =
         redacted.map(|(session, positions)| json!({"session": session, "positions": positions})).collect();
@@ -60,7 +78,7 @@ fn print_json(report: &VerifyReport, check: &IndexCheck, is_sound: bool) {
         json!({
             "v": 1, "sound": is_sound, "sessions": report.sessions, "records": report.records,
             "objects": report.objects, "findings": findings, "lost": report.lost,
-            "redacted": redacted, "redacted_objects": report.redacted_objects, "removed": removed,
+            "wrong_snapshots": snapshots, "redacted": redacted, "redacted_objects": report.redacted_objects, "removed": removed,
             "index": {
                 "compared": check.compared, "differing": check.differing, "unindexed": check.unindexed,
                 "rebuilt": check.rebuilt,
@@ -69,7 +87,13 @@ fn print_json(report: &VerifyReport, check: &IndexCheck, is_sound: bool) {
     );
 }
 
-fn print(common: &Common, report: &VerifyReport, check: &IndexCheck, repair: IndexRepair) {
+fn print(
+    common: &Common,
+    report: &VerifyReport,
+    check: &IndexCheck,
+    snapshots: &[WrongSnapshot],
+    repair: IndexRepair,
+) {
     println!("{} sessions, {} records, {} objects", report.sessions, report.records, report.objects);
     for finding in &report.findings {
         println!("damaged: {finding}");
@@ -86,6 +110,9 @@ fn print(common: &Common, report: &VerifyReport, check: &IndexCheck, repair: Ind
     for object in &report.lost {
         println!("object {object}: lost in a salvage");
     }
+    for (session, part) in snapshots {
+        println!("session {session}: its snapshot differs from its journal ({part})");
+    }
     for session in &check.differing {
         println!("session {session}: its summary differs from its journal");
     }
@@ -100,11 +127,12 @@ fn print(common: &Common, report: &VerifyReport, check: &IndexCheck, repair: Ind
         IndexRepair::Report => {}
     }
     let is_indexed = repair == IndexRepair::Rebuild || check.differing.is_empty();
+    let agrees = is_indexed && snapshots.is_empty();
     match report.is_sound() {
         true if !report.lost.is_empty() => {
             println!("everything else is sound; another salvage cannot recover what was lost");
         }
-        true if is_indexed => println!("everything is sound"),
+        true if agrees => println!("everything is sound"),
         true => println!("everything else is sound"),
         false => println!("`backstitch salvage NEW_STORE` writes what is sound to a new store"),
     }
