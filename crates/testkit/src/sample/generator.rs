@@ -244,7 +244,7 @@ impl Generator {
                 self.push(TurnFinished::new(evaluation_id, turn, data));
             }
             // Chosen by the text, so that other records stay the same.
-            _ if text.len() % 4 == 0 => self.push(RecordsRedacted {
+            _ if text.len().is_multiple_of(4) => self.push(RecordsRedacted {
                 positions: vec![Position::START],
                 replacements: 1,
                 ..RecordsRedacted::default()

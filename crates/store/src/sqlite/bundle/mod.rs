@@ -195,7 +195,7 @@ impl SqliteStore {
                 })
             });
             match failure {
-                Some(error) => return Err(error),
+                Some(error) => Err(error),
                 None => {
                     let content = written?;
                     target.close().map_err(|(_, error)| error)?;
