@@ -87,11 +87,11 @@ impl LongSession {
         saved.map_or(0, |saved| saved.bytes.len())
     }
 
-    fn from_snapshot(&self) -> JournalView {
+    fn open_snapshot(&self) -> JournalView {
         block_on(load_view(&self.store, self.session, None)).expect("it can be opened")
     }
 
-    fn from_records(&self) -> JournalView {
+    fn fold_records(&self) -> JournalView {
         block_on(fold_view(&self.store, self.session, None)).expect("it can be opened")
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn run(report: &mut Report) {
     let (mut opening, mut transcript) = (Pairs::default(), Pairs::default());
     for round in 0..ROUNDS {
         let (read, limit) = once(|| long.snapshot());
-        let (view, opened) = once(|| long.from_snapshot());
+        let (view, opened) = once(|| long.open_snapshot());
         let (messages, decoded) = once(|| view.transcript().map_or(0, |transcript| transcript.all().len()));
         assert!(read > 0 && messages > TURNS, "the snapshot is used");
         if round >= ROUNDS / 4 {
@@ -110,7 +110,7 @@ pub(crate) fn run(report: &mut Report) {
             transcript.add(decoded, limit);
         }
     }
-    let folding: Vec<Elapsed> = (0..3).map(|_| once(|| long.from_records()).1).collect();
+    let folding: Vec<Elapsed> = (0..3).map(|_| once(|| long.fold_records()).1).collect();
     let fastest = folding.iter().min_by_key(|elapsed| elapsed.wall).expect("there are some");
     let nanos = |elapsed: &Elapsed| (elapsed.wall.as_nanos() as f64, elapsed.cpu.as_nanos() as f64);
     let ((folding, folding_cpu), [(wall, cpu), (limit, limit_cpu)]) = (nanos(fastest), opening.medians());
@@ -141,12 +141,12 @@ pub(crate) fn run(report: &mut Report) {
 
 /// Memory for opening from the snapshot.
 pub(super) fn memory_from_snapshot(report: &mut Report) {
-    memory(report, "snapshot", LongSession::from_snapshot);
+    memory(report, "snapshot", LongSession::open_snapshot);
 }
 
 /// Memory for opening by folding all records.
 pub(super) fn memory_from_records(report: &mut Report) {
-    memory(report, "records", LongSession::from_records);
+    memory(report, "records", LongSession::fold_records);
 }
 
 /// Creates the store of the process that started this one: writing it leaves memory behind, which opening would
