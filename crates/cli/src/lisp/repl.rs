@@ -5,6 +5,7 @@
 //! is not evaluated.
 
 use std::borrow::Cow;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -50,8 +51,10 @@ pub(super) fn run(given: &ProgramInput) -> anyhow::Result<ExitCode> {
     let inputs = Inputs { data: given.data()?, limits: given.limits(), ..Inputs::default() };
     let mut repl = Repl { engine: Engine::new(), given: inputs, memory: Memory::new(), history: Vec::new() };
     println!("Backstitch's agent language. :help lists commands, Ctrl-D quits.");
+    // The editor would print a prompt to a pipe where the terminal is one that it does not know.
+    let prompt = if std::io::stdin().is_terminal() { "user=> " } else { "" };
     loop {
-        match editor.readline("user=> ") {
+        match editor.readline(prompt) {
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) => {
                 // The history of the editor is a convenience: its errors are ignored.

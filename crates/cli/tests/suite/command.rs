@@ -53,6 +53,8 @@ pub(crate) fn backstitch(arguments: &[&str]) -> Ran {
 pub(crate) fn backstitch_reading(input: &str, arguments: &[&str]) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_backstitch"))
         .args(arguments)
+        // With this terminal, some libraries write to a pipe what belongs on a screen.
+        .env("TERM", "dumb")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

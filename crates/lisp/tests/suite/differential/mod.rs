@@ -79,7 +79,8 @@ fn evaluate_in_clojure(programs: &[String]) -> Option<Vec<Option<String>>> {
     let lines: String = programs.iter().map(|program| quoted(program) + "\n").collect();
     std::fs::write(&script, EVALUATE).expect("the script can be written");
     std::fs::write(&file, lines).expect("the programs can be written");
-    let output = Command::new("clojure").arg(&script).arg(&file).output();
+    // Its output has the encoding of the locale, which may be unset.
+    let output = Command::new("clojure").env("LC_ALL", "C.UTF-8").arg(&script).arg(&file).output();
     std::fs::remove_dir_all(&directory).expect("the files are still there");
     let output = match output {
         Ok(output) => output,
