@@ -76,6 +76,53 @@ impl Origins {
         Ok(self.in_order(&removed))
     }
 
+    /// Those of some sessions that can be removed together, without forks or busy sub-agents that would stay.
+    /// `is_busy` returns whether a sub-agent is held or has not ended.
+    pub(crate) fn expirable(
+        &self,
+        mut sessions: HashSet<SessionId>,
+        mut is_busy: impl FnMut(SessionId) -> Result<bool, StoreError>,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let mut known: HashMap<SessionId, bool> = HashMap::new();
+        loop {
+            // The session that each removed session belongs to: itself, or the caller of a sub-agent.
+            let mut owners: HashMap<SessionId, SessionId> = sessions.iter().map(|one| (*one, *one)).collect();
+            loop {
+                let before = owners.len();
+                for (session, origin) in &self.0 {
+                    if let Origin::Call { session: parent, .. } = origin
+                        && let Some(owner) = owners.get(parent).copied()
+                    {
+                        owners.entry(*session).or_insert(owner);
+                    }
+                }
+                if owners.len() == before {
+                    break;
+                }
+            }
+            let mut staying: HashSet<SessionId> = HashSet::new();
+            for (session, origin) in &self.0 {
+                match origin {
+                    Origin::Fork { session: parent, .. } if !owners.contains_key(session) => {
+                        staying.extend(owners.get(parent));
+                    }
+                    Origin::Call { .. } if owners.contains_key(session) => {
+                        let busy = match known.get(session) {
+                            Some(busy) => *busy,
+                            None => *known.entry(*session).or_insert(is_busy(*session)?),
+                        };
+                        staying.extend(owners.get(session).filter(|_| busy));
+                    }
+                    _ => {}
+                }
+            }
+            if staying.is_empty() {
+                return Ok(self.in_order(&sessions));
+            }
+            sessions.retain(|session| !staying.contains(session));
+        }
+    }
+
     fn in_order(&self, sessions: &HashSet<SessionId>) -> Vec<SessionId> {
         self.0.iter().map(|(session, _)| *session).filter(|session| sessions.contains(session)).collect()
     }

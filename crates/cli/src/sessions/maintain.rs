@@ -4,7 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::store::{GcMode, Retention, SqliteStore};
+use backstitch::SystemClock;
+use backstitch::ports::{
+    Erasure, ErasureMode, ForkRemoval, IndexedStatus, Owner, Removal, RemovedSession, Store as _,
+};
+use backstitch::store::{Expiry, GcMode, Retention, SqliteStore};
+use backstitch::time::Clock as _;
 use clap::Args;
 use serde_json::json;
 
@@ -74,9 +79,42 @@ pub(crate) struct Gc {
     /// Delete the files at all but the latest N boundaries of calls of each session. Default: keep all.
     #[arg(long, value_name = "N")]
     keep_boundaries: Option<u64>,
+    /// Delete sessions without a record in the last DAYS days. Sessions that a process holds, and those with
+    /// forks that stay, are kept. Default: delete none.
+    #[arg(long, value_name = "DAYS")]
+    expire_days: Option<u32>,
+    /// Delete only sessions of these statuses.
+    #[arg(
+        long,
+        value_name = "STATUSES",
+        value_delimiter = ',',
+        default_value = "idle,failed",
+        requires = "expire_days"
+    )]
+    expire_status: Vec<IndexedStatus>,
 }
 
 impl Gc {
+    /// Removes the sessions that have expired.
+    async fn expire(&self, place: &OpenStore) -> anyhow::Result<Vec<RemovedSession>> {
+        let Some(days) = self.expire_days else { return Ok(Vec::new()) };
+        // Only what is indexed can expire.
+        place.runtime.index(|_| {}).await?;
+        let expiry = Expiry::after_days(days).with_statuses(self.expire_status.iter().copied());
+        let removal = Removal {
+            sessions: place.store.expired(&expiry)?,
+            forks: ForkRemoval::Refuse,
+            owner: Owner::new(format!("`gc` (process {})", std::process::id())),
+            at: SystemClock::new().now(),
+            mode: if self.dry_run { ErasureMode::DryRun } else { ErasureMode::Now },
+        };
+        let report = place.store.remove(removal).await?;
+        if let Erasure::Pending { reason } = &report.erasure {
+            eprintln!("warning: the store's files may still hold expired sessions: {reason}");
+        }
+        Ok(report.sessions)
+    }
+
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let mut retention = Retention::keep_all();
@@ -86,6 +124,7 @@ impl Gc {
         if let Some(boundaries) = self.keep_boundaries {
             retention = retention.keep_boundaries(boundaries);
         }
+        let expired = self.expire(&place).await?;
         let collect = if self.dry_run { GcMode::DryRun } else { GcMode::Now };
         let report = place.store.gc(retention, collect)?;
         let freed: Vec<_> = report.freed.iter().map(|freed| {
@@ -100,10 +139,13 @@ impl Gc {
                     "v": 1, "dry_run": self.dry_run, "freed": freed, "freed_bytes": report.freed_bytes(),
                     "kept_objects": report.kept_objects, "kept_bytes": report.kept_bytes,
                     "pruned_roots": report.pruned_roots,
+                    "expired": expired.iter().map(|one| one.session).collect::<Vec<_>>(),
                 })
             );
             return Ok(ExitCode::SUCCESS);
         }
+        let verb = if self.dry_run { "would expire" } else { "expired" };
+        expired.iter().for_each(|one| println!("{}: {verb}, {} records", short(one.session), one.records));
         for freed in &report.freed {
             let session = freed.session.map_or_else(|| "no session".to_owned(), short);
             println!("{session}: {} objects ({}), {} bytes", freed.objects, freed.kind.as_str(), freed.bytes);

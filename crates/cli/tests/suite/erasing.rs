@@ -131,3 +131,22 @@ fn removed_sessions_are_gone() {
     let errors = stage.run(&["rm", "00000000", "--yes"]).failed();
     assert!(errors.contains("code: session_not_found"), "{errors}");
 }
+
+#[test]
+fn old_sessions_expire() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "All of it is only-said-here."}]));
+    stage.run(&["run", "Say it", "--model", &model]).worked_quietly();
+    let session = session(&stage);
+    let kept = stage.json(&["gc", "--expire-days", "1"]);
+    assert_eq!(kept["expired"], json!([]), "it is of today");
+    let rehearsed = stage.json(&["gc", "--expire-days", "0", "--dry-run"]);
+    assert_eq!(rehearsed["expired"], json!([session]));
+    let paused = stage.json(&["gc", "--expire-days", "0", "--expire-status", "paused"]);
+    assert_eq!(paused["expired"], json!([]));
+    assert!(holds(&stage, "only-said-here"));
+    let expired = stage.json(&["gc", "--expire-days", "0"]);
+    assert_eq!(expired["expired"], json!([session]));
+    assert!(!holds(&stage, "only-said-here"));
+    assert_eq!(stage.json(&["verify"])["removed"][0]["session"], json!(session));
+}

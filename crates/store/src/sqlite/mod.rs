@@ -14,7 +14,7 @@
 //! | `leases` | claims to sessions, and liveness of their holders |
 //! | `index`, `query` | summaries of sessions, and queries over them |
 //! | `reach`, `retention`, `gc`, `size` | garbage collection and disk usage |
-//! | `redact`, `redactions`, `remove`, `erase` | deletion of values and of sessions |
+//! | `redact`, `redactions`, `remove`, `expiry`, `erase` | deletion of values and of sessions |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
 //! | `backup`, `bundle`, `new_file` | copies of the store, and sessions that are moved to other stores |
 //!
@@ -29,6 +29,7 @@ mod contents;
 mod counters;
 mod erase;
 mod error;
+mod expiry;
 mod gc;
 mod inbox;
 mod index;
@@ -79,6 +80,7 @@ pub use bundle::{
 };
 pub use counters::Counters;
 pub use error::OpenError;
+pub use expiry::Expiry;
 pub use gc::{FreedSpace, GcMode, GcReport};
 pub use options::SqliteOptions;
 pub use retention::Retention;

@@ -6,6 +6,7 @@ mod bundle;
 mod child;
 mod creation;
 mod damage;
+mod expiry;
 mod fixtures;
 mod full;
 mod garbage;
