@@ -2,6 +2,8 @@
 //!
 //! All matches are replaced at once, and the result has to decode. If it does not, the replacements are tried one by one, and those
 //! that break the record are left out: there the value is a part of an id, a time or a word with a fixed meaning.
+//!
+//! Logs and summaries hold texts that were cut, possibly inside of the value. The beginning that such a text ends with is replaced too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -85,7 +87,8 @@ pub fn redact_record(
     value: &SensitiveValue,
     copies: &ObjectCopies,
 ) -> Option<RedactedText> {
-    if copies.is_empty() && !value.is_in(text.as_bytes()) {
+    let may_be_cut = ["…", "...", r#""summary""#].iter().any(|sign| text.contains(sign));
+    if copies.is_empty() && !may_be_cut && !value.is_in(text.as_bytes()) {
         return None;
     }
     let reads = |text: &str| Record::decode(position, text).is_ok_and(|record| still_loads(&record.body));
@@ -107,7 +110,9 @@ pub fn redact_record(
     let renamed = redaction.refer_to_copies(text, copies);
     let current = renamed.as_deref().unwrap_or(text);
     let redacted = redaction.run(current);
-    redaction.finish(text, redacted.or(renamed))
+    let current = redacted.as_deref().unwrap_or(current);
+    let without_beginnings = redaction.replace_beginnings(current);
+    redaction.finish(text, without_beginnings.or(redacted).or(renamed))
 }
 
 /// Redacts the data of an inbox item. Returns `None` if it does not hold the value.
@@ -241,6 +246,28 @@ impl TextRedaction<'_> {
         }
         self.replacements += chosen.len() as u64;
         (!chosen.is_empty()).then(|| with_tokens(document, &chosen))
+    }
+
+    /// The text without beginnings of the value at the ends of texts that were cut; `None` if there are none.
+    fn replace_beginnings(&mut self, text: &str) -> Option<String> {
+        let document = Document::read(text, self.free)?;
+        let mut chosen: BTreeMap<usize, String> = BTreeMap::new();
+        for (number, token) in document.tokens.iter().enumerate() {
+            if token.kind != TokenKind::Text || !self.may_change(number, token) {
+                continue;
+            }
+            let Some(mut string) = document.string(token) else { continue };
+            if let Some(range) = self.value.finder().beginning_in(&string, token.field == "summary") {
+                string.replace_range(range, MARKER);
+                chosen.insert(number, serde_json::Value::from(string).to_string());
+            }
+        }
+        let replaced = with_tokens(&document, &chosen);
+        if chosen.is_empty() || !(self.reads)(&replaced) {
+            return None;
+        }
+        self.replacements += chosen.len() as u64;
+        Some(replaced)
     }
 
     /// Makes a record name the copies of objects instead of the originals. Payloads of providers have no copies: they are dropped,

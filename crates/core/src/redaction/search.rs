@@ -16,6 +16,12 @@ use memchr::memmem;
 /// How many levels of escapes are resolved.
 const LEVELS: usize = 4;
 
+/// How texts end that the journal has cut.
+const CUT_MARKS: [&str; 2] = ["…", "..."];
+
+/// The shortest beginning of a value that is found before the end of a cut text, in bytes.
+const SHORTEST_BEGINNING: usize = 4;
+
 /// Finds a value.
 #[derive(Clone)]
 pub(super) struct Finder {
@@ -49,6 +55,22 @@ impl Finder {
             resolved = Some(resolve(text, |_| {}));
         }
         false
+    }
+
+    /// Finds the beginning of the value at the end of a text that was cut inside of it. A text is cut if it ends with a mark, or,
+    /// for `only_line`, where the value has the end of a line. Returns the range without the mark.
+    pub(super) fn beginning_in(&self, text: &str, only_line: bool) -> Option<Range<usize>> {
+        let mark = CUT_MARKS.into_iter().find(|mark| text.ends_with(mark));
+        let end = text.len() - mark.map_or(0, str::len);
+        let bytes = &text.as_bytes()[..end];
+        let lengths = self.forms.iter().flat_map(|form| {
+            (SHORTEST_BEGINNING..form.len()).map(move |length| (length, &form[..length], form[length]))
+        });
+        let found = lengths.filter(|(length, beginning, next)| {
+            let is_cut = mark.is_some() || only_line && *next == b'\n';
+            is_cut && bytes.ends_with(beginning) && text.is_char_boundary(end - length)
+        });
+        found.map(|(length, ..)| end - length..end).min_by_key(|range| range.start)
     }
 
     /// The ranges that hold the value, in order and apart from each other.
@@ -233,6 +255,27 @@ mod tests {
         assert_eq!(found("nsecret12", r"x\\nsecret12y"), [r"\\nsecret12"]);
         assert_eq!(found("\nsecret12", r"x\\nsecret12y"), [r"\\nsecret12"], "as JSON text it is there");
         assert_eq!(found("secret12\\", r"secret12\\n"), [r"secret12\\n"]);
+    }
+
+    #[test]
+    fn the_beginning_of_a_value_is_found_where_a_text_was_cut() {
+        let found = |value: &str, text: &str, only_line| {
+            Finder::new(value).beginning_in(text, only_line).map(|range| text[range].to_owned())
+        };
+        assert_eq!(found("sk-12345678", "the key is sk-1234…", false).as_deref(), Some("sk-1234"));
+        assert_eq!(found("sk-12345678", "the key is sk-1...", false).as_deref(), Some("sk-1"));
+        assert_eq!(found("a\"b-123456", r#"{"text":"a\"b-12…"#, false).as_deref(), Some(r#"a\"b-12"#));
+        assert_eq!(found("é234567890", "é23456…", false).as_deref(), Some("é23456"));
+        assert_eq!(found("first\nsecond", "the first", true).as_deref(), Some("first"));
+        for (value, text, only_line) in [
+            ("sk-12345678", "the key is sk-…", false),
+            ("sk-12345678", "the key is sk-1234", false),
+            ("sk-12345678", "sk-1234 is the key…", false),
+            ("first\nsecond", "the first", false),
+            ("sk-12345678", "…", false),
+        ] {
+            assert_eq!(found(value, text, only_line), None, "{text}");
+        }
     }
 
     #[test]

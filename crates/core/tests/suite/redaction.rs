@@ -3,8 +3,9 @@
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    CallStarted, Decision, Effect, IdempotencyKey, InnerMessage, Note, PauseResolved, Position,
-    ProviderSidecar, Record, RecordBody, RecordsRedacted, ResourceChanged, SessionCreated,
+    CallFinished, CallStarted, CallVerdict, Decision, Effect, IdempotencyKey, InnerMessage, Note,
+    PauseResolved, Position, ProviderSidecar, Record, RecordBody, RecordsRedacted, ResourceChanged,
+    SessionCreated,
 };
 use backstitch_core::message::{
     Arguments, Content, Large, MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, Part,
@@ -17,6 +18,7 @@ use backstitch_core::redaction::{
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{Slice, SlicePolicy, StoredChange, StoredOp, StoredSlice};
+use backstitch_core::slices::excerpt;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_testkit::sample;
 use proptest::prelude::*;
@@ -310,6 +312,30 @@ fn content_without_the_value_is_of_the_same_form() {
     let overlapping = "ed]ed]ed]";
     let redacted = redact_content(format!("{overlapping}ed]ed]").as_bytes(), &value(overlapping));
     assert!(!holds(&String::from_utf8(redacted).unwrap(), overlapping));
+}
+
+#[test]
+fn a_text_that_was_cut_inside_of_the_value_keeps_nothing_of_it() {
+    let finished = |summary: &str| CallFinished {
+        summary: Some(summary.to_owned()),
+        ..CallFinished::new(sample::ids(1).next(), CallVerdict::Succeeded)
+    };
+    for (secret, summary, expected) in [
+        ("hunter-2-hunter-2", "the password is hunter-2-hu...", "the password is [redacted]..."),
+        ("first line\nsecond", "it says first line", "it says [redacted]"),
+    ] {
+        let (redacted, record) = redacted(finished(summary), secret);
+        assert_eq!((redacted.replacements, redacted.kept), (1, 0));
+        let RecordBody::CallFinished(finished) = &record.body else { panic!("{record:?}") };
+        assert_eq!(finished.summary.as_deref(), Some(expected));
+    }
+    let shown = excerpt(&format!("{}{}", "x".repeat(990), r#"quote" and back\slash"#));
+    let (redacted, _) = redacted(Note::new("log", shown), r#"quote" and back\slash"#);
+    assert!(redacted.text.contains("x[redacted]…"), "{}", redacted.text);
+
+    let position = Position::new(4);
+    let text = Record::new(position, at(), finished("the password is hunter...")).encode().unwrap();
+    assert_eq!(redact_record(position, &text, &value("another-value"), &ObjectCopies::new()), None);
 }
 
 #[test]
