@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use backstitch::stores;
 use clap::Args;
 
+use crate::terminal::pager;
+use crate::terminal::style::{self, ColorChoice};
+
 /// Options of every command.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
@@ -16,6 +19,12 @@ pub(crate) struct Common {
     /// Print JSON: one object, or one object per line for lists.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Print colours: on a terminal, always or never. `NO_COLOR` and `CLICOLOR_FORCE` are respected.
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto", hide_possible_values = true)]
+    pub(crate) color: ColorChoice,
+    /// Print long output without a pager.
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 impl Common {
@@ -24,6 +33,14 @@ impl Common {
         let named = std::env::var_os("BACKSTITCH_STORE").filter(|path| !path.is_empty());
         self.store = self.store.or(named.map(PathBuf::from));
         self
+    }
+
+    /// Sets up the output of the process.
+    pub(crate) fn set_up_output(&self) {
+        style::choose(self.color);
+        if self.no_pager || self.json {
+            pager::refuse();
+        }
     }
 
     /// Returns options for hints about sessions of a store. They name the store unless it is the default of

@@ -62,6 +62,7 @@ fn main() -> ExitCode {
     panics::arm();
     let arguments = Arguments::parse();
     let common = arguments.common.with_environment();
+    common.set_up_output();
     let (done, events) = match arguments.command {
         // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),

@@ -24,6 +24,7 @@ mod model;
 mod moving;
 mod panics;
 mod pauses;
+mod pty;
 mod replaced;
 mod sessions;
 mod stage;

@@ -1,44 +1,25 @@
 //! Text of models, tools, missions, file names and files does not control the terminal that it is printed to.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
-
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
+use crate::pty::Pty;
 use crate::stage::{Stage, scripted};
 
 /// Sequences that set the title and the clipboard, clear the screen and change the direction, C1 controls,
 /// backspaces and carriage returns.
-const NASTY: &str = "\u{1b}]0;title\u{7}\u{1b}]52;c;eA==\u{1b}\\\u{1b}[2J\u{9b}31m\u{90}q\u{202e}evil\u{2066}\u{200f}\u{7f}\u{8}\r\u{85}\u{b}";
+const NASTY: &str = "\u{1b}]0;title\u{7}\u{1b}]52;c;eA==\u{1b}\\\u{1b}[2J\u{1b}[35m\u{9b}31m\u{90}q\u{202e}evil\u{2066}\u{200f}\u{7f}\u{8}\r\u{85}\u{b}";
 
 /// Returns what a command prints to a terminal, on standard output and standard error.
-fn on_terminal(mut command: Command) -> String {
-    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&controller).unwrap();
-    unlockpt(&controller).unwrap();
-    let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
-    let terminal = File::options().read(true).write(true).open(name).unwrap();
-    let stderr: OwnedFd = terminal.try_clone().unwrap().into();
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::from(terminal)).stderr(stderr).spawn().unwrap();
-    // The command has the terminal open too, until it is dropped.
-    drop(command);
-    let mut controller = File::from(controller);
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 64 * 1024];
-    // Reading fails once no process has the terminal open.
-    while let Ok(read) = controller.read(&mut buffer) {
-        if read == 0 {
-            break;
-        }
-        bytes.extend_from_slice(&buffer[..read]);
-    }
-    child.wait().unwrap();
-    // The terminal itself writes a newline as two characters.
-    String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+fn on_terminal(stage: &Stage, arguments: &[&str]) -> String {
+    let mut pty = Pty::start_without_input(stage, arguments, 100, 40);
+    pty.exit_code();
+    pty.raw()
+}
+
+/// Removes the colours that the command prints. Those of [`NASTY`] are others.
+fn without_colors(printed: &str) -> String {
+    let colors = ["0", "1", "2", "31", "32", "33", "34", "36", "4"];
+    colors.iter().fold(printed.to_owned(), |text, color| text.replace(&format!("\u{1b}[{color}m"), ""))
 }
 
 #[track_caller]
@@ -47,6 +28,7 @@ fn check(what: &[&str], printed: &str) {
         one.is_control() && one != '\n' && one != '\t'
             || matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
+    let printed = without_colors(printed);
     if let Some(at) = printed.find(steers) {
         let near: String = printed[at..].chars().take(40).collect();
         panic!("{what:?} steers the terminal: {near:?}");
@@ -70,7 +52,7 @@ fn no_command_prints_what_steers_a_terminal() {
     ]);
     let model = scripted(&stage, &replies);
     let run = |arguments: &[&str]| {
-        let printed = on_terminal(stage.command(arguments));
+        let printed = on_terminal(&stage, arguments);
         check(arguments, &printed);
         printed
     };
@@ -118,7 +100,7 @@ fn a_pause_does_not_steer_a_terminal() {
     ]);
     let model = scripted(&stage, &replies);
     let run = |arguments: &[&str]| {
-        let printed = on_terminal(stage.command(arguments));
+        let printed = on_terminal(&stage, arguments);
         check(arguments, &printed);
         printed
     };
@@ -137,16 +119,16 @@ fn failures_of_providers_and_programs_do_not_steer_a_terminal() {
         &json!([{"text": "x", "fail": [{"kind": "server", "message": NASTY, "times": 9, "retry_after_ms": 1}]}]),
     );
     let arguments = ["run", "Do it", "--model", &model];
-    check(&arguments, &on_terminal(stage.command(&arguments)));
+    check(&arguments, &on_terminal(&stage, &arguments));
     let program = stage.write("program.clj", "(println \"\\u001b[2J\\u202e\") \"\\u001b[2J\\u202e\"");
     let arguments = ["lisp", "run", &program];
-    check(&arguments, &on_terminal(stage.command(&arguments)));
+    check(&arguments, &on_terminal(&stage, &arguments));
     let broken = stage.write("broken.clj", &format!("(unknown-{NASTY})"));
     let arguments = ["lisp", "run", &broken];
-    check(&arguments, &on_terminal(stage.command(&arguments)));
+    check(&arguments, &on_terminal(&stage, &arguments));
     let missing = format!("scripted:no{NASTY}.toml");
     let arguments = ["run", "Do it", "--model", &missing];
-    check(&arguments, &on_terminal(stage.command(&arguments)));
+    check(&arguments, &on_terminal(&stage, &arguments));
 }
 
 #[test]

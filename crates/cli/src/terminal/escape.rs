@@ -1,85 +1,27 @@
-//! Output of the command. Everything that it prints passes through this module.
+//! Foreign text without controls.
 //!
 //! Missions, answers of models, results of tools, file names and files may hold text that controls a
 //! terminal: escape sequences that repaint lines or fill the clipboard, and controls that change the
 //! direction of text. None of it reaches a terminal. Control characters (except newline and tab) and
 //! bidirectional controls are written in the form `\u001b`. That form means the same inside a JSON string, so
-//! text and JSON share one rule.
-//!
-//! `println!`, `print!` and `eprintln!` of this crate are the macros below. A lint refuses those of the
-//! standard library.
+//! text and JSON share one rule. Escaping a text twice changes nothing more.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::fmt::Write as _;
 
 use serde_json::Value;
-
-/// Exit code that a shell reports for a program that SIGPIPE ended.
-const BROKEN_PIPE: i32 = 141;
 
 /// Maximum length of JSON that is printed on one line, in characters.
 const ONE_LINE: usize = 100;
 
-/// Prints a line to standard output.
-macro_rules! println {
-    () => { $crate::terminal::to_stdout(::core::format_args!("\n")) };
-    ($($what:tt)*) => {
-        $crate::terminal::to_stdout(::core::format_args!("{}\n", ::core::format_args!($($what)*)))
-    };
-}
-
-/// Prints to standard output.
-macro_rules! print {
-    ($($what:tt)*) => { $crate::terminal::to_stdout(::core::format_args!($($what)*)) };
-}
-
-/// Prints a line to standard error.
-macro_rules! eprintln {
-    ($($what:tt)*) => {
-        $crate::terminal::to_stderr(::core::format_args!("{}\n", ::core::format_args!($($what)*)))
-    };
-}
-
-/// Writes text to standard output. Use `println!` or `print!`.
-pub(crate) fn to_stdout(text: fmt::Arguments<'_>) {
-    let text = text.to_string();
-    written(io::stdout().lock().write_all(safe(&text).as_bytes()), "stdout");
-}
-
-/// Writes text to standard error. Use `eprintln!`.
-pub(crate) fn to_stderr(text: fmt::Arguments<'_>) {
-    let text = text.to_string();
-    written(io::stderr().lock().write_all(safe(&text).as_bytes()), "stderr");
-}
-
-/// Writes data to standard output: byte for byte, or escaped if that is a terminal.
-pub(crate) fn data(text: &str) {
-    let mut out = io::stdout().lock();
-    let text = if out.is_terminal() { safe(text) } else { Cow::Borrowed(text) };
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()), "stdout");
-}
-
-/// Flushes a line of standard output that has not ended yet.
-pub(crate) fn flush() {
-    written(io::stdout().lock().flush(), "stdout");
-}
-
-/// Handles the result of a write. If the reader has closed the pipe, as `head` does, the command exits as
-/// SIGPIPE would end it, and a session that it drives can be resumed.
-fn written(done: io::Result<()>, stream: &str) {
-    match done {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(BROKEN_PIPE),
-        // An error of stderr cannot be reported anywhere.
-        Err(_) if stream == "stderr" || std::thread::panicking() => {}
-        Err(error) => panic!("failed to write to {stream}: {error}"),
-    }
-}
-
 /// Escapes every character that would control a terminal.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     escaped(text, steers)
+}
+
+/// Escapes every character that would control a terminal, and newlines.
+pub(crate) fn safe_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| character == '\n' || steers(character))
 }
 
 /// Renders a JSON value without invisible characters. Parsing the text returns the same value.
@@ -107,7 +49,7 @@ fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Whether a terminal may interpret the character instead of showing it.
-fn steers(character: char) -> bool {
+pub(super) fn steers(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,

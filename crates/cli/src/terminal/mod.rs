@@ -1,0 +1,111 @@
+//! Output of the command. Everything that it prints passes through this module.
+//!
+//! `println!`, `print!` and `eprintln!` of this crate are the macros below, and [`line`] prints a line with
+//! colours. All of them escape what would control a terminal (see [`escape`]): the only control sequences that reach it are
+//! the colours of [`style`]. A lint refuses the macros of the standard library.
+//!
+//! A stream has colours only where it is a terminal, or where the user asks for them. While a
+//! [`pager::Pager`] exists, standard output goes through it.
+
+// First, because the modules below use them.
+/// Prints a line to standard output.
+macro_rules! println {
+    () => { $crate::terminal::to_stdout(::core::format_args!("\n")) };
+    ($($what:tt)*) => {
+        $crate::terminal::to_stdout(::core::format_args!("{}\n", ::core::format_args!($($what)*)))
+    };
+}
+
+/// Prints to standard output.
+macro_rules! print {
+    ($($what:tt)*) => { $crate::terminal::to_stdout(::core::format_args!($($what)*)) };
+}
+
+/// Prints a line to standard error.
+macro_rules! eprintln {
+    ($($what:tt)*) => {
+        $crate::terminal::to_stderr(::core::format_args!("{}\n", ::core::format_args!($($what)*)))
+    };
+}
+
+mod escape;
+mod layout;
+mod output;
+pub(crate) mod pager;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod time;
+
+use std::fmt;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+pub(crate) use escape::{exact_json, safe};
+pub(crate) use layout::{cut, width, wrapped};
+
+use self::style::Text;
+
+/// Columns of an output that is no terminal.
+const COLUMNS: usize = 80;
+
+/// Rows of an output that is no terminal.
+const ROWS: usize = 24;
+
+/// Writes text to standard output. Use `println!` or `print!`.
+pub(crate) fn to_stdout(text: fmt::Arguments<'_>) {
+    output::stdout(safe(&text.to_string()).as_bytes());
+}
+
+/// Writes text to standard error. Use `eprintln!`.
+pub(crate) fn to_stderr(text: fmt::Arguments<'_>) {
+    output::stderr(safe(&text.to_string()).as_bytes());
+}
+
+/// Writes data to standard output: byte for byte, or escaped if that is a terminal.
+pub(crate) fn data(text: &str) {
+    if io::stdout().is_terminal() {
+        output::stdout(safe(text).as_bytes());
+    } else {
+        output::stdout(text.as_bytes());
+    }
+    flush();
+}
+
+/// Prints a line to standard output, with colours if it has them.
+pub(crate) fn line(text: &Text) {
+    output::stdout(format!("{}\n", text.rendered(style::stdout_has_colors())).as_bytes());
+}
+
+/// Prints a line to standard error, with colours if it has them.
+pub(crate) fn error_line(text: &Text) {
+    output::stderr(format!("{}\n", text.rendered(style::stderr_has_colors())).as_bytes());
+}
+
+/// Flushes a line of standard output that has not ended yet.
+pub(crate) fn flush() {
+    output::flush();
+}
+
+/// Returns the columns of the terminal; 80 if standard output and standard error are none.
+pub(crate) fn columns() -> usize {
+    size().map_or(COLUMNS, |(columns, _)| columns)
+}
+
+/// Returns the rows of the terminal; 24 if standard output and standard error are none.
+pub(crate) fn rows() -> usize {
+    size().map_or(ROWS, |(_, rows)| rows)
+}
+
+/// Whether the terminal, if there is one, understands colours and is not just a buffer.
+fn is_capable() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
+}
+
+/// Columns and rows of the first stream that is a terminal and knows its size.
+fn size() -> Option<(usize, usize)> {
+    let size_of = |stream: BorrowedFd<'_>| {
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
+    };
+    size_of(io::stdout().as_fd()).or_else(|| size_of(io::stderr().as_fd()))
+}

@@ -1,0 +1,302 @@
+//! Lines with colours.
+//!
+//! A [`Text`] is one line of spans, each with a [`Role`]. What is added is escaped at once, newlines included, so that a
+//! text is always a single line without foreign controls, and its width is the width that is printed.
+//!
+//! Colours are used where a stream is a terminal. `--color always` and `--color never` decide otherwise; without
+//! them `NO_COLOR` switches colours off and `CLICOLOR_FORCE` switches them on.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
+
+use anstyle::{AnsiColor, Style};
+
+use super::escape::safe_line;
+use super::layout;
+
+/// When the command prints colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+
+/// Sets when colours are printed, for the whole process. Later calls change nothing.
+pub(crate) fn choose(choice: ColorChoice) {
+    let _ = CHOICE.set(choice);
+}
+
+/// Whether standard output has colours.
+pub(crate) fn stdout_has_colors() -> bool {
+    has_colors(io::stdout().is_terminal())
+}
+
+/// Whether standard error has colours.
+pub(crate) fn stderr_has_colors() -> bool {
+    has_colors(io::stderr().is_terminal())
+}
+
+fn has_colors(is_terminal: bool) -> bool {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match CHOICE.get().copied().unwrap_or_default() {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto if variable("NO_COLOR").is_some() => false,
+        ColorChoice::Auto if variable("CLICOLOR_FORCE").is_some_and(|value| value != "0") => true,
+        ColorChoice::Auto if variable("CLICOLOR").is_some_and(|value| value == "0") => false,
+        ColorChoice::Auto => is_terminal && super::is_capable(),
+    }
+}
+
+/// What a span of a line means. The colours follow from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Ordinary text.
+    Plain,
+    /// The header of a table, or the title of a part.
+    Heading,
+    /// An id of a session or a call, or a point.
+    Id,
+    /// Less important text.
+    Dim,
+    /// Something that worked.
+    Success,
+    /// Something that failed.
+    Failure,
+    /// Something that needs attention.
+    Warning,
+    /// A line that was added to a file.
+    Added,
+    /// A line that was removed from a file.
+    Removed,
+    /// A name that stands out: a model, a tool, a command to type.
+    Accent,
+    /// Text with emphasis.
+    Emphasis,
+}
+
+impl Role {
+    fn style(self) -> Style {
+        let color = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
+        match self {
+            Self::Plain => Style::new(),
+            Self::Heading | Self::Emphasis => Style::new().bold(),
+            Self::Id => color(AnsiColor::Cyan),
+            Self::Dim => Style::new().dimmed(),
+            Self::Success | Self::Added => color(AnsiColor::Green),
+            Self::Failure => color(AnsiColor::Red).bold(),
+            Self::Warning => color(AnsiColor::Yellow),
+            Self::Removed => color(AnsiColor::Red),
+            Self::Accent => color(AnsiColor::Blue).bold(),
+        }
+    }
+}
+
+/// One line of spans.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Text {
+    spans: Vec<(Role, String)>,
+}
+
+impl Text {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a span.
+    #[must_use]
+    pub(crate) fn add(mut self, role: Role, text: impl AsRef<str>) -> Self {
+        self.push(role, text);
+        self
+    }
+
+    /// Adds ordinary text.
+    #[must_use]
+    pub(crate) fn plain(self, text: impl AsRef<str>) -> Self {
+        self.add(Role::Plain, text)
+    }
+
+    /// Adds a span.
+    pub(crate) fn push(&mut self, role: Role, text: impl AsRef<str>) {
+        let text = text.as_ref();
+        if !text.is_empty() {
+            self.spans.push((role, safe_line(text).into_owned()));
+        }
+    }
+
+    /// Adds all spans of another line.
+    #[must_use]
+    pub(crate) fn join(mut self, other: Self) -> Self {
+        self.spans.extend(other.spans);
+        self
+    }
+
+    /// Returns the text without colours.
+    pub(crate) fn text(&self) -> String {
+        self.spans.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Returns the columns that the line takes.
+    pub(crate) fn width(&self) -> usize {
+        layout::width(&self.text())
+    }
+
+    /// Returns the beginning of the line that fits into the columns, with `…` at its end if something was cut off.
+    #[must_use]
+    pub(crate) fn cut(&self, columns: usize) -> Self {
+        let whole = self.text();
+        let cut = layout::cut(&whole, columns);
+        if cut == whole {
+            return self.clone();
+        }
+        let mut left = cut.strip_suffix('…').unwrap_or_default().len();
+        let mut spans = Vec::new();
+        let mut last = Role::Plain;
+        for (role, text) in &self.spans {
+            last = *role;
+            if text.len() >= left {
+                spans.push((*role, text.get(..left).unwrap_or_default().to_owned()));
+                break;
+            }
+            left -= text.len();
+            spans.push((*role, text.clone()));
+        }
+        if cut.ends_with('…') {
+            spans.push((last, "…".to_owned()));
+        }
+        Self { spans }
+    }
+
+    /// Returns the line with a space for each tab, so that its width does not depend on where it starts.
+    #[must_use]
+    pub(crate) fn without_tabs(mut self) -> Self {
+        self.spans.iter_mut().for_each(|(_, text)| *text = text.replace('\t', " "));
+        self
+    }
+
+    /// Returns the line without spaces at its end.
+    #[must_use]
+    pub(crate) fn trimmed(mut self) -> Self {
+        while let Some((_, text)) = self.spans.last_mut() {
+            text.truncate(text.trim_end_matches(' ').len());
+            if !text.is_empty() {
+                break;
+            }
+            self.spans.pop();
+        }
+        self
+    }
+
+    /// Returns the line as it is printed, without a newline.
+    pub(crate) fn rendered(&self, colored: bool) -> String {
+        if !colored {
+            return self.text();
+        }
+        let mut rendered = String::new();
+        for (role, text) in &self.spans {
+            let style = role.style();
+            let _ = write!(rendered, "{style}{text}{style:#}");
+        }
+        rendered
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::new().plain(text)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::new().plain(text)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ROLES: [Role; 11] = [
+        Role::Plain,
+        Role::Heading,
+        Role::Id,
+        Role::Dim,
+        Role::Success,
+        Role::Failure,
+        Role::Warning,
+        Role::Added,
+        Role::Removed,
+        Role::Accent,
+        Role::Emphasis,
+    ];
+
+    /// Text with many controls, wide and combining characters.
+    pub(in crate::terminal) fn foreign() -> impl Strategy<Value = String> {
+        let character = prop_oneof![
+            4 => any::<char>(),
+            2 => prop::char::range('\0', '\u{a0}'),
+            2 => prop::char::range('\u{2000}', '\u{2070}'),
+            1 => prop_oneof![Just('漢'), Just('👍'), Just('\u{301}'), Just('\u{200d}'), Just('\u{1b}'), Just('[')],
+            2 => prop_oneof![Just(' '), Just('\n'), Just('\t'), Just('a')],
+        ];
+        prop::collection::vec(character, 0..60).prop_map(|characters| characters.into_iter().collect())
+    }
+
+    pub(in crate::terminal) fn colored() -> impl Strategy<Value = Text> {
+        let span = (prop::sample::select(ROLES.to_vec()), foreign());
+        prop::collection::vec(span, 0..5)
+            .prop_map(|spans| spans.into_iter().fold(Text::new(), |text, (role, span)| text.add(role, span)))
+    }
+
+    /// Removes the colours that this module prints.
+    pub(in crate::terminal) fn without_colors(rendered: &str) -> String {
+        let mut sequences: Vec<String> = ROLES.iter().map(|role| role.style().render().to_string()).collect();
+        sequences.push(anstyle::Reset.render().to_string());
+        sequences.retain(|sequence| !sequence.is_empty());
+        // The beginning of a sequence may be another one.
+        sequences.sort_by_key(|sequence| std::cmp::Reverse(sequence.len()));
+        sequences.iter().fold(rendered.to_owned(), |text, sequence| text.replace(sequence, ""))
+    }
+
+    pub(in crate::terminal) fn has_no_controls(text: &str) -> bool {
+        !text.contains(|character| character == '\n' || crate::terminal::escape::steers(character))
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_one_line_whose_only_controls_are_its_colors(text in colored(), columns in 0_usize..50) {
+            for text in [text.clone(), text.cut(columns), text.clone().trimmed(), text.clone().join(text)] {
+                let rendered = text.rendered(true);
+                prop_assert!(has_no_controls(&without_colors(&rendered)), "{rendered:?}");
+                prop_assert_eq!(text.rendered(false), text.text());
+            }
+        }
+
+        #[test]
+        fn a_text_is_cut_like_a_string(text in colored(), columns in 0_usize..50) {
+            prop_assert_eq!(text.cut(columns).text(), layout::cut(&text.text(), columns));
+            prop_assert!(text.cut(columns).width() <= columns);
+        }
+    }
+
+    #[test]
+    fn spans_have_the_colors_of_their_roles() {
+        let text = Text::new().add(Role::Id, "4f2a").plain("  ").add(Role::Failure, "failed\nmore");
+        assert_eq!(text.rendered(false), "4f2a  failed\\u000amore");
+        let rendered = text.rendered(true);
+        assert!(rendered.starts_with("\u{1b}[36m4f2a\u{1b}[0m  "), "{rendered:?}");
+        assert_eq!(text.cut(8).text(), "4f2a  f…");
+        assert_eq!(Text::from("a").plain("  ").plain(" ").trimmed().text(), "a");
+    }
+}

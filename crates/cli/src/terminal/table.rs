@@ -1,0 +1,182 @@
+//! Tables with a header, aligned by the width of their cells.
+//!
+//! On a terminal a table is as wide as that at most: first the columns that may be left out are, then the last column is
+//! cut. Elsewhere nothing is cut.
+
+use std::io::{self, IsTerminal as _};
+
+use super::style::{Role, Text};
+
+/// Space between two columns.
+const GAP: &str = "  ";
+
+/// A row, and lines below it.
+struct TableRow {
+    cells: Vec<Text>,
+    below: Vec<Text>,
+}
+
+/// A table. Every row has as many cells as the header.
+pub(crate) struct Table {
+    header: Vec<String>,
+    right: Vec<usize>,
+    optional: Vec<usize>,
+    least_last: usize,
+    rows: Vec<TableRow>,
+}
+
+impl Table {
+    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
+        Self {
+            header: header.map(str::to_owned).to_vec(),
+            right: Vec::new(),
+            optional: Vec::new(),
+            least_last: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Aligns a column, counted from 0, at its right.
+    #[must_use]
+    pub(crate) fn align_right(mut self, column: usize) -> Self {
+        self.right.push(column);
+        self
+    }
+
+    /// Leaves out these columns, one after the other, while the last column has fewer than `least` columns.
+    #[must_use]
+    pub(crate) fn leave_out<const N: usize>(mut self, columns: [usize; N], least: usize) -> Self {
+        (self.optional, self.least_last) = (columns.to_vec(), least);
+        self
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [Text; N]) {
+        self.rows.push(TableRow { cells: cells.map(Text::without_tabs).to_vec(), below: Vec::new() });
+    }
+
+    /// Adds a line below the last row, from the second column on.
+    pub(crate) fn below(&mut self, text: Text) {
+        if let Some(row) = self.rows.last_mut() {
+            row.below.push(text.without_tabs());
+        }
+    }
+
+    /// Prints the table to standard output.
+    pub(crate) fn print(&self) {
+        let columns = io::stdout().is_terminal().then(super::columns);
+        self.lines(columns).iter().for_each(super::line);
+    }
+
+    /// Returns the lines of the table, for a terminal with so many columns, or for another output.
+    pub(crate) fn lines(&self, columns: Option<usize>) -> Vec<Text> {
+        let header = self.header.iter().map(|name| Text::new().add(Role::Heading, name)).collect();
+        let header = TableRow { cells: header, below: Vec::new() };
+        let rows: Vec<&TableRow> = std::iter::once(&header).chain(&self.rows).collect();
+        let width = |column: usize| {
+            rows.iter().filter_map(|row| row.cells.get(column)).map(Text::width).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let shown = self.shown(&widths, columns);
+        let indent = shown.first().map_or(0, |first| widths[*first]);
+        let fitted = |text: Text| match columns {
+            Some(columns) => text.trimmed().cut(columns),
+            None => text.trimmed(),
+        };
+        let mut lines = Vec::new();
+        for row in rows {
+            let mut line = Text::new();
+            for column in &shown {
+                let cell = row.cells.get(*column).cloned().unwrap_or_default();
+                let padding = " ".repeat(widths[*column].saturating_sub(cell.width()));
+                let gap = if Some(column) == shown.first() { "" } else { GAP };
+                line = if self.right.contains(column) {
+                    line.plain(gap).plain(padding).join(cell)
+                } else {
+                    line.plain(gap).join(cell).plain(padding)
+                };
+            }
+            lines.push(fitted(line));
+            let below = |text: &Text| Text::new().plain(" ".repeat(indent)).plain(GAP).join(text.clone());
+            lines.extend(row.below.iter().map(|text| fitted(below(text))));
+        }
+        lines
+    }
+
+    /// The columns that are printed.
+    fn shown(&self, widths: &[usize], columns: Option<usize>) -> Vec<usize> {
+        let mut shown: Vec<usize> = (0..widths.len()).collect();
+        let (Some(columns), Some(last)) = (columns, widths.last()) else { return shown };
+        let least = self.least_last.min(*last);
+        for optional in &self.optional {
+            let before: usize = shown.iter().rev().skip(1).map(|column| widths[*column] + GAP.len()).sum();
+            if before + least <= columns {
+                break;
+            }
+            shown.retain(|column| column != optional);
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::style::tests::{colored, has_no_controls, without_colors};
+    use super::*;
+
+    fn texts(table: &Table, columns: Option<usize>) -> Vec<String> {
+        table.lines(columns).iter().map(Text::text).collect()
+    }
+
+    fn sample() -> Table {
+        let mut table = Table::new(["session", "turns", "status", "mission"]).align_right(1);
+        table.row(["4f2a".into(), "12".into(), "idle".into(), "Mend the sleeve of the 漢字 coat".into()]);
+        table.row(["9c41".into(), "3".into(), "failed".into(), "Sew".into()]);
+        table.below("network: the model did not answer".into());
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_by_width() {
+        let lines = texts(&sample(), None);
+        assert_eq!(
+            lines,
+            [
+                "session  turns  status  mission",
+                "4f2a        12  idle    Mend the sleeve of the 漢字 coat",
+                "9c41         3  failed  Sew",
+                "         network: the model did not answer",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_leaves_out_columns_and_cuts_the_last() {
+        let lines = texts(&sample(), Some(40));
+        assert_eq!(lines[1], "4f2a        12  idle    Mend the sleeve…");
+        assert_eq!(lines[3], "         network: the model did not ans…");
+        let lines = texts(&sample().leave_out([1, 2], 23), Some(40));
+        assert_eq!(lines[1], "4f2a     idle    Mend the sleeve of the…");
+        let lines = texts(&sample().leave_out([1, 2], 28), Some(40));
+        assert_eq!(lines[1], "4f2a     Mend the sleeve of the 漢字 co…");
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_fits_and_its_only_controls_are_its_colors(
+            cells in prop::collection::vec([colored(), colored(), colored()], 0..5),
+            below in colored(),
+            columns in 0_usize..60,
+        ) {
+            let mut table = Table::new(["first", "second", "third"]).align_right(0).leave_out([1], 10);
+            cells.into_iter().for_each(|cells| table.row(cells));
+            table.below(below);
+            for line in table.lines(Some(columns)) {
+                prop_assert!(line.width() <= columns, "{line:?}");
+                prop_assert!(has_no_controls(&without_colors(&line.rendered(true))), "{line:?}");
+            }
+        }
+    }
+}
