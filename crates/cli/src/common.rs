@@ -2,44 +2,54 @@
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use backstitch::stores;
 use clap::Args;
 
+use crate::config::{Config, ConfigError, PagerSetting};
 use crate::terminal::pager;
 use crate::terminal::style::{self, ColorChoice};
 
 /// Options of every command.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
-    /// Path of the store. Default: BACKSTITCH_STORE if it is set, else `.backstitch/store.db` in this
+    /// Path of the store. Default: BACKSTITCH_STORE or `store` of the settings, else `.backstitch/store.db` in this
     /// directory or in one above it, else the store of this project in the state directory of the user.
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON: one object, or one object per line for lists.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print colours: on a terminal, always or never. `NO_COLOR` and `CLICOLOR_FORCE` are respected.
-    #[arg(long, value_name = "WHEN", global = true, default_value = "auto", hide_possible_values = true)]
-    pub(crate) color: ColorChoice,
+    /// Print colours: auto (on a terminal), always or never. `NO_COLOR` and `CLICOLOR_FORCE` are respected. Default:
+    /// `color` of the settings, else auto.
+    #[arg(long, value_name = "WHEN", global = true, hide_possible_values = true)]
+    pub(crate) color: Option<ColorChoice>,
     /// Print long output without a pager.
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
+    /// Settings of the user.
+    #[arg(skip)]
+    pub(crate) config: Arc<Config>,
 }
 
 impl Common {
-    /// Uses the store of BACKSTITCH_STORE, unless `--store` names one.
-    pub(crate) fn with_environment(mut self) -> Self {
-        let named = std::env::var_os("BACKSTITCH_STORE").filter(|path| !path.is_empty());
-        self.store = self.store.or(named.map(PathBuf::from));
-        self
+    /// Reads the settings of the user and the environment. They name the store, unless `--store` does.
+    pub(crate) fn with_settings(mut self) -> Result<Self, ConfigError> {
+        self.config = Arc::new(Config::load()?);
+        self.store = self.store.or_else(|| self.config.store());
+        Ok(self)
     }
 
     /// Sets up the output of the process.
     pub(crate) fn set_up_output(&self) {
-        style::choose(self.color);
-        if self.no_pager || self.json {
-            pager::refuse();
+        let color = self.color.or_else(|| self.config.strongest(|settings| settings.color));
+        style::choose(color.unwrap_or_default());
+        match self.config.strongest(|settings| settings.pager.clone()) {
+            _ if self.no_pager || self.json => pager::refuse(),
+            Some(PagerSetting::Off) => pager::refuse(),
+            Some(PagerSetting::Command(command)) => pager::prefer(command),
+            None => {}
         }
     }
 

@@ -18,6 +18,7 @@ use rustyline::error::ReadlineError;
 use serde_json::json;
 
 use crate::common::Common;
+use crate::config::ConfigError;
 use crate::usage::Usage;
 
 /// An error of the command itself, with a code and a hint.
@@ -74,6 +75,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
     }
     of(error, CommandError::code)
         .or_else(|| of(error, |_: &Usage| ErrorCode::Usage))
+        .or_else(|| of(error, ConfigError::code))
         .or_else(|| of(error, RuntimeError::code))
         .or_else(|| of(error, AgentFileError::code))
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
@@ -97,7 +99,11 @@ fn is_usage(error: &anyhow::Error) -> bool {
             .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
         let is_unnamed =
             error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
-        about_file || is_unnamed || error.is::<Usage>() || error.is::<ValueRefused>()
+        about_file
+            || is_unnamed
+            || error.is::<Usage>()
+            || error.is::<ConfigError>()
+            || error.is::<ValueRefused>()
     })
 }
 

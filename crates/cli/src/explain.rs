@@ -21,6 +21,7 @@ pages! {
     "usage",
     "io",
     "already_exists",
+    "config_file",
     "signal",
     "panic",
     "internal",

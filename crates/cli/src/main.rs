@@ -8,6 +8,7 @@
 mod terminal;
 
 mod common;
+mod config;
 mod error;
 mod explain;
 mod keys;
@@ -43,6 +44,9 @@ enum Command {
     Lisp(lisp::Command),
     #[command(flatten)]
     Sessions(Box<sessions::Command>),
+    /// Show and change settings.
+    #[command(after_help = "Example:\n  backstitch config show --origin")]
+    Config(config::Configure),
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(explain::Explain),
@@ -61,12 +65,21 @@ fn main() -> ExitCode {
     #[cfg(feature = "crash-points")]
     panics::arm();
     let arguments = Arguments::parse();
-    let common = arguments.common.with_environment();
+    let common = match (arguments.common.clone().with_settings(), &arguments.command) {
+        (Ok(common), _) => common,
+        (Err(error), Command::Sessions(_)) => {
+            let common = arguments.common;
+            return error::report(&common, error.into(), common.json);
+        }
+        // Other commands use no settings, or report what is wrong with them.
+        (Err(_), _) => arguments.common,
+    };
     common.set_up_output();
     let (done, events) = match arguments.command {
         // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),
         Command::Sessions(command) => (sessions::run(&common, *command), common.json),
+        Command::Config(command) => (command.run(common.json), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),
     };
     done.unwrap_or_else(|error| error::report(&common, error, events))

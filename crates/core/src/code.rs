@@ -45,6 +45,7 @@ codes! {
     Usage = "usage": "The command was called with arguments that it cannot use.",
     Io = "io": "The system refused access to a file, a directory or a terminal.",
     AlreadyExists = "already_exists": "The target exists, and the command never overwrites one.",
+    ConfigFile = "config_file": "A setting cannot be used.",
     Signal = "signal": "A signal ended the run before the session could be paused.",
     Panic = "panic": "The command panicked.",
     Internal = "internal": "Backstitch contradicts itself.",

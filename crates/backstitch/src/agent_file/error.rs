@@ -38,7 +38,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new<'a>(key: impl IntoIterator<Item = &'a str>, message: impl fmt::Display) -> Self {
+    /// Describes what is wrong with a key.
+    pub fn new<'a>(key: impl IntoIterator<Item = &'a str>, message: impl fmt::Display) -> Self {
         Self { key: key.into_iter().map(str::to_owned).collect(), message: message.to_string() }
     }
 

@@ -23,6 +23,11 @@ pub fn key_variables(provider: Provider) -> &'static [&'static str] {
     provider.key_variables()
 }
 
+/// Refuses a text that cannot be the base URL of a model's API.
+pub fn check_base_url(text: &str) -> Result<(), Problem> {
+    checked_url(text).map(|_| ())
+}
+
 /// Parses the address of a definition. It is recorded, so one that may hold a secret is refused.
 pub(super) fn checked_url(text: &str) -> Result<Url, Problem> {
     let wrong = |reason: &str| Problem::new(["base_url"], reason);

@@ -41,6 +41,7 @@ mod model;
 mod offered;
 mod read;
 mod recorded;
+mod source;
 mod values;
 
 pub use answering::{AnswerMode, DataDefinition};
@@ -50,6 +51,8 @@ pub use definition::{
     SectionDefinition, ShellDefinition, WorkspaceDefinition,
 };
 pub use error::{AgentFileError, Problem, SourceLocation};
-pub use keys::{KEY_VARIABLES, key_variables};
+pub use keys::{KEY_VARIABLES, check_base_url, key_variables};
 pub use model::{ModelName, ModelProvider};
+pub use read::AgentFile;
+pub use source::TomlSource;
 pub use values::{Money, Span, ThinkingSetting, ToolChoice};

@@ -5,19 +5,17 @@
 //! agent is also built once without a model, so that every error is reported with its line before anything
 //! starts.
 
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use backstitch_providers::read_text;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-use toml::de::DeTable;
 
 use super::answering::DataDefinition;
 use super::definition::{AgentDefinition, OutputDefinition};
-use super::error::{AgentFileError, Problem, SourceLocation, near};
-use super::locate;
+use super::error::{AgentFileError, Problem};
 use super::model::{ModelName, ModelProvider};
+use super::source::TomlSource;
 use crate::Script;
 
 /// Maximum size of an agent file, in bytes.
@@ -26,23 +24,40 @@ const LARGEST_FILE: u64 = 1024 * 1024;
 /// Maximum size of a JSON file that an agent file refers to, in bytes.
 const LARGEST_DATA: u64 = 64 * 1024 * 1024;
 
-impl AgentDefinition {
+/// An agent file that was read, with the files that it refers to.
+#[derive(Debug, Clone, Default)]
+pub struct AgentFile {
+    /// The definition.
+    pub definition: AgentDefinition,
+    /// The keys at the top of the file.
+    pub keys: BTreeSet<String>,
+}
+
+impl AgentFile {
     /// Reads a file, and the files that it refers to.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentFileError> {
         let path = path.as_ref();
-        let source = Source { file: Some(path), text: &text_of(path)? };
-        let mut definition: Self = source.parse()?;
+        let source = TomlSource { file: Some(path), text: &text_of(path)? };
+        let mut definition: AgentDefinition = source.parse()?;
         let beside = path.parent().map(Path::to_owned).unwrap_or_default();
         definition
             .resolve(&beside)
             .and_then(|()| definition.check())
             .map_err(|error| source.located(error))?;
-        Ok(definition)
+        let keys = source.parse::<toml::Table>()?.keys().cloned().collect();
+        Ok(Self { definition, keys })
+    }
+}
+
+impl AgentDefinition {
+    /// Reads a file, and the files that it refers to.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentFileError> {
+        AgentFile::read(path).map(|file| file.definition)
     }
 
     /// Parses a text. Paths are relative to the current directory.
     pub fn from_toml(text: &str) -> Result<Self, AgentFileError> {
-        let source = Source { file: None, text };
+        let source = TomlSource { file: None, text };
         let mut definition: Self = source.parse()?;
         definition
             .resolve(Path::new(""))
@@ -106,50 +121,4 @@ fn json_in(path: &Path, key: [&str; 2]) -> Result<Value, Problem> {
 fn text_of(path: &Path) -> Result<String, AgentFileError> {
     let unreadable = |source| AgentFileError::Unreadable { path: path.to_owned(), source };
     read_text(path, LARGEST_FILE).map_err(unreadable)
-}
-
-/// A TOML text, and the file that it comes from.
-struct Source<'a> {
-    file: Option<&'a Path>,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn parse<T: DeserializeOwned>(&self) -> Result<T, AgentFileError> {
-        toml::from_str(self.text).map_err(|error| {
-            let at = error.span().unwrap_or_default();
-            let key = self.table().and_then(|table| locate::key_at(table.get_ref(), &at));
-            let message = with_hint(error.message());
-            let problem = Problem { key: key.unwrap_or_default(), message };
-            AgentFileError::InFile { place: self.place(&at), problem }
-        })
-    }
-
-    /// Adds the line of the key to an error.
-    fn located(&self, error: AgentFileError) -> AgentFileError {
-        let AgentFileError::InDefinition(problem) = error else { return error };
-        let at = self.table().and_then(|table| locate::place_of(table.get_ref(), &problem.key));
-        let at = at.unwrap_or_default();
-        AgentFileError::InFile { place: self.place(&(at..at)), problem }
-    }
-
-    fn table(&self) -> Option<toml::Spanned<DeTable<'_>>> {
-        DeTable::parse(self.text).ok()
-    }
-
-    fn place(&self, at: &Range<usize>) -> SourceLocation {
-        SourceLocation { file: self.file.map(PathBuf::from), line: locate::line(self.text, at.start) }
-    }
-}
-
-/// Adds a suggestion to a message about an unknown name. The message holds the names between backquotes, the
-/// unknown one first.
-fn with_hint(message: &str) -> String {
-    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    match names.split_first() {
-        Some((unknown, known)) if message.starts_with("unknown ") => {
-            format!("{message}{}", near(unknown, known))
-        }
-        _ => message.to_owned(),
-    }
 }

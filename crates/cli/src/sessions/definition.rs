@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{
-    AgentDefinition, AgentFileError, AnswerMode, Approve, BudgetDefinition, BuildOptions, BuiltAgent,
+    AgentDefinition, AgentFile, AgentFileError, AnswerMode, BudgetDefinition, BuildOptions, BuiltAgent,
     DataDefinition, ModelName, Span, ToolChoice,
 };
 use backstitch::code::ErrorCode;
@@ -20,6 +20,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::place::OpenStore;
+use crate::config::{ApproveSetting, Config};
 use crate::error::CommandError;
 use crate::keys;
 use crate::usage::Usage;
@@ -110,7 +111,7 @@ impl ModelFlags {
     /// Overrides the model and the address of a definition. Returns whether a flag was given.
     pub(super) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
         if let Some(model) = &self.model {
-            let is_other = definition.model.as_ref().is_none_or(|before| before.provider != model.provider);
+            let is_other = definition.model.as_ref().is_some_and(|before| before.provider != model.provider);
             if is_other {
                 // The address belongs to the provider before.
                 definition.base_url = None;
@@ -126,15 +127,19 @@ impl ModelFlags {
 
 impl AgentFlags {
     /// Builds the definition that a new session is recorded with.
-    pub(super) fn definition(&self) -> anyhow::Result<AgentDefinition> {
-        let mut definition = match &self.agent {
-            Some(path) => AgentDefinition::read(path)?,
-            None => AgentDefinition::default(),
+    pub(super) fn definition(&self, config: &Config) -> anyhow::Result<AgentDefinition> {
+        let file = match self.agent.clone().or_else(|| config.agent()) {
+            Some(path) => AgentFile::read(path)?,
+            None => AgentFile::default(),
         };
+        let mut definition = file.definition;
+        config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
         if definition.model.is_none() {
             return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
-                .with_hint("use `--model PROVIDER:MODEL`, or `model` in an agent file")
+                .with_hint(
+                    "use `--model PROVIDER:MODEL`; `backstitch config set model PROVIDER:MODEL` sets it for all sessions",
+                )
                 .into());
         }
         if let Some(budget) = &self.model.budget {
@@ -150,11 +155,7 @@ impl AgentFlags {
             definition.tools = ToolChoice::of_list(tools);
         }
         if let Some(which) = &self.approve {
-            definition.approval = match which.as_str() {
-                "auto" => Default::default(),
-                "ask" => [("default".to_owned(), Approve::Ask)].into(),
-                names => names.split(',').map(|name| (name.trim().to_owned(), Approve::Ask)).collect(),
-            };
+            definition.approval = ApproveSetting::of_list(which).by_tool();
         }
         if let Some(effect) = self.shell_effect {
             definition.shell.effect = match effect {

@@ -41,7 +41,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let definition = self.agent.definition()?;
+        let definition = self.agent.definition(&common.config)?;
         // An agent that cannot be built is refused before anything is created.
         let built = built(&definition)?;
         let mission = built.mission(&self.mission)?;

@@ -4,13 +4,13 @@
 //! output goes to it. Shorter output is printed when the `Pager` is dropped. Where standard output is no
 //! terminal, nothing changes.
 //!
-//! The pager is `BACKSTITCH_PAGER`, else `PAGER`, else `less -FRX`. An empty one, `cat` and `--no-pager` switch it off. A user who
+//! The pager is `BACKSTITCH_PAGER`, else that of the settings, else `PAGER`, else `less -FRX`. An empty one, `cat` and `--no-pager` switch it off. A user who
 //! closes the pager ends the command: only commands that read may have one.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::output;
 
@@ -20,6 +20,13 @@ const DEFAULT: &str = "less -FRX";
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 static CURRENT: Mutex<Option<PagerState>> = Mutex::new(None);
+
+static PREFERRED: OnceLock<String> = OnceLock::new();
+
+/// Sets the pager of the user's settings, for the whole process. Later calls change nothing.
+pub(crate) fn prefer(command: String) {
+    let _ = PREFERRED.set(command);
+}
 
 /// Switches pagers off, for the whole process.
 pub(crate) fn refuse() {
@@ -133,7 +140,8 @@ fn ignore_interrupts() {
 /// The words of the pager's command line, if there is a pager.
 fn program() -> Option<Vec<String>> {
     let variable = |name: &str| std::env::var(name).ok();
-    words(variable("BACKSTITCH_PAGER").or_else(|| variable("PAGER")).as_deref())
+    let setting = variable("BACKSTITCH_PAGER").or_else(|| PREFERRED.get().cloned());
+    words(setting.or_else(|| variable("PAGER")).as_deref())
 }
 
 fn words(setting: Option<&str>) -> Option<Vec<String>> {

@@ -16,7 +16,8 @@ use super::escape::safe_line;
 use super::layout;
 
 /// When the command prints colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ColorChoice {
     /// On a terminal.
     #[default]

@@ -55,6 +55,7 @@ pub(crate) fn backstitch_reading(input: &str, arguments: &[&str]) -> Ran {
         .args(arguments)
         // With this terminal, some libraries write to a pipe what belongs on a screen.
         .env("TERM", "dumb")
+        .env("BACKSTITCH_CONFIG", "/dev/null")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

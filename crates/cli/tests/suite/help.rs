@@ -2,7 +2,7 @@
 
 use crate::command::backstitch;
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: &[&str] = &[
     "lisp",
     "quickstart",
     "run",
@@ -29,6 +29,7 @@ const COMMANDS: [&str; 27] = [
     "gc",
     "redact",
     "rm",
+    "config",
     "explain",
 ];
 

@@ -5,6 +5,7 @@ mod agents;
 mod approvals;
 mod churn;
 mod command;
+mod config;
 mod endings;
 mod erasing;
 mod explain;

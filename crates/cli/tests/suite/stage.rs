@@ -51,6 +51,11 @@ impl Stage {
         for (name, _) in std::env::vars().filter(|(name, _)| name.ends_with("_API_KEY")) {
             command.env_remove(name);
         }
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BACKSTITCH_")) {
+            command.env_remove(name);
+        }
+        // The settings of the person who runs the tests do not apply.
+        command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
         command.envs(self.variables.iter().cloned()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

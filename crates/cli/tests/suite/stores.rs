@@ -46,6 +46,7 @@ impl User {
         let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
         command.current_dir(directory).args(arguments);
         command.env("XDG_STATE_HOME", self.path("state")).env_remove("BACKSTITCH_STORE");
+        command.env("XDG_CONFIG_HOME", self.path("config"));
         command
     }
 

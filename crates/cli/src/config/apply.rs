@@ -1,0 +1,77 @@
+//! Settings as defaults of the definition that a new session is recorded with.
+
+use std::path::PathBuf;
+
+use backstitch::agent_file::{AgentDefinition, AgentFileError, ModelName};
+
+use super::layer::Config;
+
+impl Config {
+    /// Sets everything that the definition of an agent leaves open. `is_set` says whether the agent file has a
+    /// key.
+    pub(crate) fn complete(
+        &self,
+        definition: &mut AgentDefinition,
+        is_set: impl Fn(&str) -> bool,
+    ) -> Result<(), AgentFileError> {
+        self.complete_model(definition)?;
+        if let Some(tools) = self.strongest(|settings| settings.tools.clone()).filter(|_| !is_set("tools")) {
+            definition.tools = tools;
+        }
+        if let Some(approve) = self.strongest(|settings| settings.approve.clone()) {
+            for (tool, decision) in approve.by_tool() {
+                definition.approval.entry(tool).or_insert(decision);
+            }
+        }
+        if let Some(budget) = self.strongest(|settings| settings.budget.clone()).filter(|_| !is_set("budget"))
+        {
+            definition.budget = budget;
+        }
+        definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));
+        definition.deadline = definition.deadline.or_else(|| self.strongest(|settings| settings.deadline));
+        for layer in self.layers().rev() {
+            for (model, price) in &layer.settings.prices {
+                definition.prices.entry(model.clone()).or_insert(*price);
+            }
+        }
+        Ok(())
+    }
+
+    fn complete_model(&self, definition: &mut AgentDefinition) -> Result<(), AgentFileError> {
+        let (model, base_url) = self.model();
+        match (&definition.model, model) {
+            (None, Some(model)) => definition.set_model(model)?,
+            // The address belongs to another provider.
+            (Some(own), Some(model)) if own.provider != model.provider => return Ok(()),
+            _ => {}
+        }
+        definition.base_url = definition.base_url.take().or(base_url);
+        Ok(())
+    }
+
+    /// Returns the model and its address. A layer that names a model of another provider makes the address of
+    /// the layers before it void.
+    fn model(&self) -> (Option<ModelName>, Option<String>) {
+        let (mut model, mut base_url): (Option<ModelName>, Option<String>) = (None, None);
+        for layer in self.layers() {
+            if let Some(named) = &layer.settings.model {
+                if model.as_ref().is_some_and(|before| before.provider != named.provider) {
+                    base_url = None;
+                }
+                model = Some(named.clone());
+            }
+            base_url = layer.settings.base_url.clone().or(base_url);
+        }
+        (model, base_url)
+    }
+
+    /// Returns the agent file of new sessions.
+    pub(crate) fn agent(&self) -> Option<PathBuf> {
+        self.strongest(|settings| settings.agent.clone())
+    }
+
+    /// Returns the store, if the environment or the user names one.
+    pub(crate) fn store(&self) -> Option<PathBuf> {
+        self.strongest(|settings| settings.store.clone())
+    }
+}

@@ -1,0 +1,145 @@
+//! `config`: show and change settings.
+
+use std::process::ExitCode;
+
+use backstitch::providers::read_text;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use toml::Value;
+
+use super::edit;
+use super::error::ConfigError;
+use super::layer::{Config, Entry, Origin, user_file};
+
+#[derive(Args)]
+pub(crate) struct Configure {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Print the settings that apply here.
+    #[command(after_help = "Example:\n  backstitch config show --origin")]
+    Show {
+        /// Print where each value comes from. Default: only values.
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Print the path of the user's file.
+    #[command(after_help = "Example:\n  $EDITOR \"$(backstitch config path)\"")]
+    Path,
+    /// Set a key in the user's file. Comments are kept.
+    #[command(
+        after_help = "Examples:\n  backstitch config set model openai:MODEL\n  backstitch config set budget.tokens 200000"
+    )]
+    Set {
+        /// Key, such as model or budget.tokens.
+        key: String,
+        /// Value: TOML, or a text.
+        value: String,
+    },
+    /// Remove a key from the user's file.
+    #[command(after_help = "Example:\n  backstitch config unset model")]
+    Unset {
+        /// Key, such as model or budget.tokens.
+        key: String,
+    },
+}
+
+impl Configure {
+    pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::Show { origin } => {
+                let entries = Config::load()?.effective();
+                if json {
+                    println!(
+                        "{}",
+                        json!({"v": 1, "settings": entries.iter().map(as_json).collect::<Vec<_>>()})
+                    );
+                } else {
+                    print(&entries, origin);
+                }
+            }
+            Action::Path => {
+                let path = user_file().ok_or(ConfigError::NoDirectory)?;
+                if json {
+                    println!("{}", json!({"v": 1, "path": path.to_string_lossy()}));
+                } else {
+                    println!("{}", path.display());
+                }
+            }
+            Action::Set { key, value } => {
+                change(json, &key, |path, text| edit::with_value(path, text, &key, &value).map(Some))?;
+            }
+            Action::Unset { key } => change(json, &key, |path, text| edit::without(path, text, &key))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Changes the user's file. Nothing is written if the change returns no text.
+fn change(
+    json: bool,
+    key: &str,
+    change: impl FnOnce(&std::path::Path, &str) -> Result<Option<String>, ConfigError>,
+) -> anyhow::Result<()> {
+    let path = user_file().ok_or(ConfigError::NoDirectory)?;
+    let text = match read_text(&path, 1 << 20) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(source) => return Err(ConfigError::Unreadable { path, source }.into()),
+    };
+    let changed = change(&path, &text)?;
+    let is_changed = changed.as_ref().is_some_and(|changed| *changed != text);
+    if let Some(changed) = changed.filter(|_| is_changed) {
+        edit::write(&path, &changed)?;
+    }
+    if json {
+        println!("{}", json!({"v": 1, "path": path.to_string_lossy(), "key": key, "changed": is_changed}));
+    } else if is_changed {
+        println!("changed {}", path.display());
+    } else {
+        println!("{} was not changed", path.display());
+    }
+    Ok(())
+}
+
+/// Prints entries as TOML, with their origins as comments.
+fn print(entries: &[Entry], origin: bool) {
+    let lines: Vec<_> =
+        entries.iter().map(|entry| format!("{} = {}", written_key(&entry.key), entry.value)).collect();
+    let widest = lines.iter().map(|line| line.chars().count()).filter(|length| *length <= 60).max();
+    for (line, entry) in lines.iter().zip(entries) {
+        if origin {
+            println!("{line:<width$}  # {}", entry.origin, width = widest.unwrap_or(0));
+        } else {
+            println!("{line}");
+        }
+    }
+}
+
+fn as_json(entry: &Entry) -> serde_json::Value {
+    let value = serde_json::to_value(&entry.value).unwrap_or_default();
+    let mut shown = json!({"key": written_key(&entry.key), "value": value, "origin": entry.origin.kind()});
+    match &entry.origin {
+        Origin::Default => {}
+        Origin::User { file, line } | Origin::Project { file, line } => {
+            shown["file"] = file.to_string_lossy().into();
+            shown["line"] = (*line).into();
+        }
+        Origin::Environment(variable) => shown["variable"] = (*variable).into(),
+    }
+    shown
+}
+
+/// Formats a key as TOML.
+fn written_key(key: &[String]) -> String {
+    let is_bare = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let parts = key
+        .iter()
+        .map(|part| if is_bare(part) { part.clone() } else { Value::String(part.clone()).to_string() });
+    parts.collect::<Vec<_>>().join(".")
+}

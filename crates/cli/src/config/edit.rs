@@ -1,0 +1,169 @@
+//! Changes of the user's file: `config set` and `config unset`. Comments and the order of keys are kept.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
+
+use super::error::ConfigError;
+use super::layer::{Layer, Scope};
+
+/// Returns the text of a file with a key set to a value. The value is TOML, or the text itself.
+pub(super) fn with_value(path: &Path, text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
+    let parsed = value.trim().parse::<toml_edit::Value>();
+    let as_text = toml_edit::Value::from(value);
+    // `config set agent 12` names a file, although 12 is a number too.
+    let (first, second) = match parsed {
+        Ok(parsed) => (parsed, Some(as_text)),
+        Err(_) => (as_text, None),
+    };
+    let changed = replaced(path, text, key, first)?;
+    match Layer::parse(path, &changed, Scope::User) {
+        Ok(_) => Ok(changed),
+        Err(error) => {
+            let second = second.map(|second| replaced(path, text, key, second)).transpose()?;
+            let accepted = second.filter(|text| Layer::parse(path, text, Scope::User).is_ok());
+            accepted.ok_or_else(|| in_key(key, error))
+        }
+    }
+}
+
+/// Returns the text of a file without a key; `None` if it does not have the key.
+pub(super) fn without(path: &Path, text: &str, key: &str) -> Result<Option<String>, ConfigError> {
+    let mut document = document(path, text)?;
+    let keys = keys(key)?;
+    let Some((last, above)) = keys.split_last() else { return Ok(None) };
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for key in above {
+        let Some(inner) = table.get_mut(key.get()).and_then(Item::as_table_like_mut) else { return Ok(None) };
+        table = inner;
+    }
+    if table.remove(last.get()).is_none() {
+        return Ok(None);
+    }
+    Ok(Some(document.to_string()))
+}
+
+fn replaced(path: &Path, text: &str, key: &str, value: toml_edit::Value) -> Result<String, ConfigError> {
+    let mut document = document(path, text)?;
+    let keys = keys(key)?;
+    let Some((last, above)) = keys.split_last() else { return Ok(text.to_owned()) };
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for part in above {
+        let inner = table.entry(part.get()).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        table = inner.as_table_like_mut().ok_or_else(|| ConfigError::InKey {
+            key: key.to_owned(),
+            message: format!("`{}` is a value, and has no keys", part.get()),
+        })?;
+    }
+    match table.get_mut(last.get()) {
+        Some(Item::Value(before)) => {
+            // A comment at the end of the line is kept.
+            let decor = before.decor().clone();
+            *before = value;
+            *before.decor_mut() = decor;
+        }
+        Some(Item::Table(_) | Item::ArrayOfTables(_)) => {
+            let message = "this is a table: name a key in it".to_owned();
+            return Err(ConfigError::InKey { key: key.to_owned(), message });
+        }
+        _ => {
+            table.insert(last.get(), Item::Value(value));
+        }
+    }
+    Ok(document.to_string())
+}
+
+fn document(path: &Path, text: &str) -> Result<DocumentMut, ConfigError> {
+    // The parser of the command has the better messages.
+    Layer::parse(path, text, Scope::User)?;
+    text.parse().map_err(|error| ConfigError::InKey {
+        key: path.display().to_string(),
+        message: format!("it cannot be changed: {error}"),
+    })
+}
+
+fn keys(key: &str) -> Result<Vec<Key>, ConfigError> {
+    Key::parse(key).map_err(|error| ConfigError::InKey {
+        key: key.to_owned(),
+        message: format!(
+            "this is no key: write model, or prices.\"openai:NAME\".input ({})",
+            error.to_string().lines().last().unwrap_or_default()
+        ),
+    })
+}
+
+/// Names the key of the command line instead of a line that the file does not have yet.
+fn in_key(key: &str, error: ConfigError) -> ConfigError {
+    match error {
+        ConfigError::InFile { problem, .. } => {
+            ConfigError::InKey { key: key.to_owned(), message: problem.message }
+        }
+        other => other,
+    }
+}
+
+/// Writes a file that only this user can read, atomically: to a temporary file that is then renamed. A
+/// symbolic link is kept, and its target is replaced.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
+    let written = || -> io::Result<()> {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = path.parent().unwrap_or_else(|| Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = directory.join(format!(".{name}.{}", std::process::id()));
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let done = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        done.and_then(|()| fs::rename(&temporary, &path)).inspect_err(|_| {
+            // The error of the write is reported, and not that of the cleanup.
+            let _ = fs::remove_file(&temporary);
+        })
+    };
+    written().map_err(|source| ConfigError::Unwritable { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str, key: &str, value: &str) -> Result<String, String> {
+        with_value(Path::new("c.toml"), text, key, value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn comments_and_order_are_kept() {
+        let text = "# mine\nmax_turns = 3 # few\nmodel = \"openai:a\"\n\n[budget]\ntokens = 5\n";
+        let changed = set(text, "max_turns", "9").unwrap();
+        assert_eq!(changed, text.replace("= 3", "= 9"));
+        assert_eq!(set(text, "model", "openai:b").unwrap(), text.replace("openai:a", "openai:b"));
+        let more = set(text, "budget.turns", "4").unwrap();
+        assert_eq!(more, format!("{text}turns = 4\n"));
+        let price = set("", "prices.\"openai:a\"", "{ input = 1, output = 2.5 }").unwrap();
+        assert!(price.contains("[prices]\n\"openai:a\" = { input = 1, output = 2.5 }"), "{price}");
+        let removed = without(Path::new("c.toml"), text, "budget.tokens").unwrap().unwrap();
+        assert!(!removed.contains("tokens") && removed.contains("# few"), "{removed}");
+        assert_eq!(without(Path::new("c.toml"), text, "deadline").unwrap(), None);
+    }
+
+    #[test]
+    fn values_are_toml_or_text_and_are_checked() {
+        assert_eq!(set("", "agent", "12").unwrap(), "agent = \"12\"\n");
+        assert_eq!(set("", "approve", "[\"shell\"]").unwrap(), "approve = [\"shell\"]\n");
+        assert_eq!(set("", "pager", "false").unwrap(), "pager = false\n");
+        let unknown = set("", "modle", "openai:a").unwrap_err();
+        assert!(unknown.contains("did you mean `model`"), "{unknown}");
+        assert!(set("", "max_turns", "many").unwrap_err().starts_with("max_turns: "));
+        assert!(set("", "max_turns.x", "1").is_err() && set("max_turns = 2", "max_turns.x", "1").is_err());
+        assert!(set("[budget]\nturns = 1", "budget", "3").unwrap_err().contains("table"));
+        for wrong in ["", "a b", "=", "\"", "a..b", "[x]", "\u{1b}"] {
+            assert!(set("", wrong, "1").is_err(), "{wrong}");
+        }
+        assert!(set("model = 1", "max_turns", "1").unwrap_err().starts_with("c.toml:1: model"));
+    }
+}

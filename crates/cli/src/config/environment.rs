@@ -1,0 +1,70 @@
+//! Settings in environment variables.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use backstitch::agent_file::{ToolChoice, check_base_url};
+use toml::Value;
+
+use super::error::ConfigError;
+use super::layer::{Entry, Layer, Origin};
+use super::settings::{ApproveSetting, PagerSetting, Settings};
+use crate::terminal::style::ColorChoice;
+
+/// Variables, and the settings that they stand for.
+pub(super) const VARIABLES: [(&str, &str); 8] = [
+    ("BACKSTITCH_MODEL", "model"),
+    ("BACKSTITCH_BASE_URL", "base_url"),
+    ("BACKSTITCH_AGENT", "agent"),
+    ("BACKSTITCH_STORE", "store"),
+    ("BACKSTITCH_TOOLS", "tools"),
+    ("BACKSTITCH_APPROVE", "approve"),
+    ("BACKSTITCH_COLOR", "color"),
+    ("BACKSTITCH_PAGER", "pager"),
+];
+
+/// Reads the variables. Empty ones are ignored.
+pub(super) fn layer(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Layer, ConfigError> {
+    let mut layer = Layer::default();
+    for (name, key) in VARIABLES {
+        let Some(value) = variable(name).filter(|value| !value.is_empty()) else { continue };
+        let shown = value.to_string_lossy().into_owned();
+        set(&mut layer.settings, key, value)
+            .map_err(|message| ConfigError::InVariable { variable: name, message })?;
+        let value = Value::String(shown);
+        layer.entries.push(Entry { key: vec![key.to_owned()], value, origin: Origin::Environment(name) });
+    }
+    Ok(layer)
+}
+
+fn set(settings: &mut Settings, key: &str, value: OsString) -> Result<(), String> {
+    // Paths need not be text.
+    match key {
+        "agent" => settings.agent = Some(PathBuf::from(&value)),
+        "store" => settings.store = Some(PathBuf::from(&value)),
+        _ => {}
+    }
+    if matches!(key, "agent" | "store") {
+        return Ok(());
+    }
+    let text = value.into_string().map_err(|_| "it is not UTF-8 text".to_owned())?;
+    match key {
+        "model" => settings.model = Some(text.parse().map_err(|error| format!("{error}"))?),
+        "base_url" => {
+            check_base_url(&text).map_err(|problem| problem.message)?;
+            settings.base_url = Some(text);
+        }
+        "tools" => settings.tools = Some(ToolChoice::of_list(&text)),
+        "approve" => settings.approve = Some(ApproveSetting::of_list(&text)),
+        "color" => {
+            settings.color = Some(match text.as_str() {
+                "auto" => ColorChoice::Auto,
+                "always" => ColorChoice::Always,
+                "never" => ColorChoice::Never,
+                _ => return Err(format!("{text:?} is none of auto, always, never")),
+            });
+        }
+        _ => settings.pager = Some(PagerSetting::Command(text)),
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The settings of one layer, as data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use backstitch::agent_file::{
+    Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem, Span, ToolChoice,
+    check_base_url,
+};
+use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+
+use crate::terminal::style::ColorChoice;
+
+/// Keys that only the user may set.
+pub(super) const USER_ONLY: [(&str, &str); 4] = [
+    ("store", "a project cannot choose where sessions are stored"),
+    ("rules", "a project cannot decide about approvals for good"),
+    ("color", "it is about your terminal"),
+    ("pager", "it is a command that your terminal starts"),
+];
+
+/// The settings of one layer. Absent ones are left to the layers before.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Settings {
+    pub(crate) model: Option<ModelName>,
+    pub(crate) base_url: Option<String>,
+    /// The agent file of new sessions.
+    pub(crate) agent: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
+    pub(crate) tools: Option<ToolChoice>,
+    pub(crate) approve: Option<ApproveSetting>,
+    pub(crate) max_turns: Option<u64>,
+    pub(crate) deadline: Option<Span>,
+    pub(crate) budget: Option<BudgetDefinition>,
+    /// Prices of models, by `PROVIDER:MODEL`.
+    pub(crate) prices: BTreeMap<String, PriceDefinition>,
+    /// Numbers of tokens that models accept, by `PROVIDER:MODEL`.
+    pub(crate) windows: BTreeMap<String, u64>,
+    /// Whether the command adds its own instructions and those of the project.
+    pub(crate) instructions: Option<bool>,
+    pub(crate) color: Option<ColorChoice>,
+    pub(crate) pager: Option<PagerSetting>,
+    pub(crate) rules: RuleTexts,
+}
+
+/// Rules about approvals, by what they decide.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RuleTexts {
+    pub(crate) allow: Vec<String>,
+    pub(crate) ask: Vec<String>,
+    pub(crate) deny: Vec<String>,
+}
+
+impl Settings {
+    /// Refuses values that no model could be used with.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if let Some(url) = &self.base_url {
+            check_base_url(url)?;
+        }
+        if self.max_turns == Some(0) {
+            return Err(Problem::new(["max_turns"], "an agent needs at least 1 turn"));
+        }
+        if let Some((model, _)) = self.windows.iter().find(|(_, tokens)| **tokens == 0) {
+            return Err(Problem::new(["windows", model], "a model accepts at least 1 token"));
+        }
+        let empty = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str().is_empty());
+        for (key, path) in [("agent", &self.agent), ("store", &self.store)] {
+            if empty(path) {
+                return Err(Problem::new([key], "the path is empty"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves paths: `~/` is the home directory, and others are relative to the directory of the file.
+    pub(super) fn resolve(&mut self, directory: &Path) {
+        for path in [&mut self.agent, &mut self.store].into_iter().flatten() {
+            *path = resolved(directory, path);
+        }
+        if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &mut self.model {
+            *model = resolved(directory, Path::new(model)).to_string_lossy().into_owned();
+        }
+    }
+}
+
+fn resolved(directory: &Path, path: &Path) -> PathBuf {
+    let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    match path.strip_prefix("~").ok().and_then(|below| Some(home()?.join(below))) {
+        Some(below) => below,
+        None => directory.join(path),
+    }
+}
+
+/// Calls that need the approval of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ApproveSetting {
+    /// None.
+    Auto,
+    /// Every call that can change something.
+    Ask,
+    /// Those of these tools.
+    Tools(Vec<String>),
+}
+
+impl ApproveSetting {
+    /// Parses the form of the command line: `auto`, `ask`, or names separated by commas.
+    pub(crate) fn of_list(text: &str) -> Self {
+        match text.trim() {
+            "auto" => Self::Auto,
+            "ask" => Self::Ask,
+            names => Self::Tools(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        }
+    }
+
+    /// Converts to the form of a definition.
+    pub(crate) fn by_tool(&self) -> BTreeMap<String, Approve> {
+        match self {
+            Self::Auto => BTreeMap::new(),
+            Self::Ask => [("default".to_owned(), Approve::Ask)].into(),
+            Self::Tools(names) => names.iter().map(|name| (name.clone(), Approve::Ask)).collect(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ApproveSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+        impl<'de> Visitor<'de> for Choice {
+            type Value = ApproveSetting;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("\"auto\", \"ask\" or a list of tool names")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ApproveSetting, E> {
+                match text {
+                    "auto" => Ok(ApproveSetting::Auto),
+                    "ask" => Ok(ApproveSetting::Ask),
+                    other => Err(E::unknown_variant(other, &["auto", "ask"])),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<ApproveSetting, A::Error> {
+                let mut all = Vec::new();
+                while let Some(name) = names.next_element()? {
+                    all.push(name);
+                }
+                Ok(ApproveSetting::Tools(all))
+            }
+        }
+        deserializer.deserialize_any(Choice)
+    }
+}
+
+/// The program that shows long output a page at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PagerSetting {
+    /// None: long output is printed as it is.
+    Off,
+    /// A command.
+    Command(String),
+}
+
+impl<'de> Deserialize<'de> for PagerSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+        impl Visitor<'_> for Choice {
+            type Value = PagerSetting;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a command, or `false` for none")
+            }
+
+            fn visit_bool<E: de::Error>(self, on: bool) -> Result<PagerSetting, E> {
+                if on {
+                    Err(E::custom("write a command, or `false` for none"))
+                } else {
+                    Ok(PagerSetting::Off)
+                }
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PagerSetting, E> {
+                Ok(if text.trim().is_empty() {
+                    PagerSetting::Off
+                } else {
+                    PagerSetting::Command(text.to_owned())
+                })
+            }
+        }
+        deserializer.deserialize_any(Choice)
+    }
+}
