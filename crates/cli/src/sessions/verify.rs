@@ -15,7 +15,7 @@ use super::progress::ProgressLines;
 
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// Rebuild the index of sessions where it differs from the journals. Nothing else is changed.
+    /// Rebuild the index and delete snapshots where they differ from the journals. Nothing else is changed.
     #[arg(long)]
     repair: bool,
 }
@@ -27,6 +27,10 @@ impl Verify {
         if self.repair {
             place.store.remove_stray_summaries()?;
         }
+        let snapshots = wrong_snapshots(&place).await;
+        if self.repair {
+            snapshots.iter().try_for_each(|wrong| place.store.remove_snapshot(wrong.session))?;
+        }
         let report = place.store.verify()?;
         let mut progress = ProgressLines::new("compared", "summaries");
         let compared = place.runtime.check_index(repair, |done| progress.report(done.done, done.total)).await;
@@ -36,10 +40,8 @@ impl Verify {
             Err(_) if !report.is_sound() => IndexCheck::default(),
             Err(error) => return Err(error.into()),
         };
-        let snapshots = wrong_snapshots(&place).await;
-        let is_repaired = repair == IndexRepair::Rebuild;
-        let is_indexed = is_repaired || check.differing.is_empty();
-        let is_sound = report.is_sound() && is_indexed && snapshots.is_empty();
+        let agrees = self.repair || check.differing.is_empty() && snapshots.is_empty();
+        let is_sound = report.is_sound() && agrees;
         if common.json {
             print_json(&report, &check, &snapshots, is_sound);
         } else {
@@ -49,23 +51,30 @@ impl Verify {
     }
 }
 
-/// A session whose snapshot differs from its journal, with the part that differs.
-type WrongSnapshot = (SessionId, &'static str);
+/// A snapshot that differs from its journal or is damaged.
+struct WrongSnapshot {
+    session: SessionId,
+    /// What is wrong with it.
+    reason: String,
+}
 
 /// Compares all snapshots with the journals. A journal that cannot be read is a finding of the store already.
 async fn wrong_snapshots(place: &OpenStore) -> Vec<WrongSnapshot> {
     let mut wrong = Vec::new();
     for session in place.store.sessions().await.unwrap_or_default() {
-        if let Ok(SnapshotState::Wrong(part)) = check_snapshot(&*place.store, session).await {
-            wrong.push((session, part));
-        }
+        let reason = match check_snapshot(&*place.store, session).await {
+            Ok(SnapshotState::Wrong(part)) => format!("it differs from the journal ({part})"),
+            Ok(SnapshotState::Damaged) => "it is damaged".to_owned(),
+            _ => continue,
+        };
+        wrong.push(WrongSnapshot { session, reason });
     }
     wrong
 }
 
 fn print_json(report: &VerifyReport, check: &IndexCheck, snapshots: &[WrongSnapshot], is_sound: bool) {
     let snapshots: Vec<_> =
-        snapshots.iter().map(|(session, part)| json!({"session": session, "part": part})).collect();
+        snapshots.iter().map(|wrong| json!({"session": wrong.session, "reason": wrong.reason})).collect();
     let redacted = report.redacted.iter();
     let redacted: Vec<_> =
         redacted.map(|(session, positions)| json!({"session": session, "positions": positions})).collect();
@@ -110,8 +119,8 @@ fn print(
     for object in &report.lost {
         println!("object {object}: lost in a salvage");
     }
-    for (session, part) in snapshots {
-        println!("session {session}: its snapshot differs from its journal ({part})");
+    for WrongSnapshot { session, reason } in snapshots {
+        println!("session {session}: its snapshot cannot be used: {reason}");
     }
     for session in &check.differing {
         println!("session {session}: its summary differs from its journal");
@@ -120,14 +129,15 @@ fn print(
         println!("{} sessions are not indexed", check.unindexed.len());
     }
     match repair {
-        IndexRepair::Rebuild => println!("{} summaries rebuilt", check.rebuilt),
-        IndexRepair::Report if !check.differing.is_empty() => {
-            println!("`{}` rebuilds the index", common.hint("verify --repair"));
+        IndexRepair::Rebuild => {
+            println!("{} summaries rebuilt, {} snapshots deleted", check.rebuilt, snapshots.len());
+        }
+        IndexRepair::Report if !check.differing.is_empty() || !snapshots.is_empty() => {
+            println!("`{}` repairs index and snapshots", common.hint("verify --repair"));
         }
         IndexRepair::Report => {}
     }
-    let is_indexed = repair == IndexRepair::Rebuild || check.differing.is_empty();
-    let agrees = is_indexed && snapshots.is_empty();
+    let agrees = repair == IndexRepair::Rebuild || check.differing.is_empty() && snapshots.is_empty();
     match report.is_sound() {
         true if !report.lost.is_empty() => {
             println!("everything else is sound; another salvage cannot recover what was lost");

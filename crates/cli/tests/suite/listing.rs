@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use backstitch::ports::Store as _;
+use backstitch::journal::Position;
+use backstitch::load_view;
+use backstitch::ports::{ClaimMode, Owner, Store as _};
 use backstitch::store::SqliteStore;
 use backstitch_testkit::block_on;
 use backstitch_testkit::store::version_1;
@@ -145,6 +147,34 @@ fn a_difference_between_index_and_journal_is_found_and_repaired() {
     assert_eq!((&repaired["sound"], &repaired["index"]["rebuilt"]), (&json!(true), &json!(1)));
     assert_eq!(missions(&stage, &[]), ["Sew"]);
     stage.run(&["verify"]).worked();
+}
+
+#[test]
+fn a_wrong_snapshot_is_found_and_deleted() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    stage.run(&["run", "Sew", "--model", &model]).worked_quietly();
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().parse().unwrap();
+    let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
+    let view = block_on(load_view(&store, session, None)).unwrap();
+    let claim = block_on(store.claim(session, Owner::new("test"), ClaimMode::IfFree)).unwrap();
+    // A view of all records, said to be one of the records before the last.
+    let before = Position::new(view.head().number() - 1);
+    block_on(store.save_snapshot(session, claim.fence, before, view.encode_snapshot().unwrap())).unwrap();
+    block_on(store.release(claim)).unwrap();
+    drop(store);
+
+    let found = stage.run(&["verify"]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.output.contains("its snapshot cannot be used"), "{}", found.output);
+    assert!(found.output.contains("verify --repair"), "{}", found.output);
+    let repaired = stage.json(&["verify", "--repair"]);
+    assert_eq!(
+        (&repaired["sound"], repaired["wrong_snapshots"].as_array().unwrap().len()),
+        (&json!(true), 1)
+    );
+    let after = stage.json(&["verify"]);
+    assert_eq!((&after["sound"], &after["wrong_snapshots"]), (&json!(true), &json!([])));
 }
 
 #[test]

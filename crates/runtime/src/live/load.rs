@@ -195,6 +195,8 @@ pub enum SnapshotState {
     Sound,
     /// The snapshot is ignored when the session is opened, for this reason.
     Unusable(String),
+    /// The bytes of the snapshot were changed. It is ignored when the session is opened.
+    Damaged,
     /// The snapshot differs from the records in this part.
     Wrong(&'static str),
 }
@@ -204,9 +206,7 @@ pub async fn check_snapshot(store: &dyn Store, session: SessionId) -> Result<Sna
     let saved = match store.snapshot(session).await {
         Ok(Some(saved)) => saved,
         Ok(None) => return Ok(SnapshotState::Absent),
-        Err(error @ StoreError::DamagedSnapshot { .. }) => {
-            return Ok(SnapshotState::Unusable(error.to_string()));
-        }
+        Err(StoreError::DamagedSnapshot { .. }) => return Ok(SnapshotState::Damaged),
         Err(error) => return Err(RuntimeError::Store(error)),
     };
     let cut = saved.position;

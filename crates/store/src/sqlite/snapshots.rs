@@ -5,10 +5,12 @@ use backstitch_core::journal::Position;
 use backstitch_core::ports::{FenceToken, SavedSnapshot, StoreError};
 use rusqlite::{Connection, params};
 
+use super::SqliteStore;
 use super::append::{check_fence, end_of, number_of};
 use super::chain::Checksum;
 use super::error::Failure;
 use super::objects::{Packer, unpack};
+use super::writer::transaction;
 
 /// Maximum compressed size of a snapshot in bytes.
 const MOST: u64 = 999_000_000;
@@ -60,6 +62,20 @@ impl PreparedSnapshot {
             params![number, position, self.checksum.as_bytes(), self.length.cast_signed(), self.packed];
         connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
         Ok(())
+    }
+}
+
+impl SqliteStore {
+    /// Deletes the snapshot of a session, which then is opened from its records. Nothing is lost.
+    pub fn remove_snapshot(&self, session: SessionId) -> Result<(), StoreError> {
+        self.writer()?.alone(|connection| {
+            transaction(connection, || {
+                let number = number_of(connection, &session.to_string())?;
+                let number = number.ok_or(StoreError::NotFound { session })?;
+                connection.execute("DELETE FROM snapshots WHERE session = ?1", [number])?;
+                Ok(())
+            })
+        })
     }
 }
 
