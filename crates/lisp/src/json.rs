@@ -1,11 +1,13 @@
 //! Values to and from JSON.
 //!
-//! An input object becomes a map. Its keys are keywords where they can be written as one, and strings where
-//! they cannot; lookups in it accept either. Integers of any size stay exact; other numbers are doubles.
+//! An input object becomes a map. All of its keys are keywords, whatever the data, as Clojure's libraries make
+//! them: so `sort`, `name` and `case` work the same for every object, and a program does not depend on which
+//! keys happen to be there. Lookups accept the keyword or the string. Integers of any size stay exact; other
+//! numbers are doubles.
 //!
 //! In output, a keyword is the string of its name, and so is a key; where a schema names the properties, a
 //! key with `-` for the schema's `_` takes the schema's spelling, and no other key changes. A ratio is the
-//! nearest double, a set and a sequence are arrays, a character is a string, a date is its text. Values
+//! nearest double, a set and a sequence are arrays, a character is a string, a date is its ISO text. Values
 //! without a JSON form are errors: infinities and NaN, functions, atoms, two keys that become equal, a
 //! sequence that has not been realised.
 
@@ -17,8 +19,7 @@ use serde_json::{Map as Object, Number, Value as Json};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
-use crate::printer::temporal_text;
-use crate::reader::is_keyword_name;
+use crate::printer::temporal_json;
 use crate::value::{Cursor, CursorStep, Map, Value};
 
 /// Converts a JSON document to a value.
@@ -29,7 +30,7 @@ pub fn from_json(json: &Json, limits: &Limits) -> Result<Value> {
 /// The type of object keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Keys {
-    /// Keywords, where they can be written as one.
+    /// Keywords only, also those that cannot be written as one.
     Keywords,
     /// Strings only.
     Strings,
@@ -55,8 +56,8 @@ impl KeyMaker {
             return known.clone();
         }
         let key = match self.keys {
-            Keys::Keywords if is_keyword_name(name) => Value::keyword(name),
-            _ => Value::string(name),
+            Keys::Keywords => Value::keyword(name),
+            Keys::Strings => Value::string(name),
         };
         if self.known.len() < Self::MOST_KNOWN {
             self.known.insert(name.into(), key.clone());
@@ -140,7 +141,7 @@ fn json_of(value: &Value, schema: Option<&Json>) -> Result<Json> {
         Value::String(text) => Json::String(text.as_str().to_owned()),
         Value::Keyword(name) => Json::String(name.full().to_owned()),
         Value::Symbol(name) => Json::String(name.full().to_owned()),
-        Value::Temporal(temporal) => Json::String(temporal_text(temporal)),
+        Value::Temporal(temporal) => Json::String(temporal_json(temporal)),
         Value::Regex(pattern) => Json::String(pattern.source.to_string()),
         Value::Map(map) => Json::Object(object_of(map, schema)?),
         Value::Set(set) => {
@@ -227,7 +228,7 @@ pub(crate) fn key_name(key: &Value) -> Result<Cow<'_, str>> {
             crate::printer::print(key, crate::printer::Style::Str, usize::MAX, &mut text)?;
             Cow::Owned(text)
         }
-        Value::Temporal(temporal) => Cow::Owned(temporal_text(temporal)),
+        Value::Temporal(temporal) => Cow::Owned(temporal_json(temporal)),
         other => return Err(unable(&format!("a key of type {}", other.type_name()))),
     })
 }

@@ -49,7 +49,9 @@ pub use library::Native;
 pub use limits::Limits;
 pub use machine::{CallPath, Machine, MachineOutcome, ProgramResult, Request, Signal, TaskRecord, ToolCall};
 pub use memory::{Changes, Definition, Memory};
-pub use printer::{Truncation, to_clojure, to_clojure_without_hidden, to_edn, to_edn_within};
+pub use printer::{
+    Truncation, label_with_fields, to_clojure, to_clojure_without_hidden, to_edn, to_edn_within,
+};
 pub use reader::{
     Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Tag, completeness, is_keyword_name,
     is_symbol_name, read_all, repair,

@@ -11,7 +11,7 @@ use serde_json::{Map as Object, Value as Json};
 use crate::compression::{Compression, NoCompression, for_turns};
 use crate::mission::{MissionError, fill_mission};
 use crate::prompt;
-use crate::signature::Signature;
+use crate::signature::{AnswerCheck, Signature};
 
 /// The default number of answers that an evaluation may have.
 pub const MAX_TURNS: u64 = 5;
@@ -78,6 +78,8 @@ pub struct LispAgent {
     pub tools: Vec<Arc<ToolSpec>>,
     /// The form of the answer; without one, every value is accepted.
     pub signature: Option<Signature>,
+    /// Checks answers against the JSON Schema of the signature, if it has one that says more than its types.
+    pub answer_check: Option<AnswerCheck>,
     /// Limits, and the compression of the history.
     pub options: LispOptions,
     /// Instructions that precede the reference of the language in the system message.
@@ -108,6 +110,13 @@ impl LispAgent {
     #[must_use]
     pub fn with_signature(mut self, signature: Signature) -> Self {
         self.signature = Some(signature);
+        self
+    }
+
+    /// Sets the check of answers against the JSON Schema of the signature. A runtime sets it.
+    #[must_use]
+    pub fn with_answer_check(mut self, check: AnswerCheck) -> Self {
+        self.answer_check = Some(check);
         self
     }
 
@@ -154,8 +163,7 @@ impl LispAgent {
 
     /// The system message.
     pub fn system(&self) -> String {
-        let most_turns = self.options.most_turns();
-        prompt::system(self.instructions.as_deref(), most_turns, self.signature.as_ref())
+        prompt::system(self)
     }
 }
 
@@ -176,6 +184,12 @@ pub enum AgentError {
     Data {
         /// The item.
         name: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The JSON Schema of the signature cannot be used.
+    #[error("the JSON Schema of the signature cannot be used: {reason}")]
+    Signature {
         /// The cause.
         reason: String,
     },

@@ -6,11 +6,15 @@
 //! run for long.
 //!
 //! Fences are accepted as models write them: also quoted, closed at the end of the last line, or all on one
-//! line.
+//! line. Without a fence, a program may stand in inline code on a line of its own, after the prompt of a REPL,
+//! or with its quotation marks escaped. Thoughts, which some servers send inside of the answer, are no part
+//! of it.
 
 use std::borrow::Cow;
 
 use backstitch_lisp::{FormKind, ReadLimits, Reader};
+
+use crate::thinking::without_thoughts;
 
 /// The maximum size of an answer in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -41,6 +45,16 @@ pub fn extract(answer: &str) -> Result<String, NoProgram> {
     if answer.len() > LONGEST {
         return Err(NoProgram::TooLong);
     }
+    let answer = without_thoughts(answer);
+    let answer = without_prompts(&answer);
+    let answer = answer.as_ref();
+    if answer.trim().is_empty() {
+        return Err(NoProgram::None);
+    }
+    find(answer).map(unescaped)
+}
+
+fn find(answer: &str) -> Result<String, NoProgram> {
     let blocks = fenced(answer);
     let named: Vec<Cow<'_, str>> =
         blocks.iter().filter(|block| is_language(block.tag)).map(Block::program).collect();
@@ -54,7 +68,62 @@ pub fn extract(answer: &str) -> Result<String, NoProgram> {
     if blocks.is_empty() && begins_with_form(answer) && is_program(answer) {
         return Ok(answer.trim().to_owned());
     }
-    unfenced(answer).ok_or(NoProgram::None)
+    unfenced(answer).or_else(|| inline(answer)).ok_or(NoProgram::None)
+}
+
+/// The answer without prompts of a REPL before the forms.
+fn without_prompts(answer: &str) -> Cow<'_, str> {
+    if !answer.contains("=>") {
+        return Cow::Borrowed(answer);
+    }
+    let prompt = |line: &str| {
+        let after = ["user=>", "=>"].iter().find_map(|prompt| line.trim_start().strip_prefix(*prompt))?;
+        let after = after.trim_start_matches(' ');
+        after.starts_with('(').then(|| after.to_owned())
+    };
+    let lines: Vec<Cow<'_, str>> =
+        answer.split('\n').map(|line| prompt(line).map_or(Cow::Borrowed(line), Cow::Owned)).collect();
+    Cow::Owned(lines.join("\n"))
+}
+
+/// A program in inline code: at the end of a line, with nothing but a word and a colon before it, and the
+/// only such line.
+fn inline(answer: &str) -> Option<String> {
+    let mut lines = answer.lines().filter_map(|line| {
+        let inside = line.trim().trim_end_matches('.').strip_suffix('`')?;
+        let (before, code) = inside.rsplit_once('`')?;
+        let is_alone = before.trim().is_empty() || before.trim_end().ends_with(':');
+        (is_alone && code.starts_with('(') && is_program(code)).then(|| code.to_owned())
+    });
+    let found = lines.next()?;
+    lines.next().is_none().then_some(found)
+}
+
+/// A program whose text was escaped once too often, as for a string of JSON: it cannot be read, and without
+/// the escapes it can.
+fn unescaped(program: String) -> String {
+    if !program.contains("\\\"") || reads(&program) {
+        return program;
+    }
+    let mut repaired = String::with_capacity(program.len());
+    let mut characters = program.chars();
+    while let Some(character) = characters.next() {
+        match (character, character == '\\') {
+            (_, true) => match characters.next() {
+                Some('n') => repaired.push('\n'),
+                Some('t') => repaired.push('\t'),
+                Some(escaped @ ('"' | '\\')) => repaired.push(escaped),
+                Some(other) => repaired.extend(['\\', other]),
+                None => repaired.push('\\'),
+            },
+            (plain, false) => repaired.push(plain),
+        }
+    }
+    if reads(&repaired) { repaired } else { program }
+}
+
+fn reads(program: &str) -> bool {
+    backstitch_lisp::read_all(program, &ReadLimits::default()).is_ok()
 }
 
 /// A fenced block.

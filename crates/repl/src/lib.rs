@@ -17,6 +17,7 @@ mod prompt;
 pub mod recall;
 mod signature;
 mod steps;
+mod thinking;
 pub mod transcript;
 mod turn;
 
@@ -24,7 +25,9 @@ pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, TURN_B
 pub use extract::{NoProgram, extract};
 pub use machine::{LispMachine, LispMachinery};
 pub use mission::{MissionError, fill_mission, placeholders, without_firewalled};
-pub use signature::{Field, InvalidSignature, Mismatch, Signature, Type, is_firewalled, mismatches};
+pub use signature::{
+    AnswerCheck, Field, InvalidSignature, Mismatch, Signature, Type, is_firewalled, mismatches,
+};
 pub use turn::{
     DefinedAs, Excerpt, MemoryChange, MemoryExtent, StoredMemory, Turn, TurnCall, TurnCallOutcome,
     TurnDefinition, TurnError, TurnSignal,

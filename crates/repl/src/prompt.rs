@@ -1,13 +1,28 @@
 //! The system message of a Lisp agent: how to answer, a short reference of the language, and the form of the
 //! answer.
+//!
+//! Models take every name in it at its word, so a test resolves each name and runs each example. It names
+//! only tools and data that the agent has. Without instructions and signature it has at most
+//! [`MOST_CHARACTERS`] characters.
 
 use std::fmt::Write as _;
 
-use crate::signature::Signature;
+use backstitch_lisp::is_keyword_name;
+use serde_json::Value as Json;
+
+use crate::agent::LispAgent;
+use crate::signature::{Signature, is_firewalled};
+
+/// The maximum number of characters of the part that all agents share.
+#[cfg(test)]
+const MOST_CHARACTERS: usize = 4_000;
+
+/// The maximum number of characters of a JSON Schema in the message.
+const SCHEMA_CHARACTERS: usize = 4_000;
 
 const ANSWERING: &str = "\
 You work by writing programs. Answer with ONE program in a block fenced as ```clojure, and with few words around it. \
-The program runs in a sandbox, and you are shown what it printed and defined before you write the next one.";
+The program runs in a sandbox. Then you are shown what it did, and write the next one.";
 
 const SINGLE: &str = "\
 Answer with ONE program in a block fenced as ```clojure, and with few words around it. It runs once, in a sandbox. \
@@ -15,50 +30,215 @@ The value of its last expression is the answer; `(return value)` ends it earlier
 
 const ENDING: &str = "\
 - `(return value)` ends the work with the answer, `(fail \"reason\")` ends it without one. Both end the program at once.
-- What a program defines with `def` and `defn` stays for the next ones. Write a docstring: it is what you will see of it.
-- Of a large value define a name and print a summary. `println` shows you what you need to know, nothing else does.
-- A program that fails keeps none of its definitions. Calls of tools that it made have happened all the same.
-- `*1`, `*2`, `*3` are the values of the last programs. `(task \"id\" expression)` does its work once, whatever is run again.";
+- What you define with `def` and `defn` stays for your next programs. Write docstrings: they are shown to you.
+- You see what a program prints. If it prints nothing, you see samples of what it defined, the results of its calls, \
+and, if it defined nothing, its value. Print counts, names and a few items rather than everything.
+- A program that fails keeps none of its definitions. The tools that it called have been called all the same.
+- `*1` `*2` `*3` are the values of your last programs. `(task \"id\" expression)` records the value under the id; \
+a later program with the same id gets that value, and the expression is not run again.";
+
+const TOOLS_FAIL: &str =
+    "They return plain data. A failing tool throws: `(try ... (catch Exception e (ex-message e)))`.";
 
 const LANGUAGE: &str = "\
-The language is a subset of Clojure.
-- Names: `tool/name` calls a tool, `data/name` reads data, your own definitions have no prefix.
-- Tools take a map, keywords or values in order: `(tool/search {:query \"x\" :limit 3})`, `(tool/search :query \"x\")`, `(tool/search \"x\" 3)`. \
-They give plain data; keys of objects are keywords. A tool that fails throws: `(try (tool/x) (catch Exception e (ex-message e)))`.
-- Forms: def defn fn #() let if when cond case condp and or do doseq for loop recur -> ->> as-> some-> cond-> try catch throw, \
-if-let when-let, destructuring, `&` rest parameters.
-- Collections: map filter remove reduce keep mapcat map-indexed group-by frequencies sort sort-by distinct partition take drop \
-first rest last nth count get get-in assoc assoc-in update update-in dissoc merge select-keys keys vals zipmap into conj concat \
-range some every? apply; sets: union difference intersection; atoms: atom swap! reset! @.
-- Text and numbers: str format subs clojure.string/join split trim replace lower-case includes?, re-find re-seq, parse-long \
-parse-double, + - * / quot mod max min Math/round.
-- `(pmap f items)` and `(pcalls f g)` run calls of tools side by side; no `def` or `return` inside of them.
-- There are no files, no network, no macros, no Java but for what is named here. Time stands still while a program runs.";
+- JSON objects are maps with keyword keys: `(:total row)`; `(get row \"total\")` works too. Maps and sets iterate in the \
+order of their keys.
+- Forms: def defn fn #() let if when cond case condp and or do for doseq dotimes loop recur -> ->> as-> some-> cond-> \
+if-let when-let try catch throw; destructuring, `& rest`.
+- Sequences: map mapv filter remove reduce keep mapcat map-indexed group-by frequencies sort sort-by distinct partition \
+partition-by take drop take-while first rest last nth count some every? apply range concat into conj zipmap flatten.
+- Maps: get get-in assoc assoc-in update update-in dissoc merge merge-with select-keys keys vals update-vals. \
+Atoms: atom swap! reset! deref.
+- Rows: `(sum-by :total rows)`, also avg-by min-by max-by distinct-by pluck.
+- Strings: str subs format str/join str/split str/trim str/replace str/lower-case str/includes? str/starts-with? \
+parse-long parse-double re-find re-seq re-matches. Patterns have no lookaround and no backreferences.
+- Sets: set/union set/difference set/intersection. JSON: json/parse-string json/generate-string. Trees: walk/postwalk.
+- Numbers: + - * / quot rem mod max min Math/round Math/sqrt Math/pow. `(/ 1 3)` is a ratio, `(double 1/3)` is 0.333.
+";
 
-/// The system message of an agent with these instructions, this maximum number of turns, and this form of
-/// the answer.
-pub(crate) fn system(instructions: Option<&str>, most_turns: u64, signature: Option<&Signature>) -> String {
-    let is_single = most_turns == 1;
+const DATES: &str = "\
+- Dates: LocalDate/parse Instant/parse Duration/between System/currentTimeMillis, `(.plusDays date 1)`, \
+`(.isBefore a b)`. The time does not change while a program runs.
+";
+
+/// The system message of an agent.
+pub(crate) fn system(agent: &LispAgent) -> String {
     let mut text = String::new();
-    if let Some(instructions) = instructions {
+    if let Some(instructions) = &agent.instructions {
         text.push_str(instructions.trim_end());
         text.push_str("\n\n");
     }
+    text.push_str(&shared(agent));
+    if let Some(signature) = &agent.signature {
+        text.push_str(&form_of_answer(signature));
+    }
+    text
+}
+
+/// The part that does not depend on the mission.
+fn shared(agent: &LispAgent) -> String {
+    let is_single = agent.options.most_turns() == 1;
+    let mut text = String::new();
     text.push_str(if is_single { SINGLE } else { ANSWERING });
     text.push_str("\n\n");
     if !is_single {
         text.push_str(ENDING);
         text.push_str("\n\n");
     }
-    text.push_str(LANGUAGE);
-    if let Some(signature) = signature {
+    text.push_str(
+        "The language is a subset of Clojure: no macros, no classes but those named here, no threads. ",
+    );
+    text.push_str(if agent.tools.is_empty() {
+        "There are no files and no network.\n"
+    } else {
+        "Files and the network are reached by tools only.\n"
+    });
+    text.push_str(
+        "- Names: `data/name` reads data, `(tool/name ...)` calls a tool, your definitions have no prefix.\n",
+    );
+    if let Some(call) = Call::of_first_tool(agent) {
         // Writing to a `String` does not fail.
-        let _ = write!(
-            text,
-            "\n\nThe answer has to fit `{}`. For example: `(return {})`.",
-            signature.output,
-            signature.output.example()
-        );
+        let _ = writeln!(text, "- Tools take {}. {TOOLS_FAIL}", call.spellings());
+        text.push_str("- `(pmap f items)` and `(pcalls f g)` call tools concurrently; no `def` or `return` inside of them.\n");
+    }
+    text.push_str(LANGUAGE);
+    text.push_str(DATES);
+    let limits = &agent.options.limits;
+    let _ = write!(
+        text,
+        "- One program: {} tool calls, {} prints, {} steps. Beyond the calls or steps it fails; more prints are cut.",
+        grouped(limits.tool_calls as u64),
+        grouped(limits.print_calls as u64),
+        grouped(limits.fuel)
+    );
+    if !is_single {
+        text.push_str("\n\n");
+        text.push_str(&example(agent));
     }
     text
 }
+
+/// The form of the answer: the signature, and the schema if there is one that says more.
+fn form_of_answer(signature: &Signature) -> String {
+    let mut text = format!(
+        "\n\nThe answer has to fit `{}`. For example: `(return {})`.",
+        signature.output,
+        signature.output.example()
+    );
+    if let Some(schema) = &signature.schema {
+        let schema = schema.to_string();
+        let cut = schema.char_indices().nth(SCHEMA_CHARACTERS).map_or(schema.len(), |(at, _)| at);
+        let _ = write!(text, " It has to be valid under this JSON Schema:\n{}", &schema[..cut]);
+    }
+    text
+}
+
+/// Two programs as examples: one that looks, and one that returns.
+fn example(agent: &LispAgent) -> String {
+    let data = agent.data.iter().find(|(name, _)| !is_firewalled(name));
+    let (looks, found) = match (data, Call::of_first_tool(agent)) {
+        (Some((name, Json::Array(_))), _) => (
+            format!(
+                "(def found \"The first ones.\" (take 5 data/{name}))\n(println (count data/{name}) (first found))"
+            ),
+            "(count found)",
+        ),
+        (Some((name, _)), _) => {
+            (format!("(def found \"What I was given.\" data/{name})\n(println found)"), "found")
+        }
+        (None, Some(call)) => {
+            (format!("(def found \"What there is.\" {})\n(println found)", call.with_map()), "found")
+        }
+        (None, None) => (
+            "(def found \"Squares.\" (map #(* % %) (range 10)))\n(println (count found) (first found))"
+                .to_owned(),
+            "(count found)",
+        ),
+    };
+    let returned = match &agent.signature {
+        Some(signature) => signature.output.example(),
+        None => format!("{{:answer {found}}}"),
+    };
+    format!(
+        "A program that looks, and in a later turn one that returns:\n```clojure\n{looks}\n```\n```clojure\n(return {returned})\n```"
+    )
+}
+
+/// An example of a call of a tool that the agent has.
+struct Call<'a> {
+    name: &'a str,
+    /// The parameters that the example gives, with values.
+    arguments: Vec<(&'a str, &'static str)>,
+}
+
+impl<'a> Call<'a> {
+    /// A call of the first tool whose parameters are plain, or else of the first.
+    fn of_first_tool(agent: &'a LispAgent) -> Option<Self> {
+        let calls = || agent.tools.iter().map(|tool| Self::of(tool.name.as_str(), &tool.parameters));
+        calls().find(|call| !call.arguments.is_empty()).or_else(|| calls().next())
+    }
+
+    fn of(name: &'a str, schema: &'a Json) -> Self {
+        let properties = schema.get("properties").and_then(Json::as_object);
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Json::as_array)
+            .map(|names| names.iter().filter_map(Json::as_str).collect())
+            .unwrap_or_default();
+        let mut arguments = Vec::new();
+        // Values are given in the order of the schema, so the example ends before the first optional one.
+        for (name, schema) in properties.into_iter().flatten() {
+            if !required.contains(&name.as_str()) || !is_keyword_name(name) || arguments.len() == 3 {
+                break;
+            }
+            let value = match schema.get("type").and_then(Json::as_str) {
+                Some("string") => "\"...\"",
+                Some("integer" | "number") => "1",
+                Some("boolean") => "true",
+                Some("array") => "[]",
+                Some("object") => "{}",
+                _ => break,
+            };
+            arguments.push((name.as_str(), value));
+        }
+        Self { name, arguments }
+    }
+
+    fn with_map(&self) -> String {
+        let pairs: Vec<String> =
+            self.arguments.iter().map(|(name, value)| format!(":{name} {value}")).collect();
+        format!("(tool/{} {{{}}})", self.name, pairs.join(" "))
+    }
+
+    /// The three ways of writing a call, as far as it has arguments.
+    fn spellings(&self) -> String {
+        if self.arguments.is_empty() {
+            return format!("a map: `{}`", self.with_map());
+        }
+        let pairs: String = self.arguments.iter().map(|(name, value)| format!(" :{name} {value}")).collect();
+        let values: String = self.arguments.iter().map(|(_, value)| format!(" {value}")).collect();
+        format!(
+            "a map, keywords, or values in order: `{}` or `(tool/{}{pairs})` or `(tool/{}{values})`",
+            self.with_map(),
+            self.name,
+            self.name
+        )
+    }
+}
+
+/// A number with commas between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

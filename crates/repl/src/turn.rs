@@ -13,7 +13,7 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::object::ObjectRef;
-use backstitch_lisp::{Memory, Truncation, Value, to_clojure_without_hidden, type_label};
+use backstitch_lisp::{Memory, Truncation, Value, label_with_fields, to_clojure_without_hidden, type_label};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -113,9 +113,14 @@ pub enum Excerpt {
     Sample {
         /// The sample, in the notation of the language.
         text: String,
-        /// The type of the value: `list[200]`.
+        /// The type of the value, with the fields of records: `list[200] of {:id :name}`.
         label: String,
     },
+}
+
+/// The type of a value, with the fields of records if the sample has them.
+pub(crate) fn label(value: &Value, sample: Truncation) -> String {
+    if sample.fields { label_with_fields(value, sample.items) } else { type_label(value) }
 }
 
 impl Excerpt {
@@ -130,7 +135,7 @@ impl Excerpt {
     /// The sample of a value.
     pub fn sample(value: &Value, sample: Truncation) -> Self {
         let text = to_clojure_without_hidden(value, sample);
-        Self::Sample { text, label: type_label(value) }
+        Self::Sample { text, label: label(value, sample) }
     }
 }
 
@@ -227,7 +232,7 @@ pub enum DefinedAs {
     },
     /// Any other value.
     Value {
-        /// The type: `list[3]`.
+        /// The type, with the fields of records: `list[3] of {:id :name}`.
         label: String,
         /// The beginning of the value. `None` where the type is enough, and for a name that begins with `_`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,7 +271,7 @@ impl TurnDefinition {
                 returned: definition.returned.as_deref().map(str::to_owned),
             },
             value => {
-                let label = type_label(value);
+                let label = label(value, sample);
                 // The value of an atom changes without a definition, and its number would be taken for its
                 // value.
                 let is_obvious = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]" | "atom");

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use backstitch_core::ports::Policy;
-use backstitch_repl::{AgentError, LispAgent, LispMachinery, LispOptions};
+use backstitch_repl::{AgentError, AnswerCheck, LispAgent, LispMachinery, LispOptions};
 use serde_json::json;
 
 use crate::agent::Agent;
+use crate::schema;
 use crate::tools::Tools;
 
 impl Agent {
@@ -18,7 +19,11 @@ impl Agent {
         lisp: LispAgent,
         tools: Tools,
     ) -> Result<Self, AgentError> {
-        let lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
+        let mut lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
+        if let Some(schema) = lisp.signature.as_ref().and_then(|signature| signature.schema.as_ref()) {
+            let check = answer_check(schema)?;
+            lisp = lisp.with_answer_check(check);
+        }
         // Options before they are adjusted to this agent: a sub-agent that inherits them may have more turns,
         // and so something to compress.
         let options = Arc::new(lisp.options.clone());
@@ -49,4 +54,11 @@ impl Agent {
     pub fn lisp_options(&self) -> Option<&LispOptions> {
         self.lisp.as_deref()
     }
+}
+
+/// Compiles the schema of an answer.
+fn answer_check(schema: &serde_json::Value) -> Result<AnswerCheck, AgentError> {
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|error| AgentError::Signature { reason: error.to_string() })?;
+    Ok(AnswerCheck::new(move |answer| schema::problems(&validator, answer, "the answer")))
 }

@@ -31,7 +31,7 @@ impl Files {
                 "redacted",
                 format_args!(
                     "the text holds {REPLACEMENT}, which stands for a key that is not shown; writing it would overwrite the \
-                     key. Leave the lines with the key as they are, and change others with edit_file"
+                     key. Leave the lines with the key as they are, and change others in place"
                 ),
             ));
         }
@@ -53,7 +53,7 @@ impl Files {
                 ("exists", Some("choose another path, or delete the existing one first".to_owned()))
             }
             FilesystemError::IsDirectory { .. } => {
-                ("is_directory", Some("use the path of a file, or list_files".to_owned()))
+                ("is_directory", Some("use the path of a file, or list the directory".to_owned()))
             }
             FilesystemError::NotDirectory { .. } => {
                 ("not_directory", Some("use the path of a directory".to_owned()))

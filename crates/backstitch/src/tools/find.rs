@@ -39,7 +39,7 @@ struct ListEntry {
     bytes: Option<u64>,
 }
 
-/// Lists the entries of one directory. Use glob to find files at any depth.
+/// Lists the entries of one directory, without those of the directories in it.
 #[crate::tool(crate = crate::__private, effect = "pure")]
 pub fn list_files(
     context: &ToolContext,
@@ -58,7 +58,8 @@ pub fn list_files(
         kind: entry.kind.into(),
         bytes: (entry.kind == FileKind::File).then_some(entry.bytes),
     });
-    let note = (left_out > 0).then(|| format!("{left_out} more are not shown: use glob with a pattern"));
+    let note = (left_out > 0)
+        .then(|| format!("{left_out} more are not shown: list a directory in it, or search by a pattern"));
     Ok(DirectoryListing { path: path.to_string(), entries: entries.collect(), note })
 }
 

@@ -33,10 +33,10 @@ struct Line {
     /// The line.
     text: String,
     /// The lines before it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
     /// The lines after it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<String>,
 }
 

@@ -83,7 +83,7 @@ fn cut(read: &mut crate::filesystem::TextWindow, notes: &mut Vec<String>) {
             read.lines = 1;
             let line = read.first_line;
             notes.push(format!(
-                "line {line} has {whole} bytes and is truncated; use grep for it, and read on from_line {}",
+                "line {line} has {whole} bytes and is truncated; search it for what you need, and read on from_line {}",
                 line + 1
             ));
         }

@@ -180,10 +180,8 @@ struct CommandOutcome {
     /// Its exit code.
     exit_code: i32,
     /// Its standard output; the middle of a long one is left out.
-    #[serde(skip_serializing_if = "String::is_empty")]
     stdout: String,
     /// Its standard error; the middle of a long one is left out.
-    #[serde(skip_serializing_if = "String::is_empty")]
     stderr: String,
 }
 

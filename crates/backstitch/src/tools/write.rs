@@ -20,8 +20,7 @@ enum Mode {
     Append,
 }
 
-/// Writes a text file, and creates the missing directories above it. To change a part of a file, use
-/// edit_file.
+/// Writes a whole text file, and creates the missing directories above it.
 #[crate::tool(crate = crate::__private, effect = "workspace")]
 pub fn write_file(
     context: &ToolContext,

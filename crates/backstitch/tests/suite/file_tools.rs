@@ -19,6 +19,30 @@ fn files() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
+/// A tool is offered alone or with others, so no text may send a model to another one.
+#[test]
+fn no_description_names_another_tool() {
+    let mut tools = builtin_tools();
+    tools.extend(backstitch::tools::plan_tools());
+    tools.push(backstitch::tools::recall());
+    let tools = Tools::new(tools).unwrap();
+    let names: Vec<String> = tools.iter().map(|tool| tool.name().to_string()).collect();
+    for tool in tools.iter() {
+        let mut texts = vec![tool.spec.description.clone()];
+        let properties = tool.spec.parameters["properties"].as_object().into_iter().flatten();
+        texts.extend(properties.map(|(_, property)| property["description"].to_string()));
+        for name in names.iter().filter(|name| **name != tool.name().to_string()) {
+            let is_named = |text: &String| {
+                let words = text.split(|character: char| !character.is_alphanumeric() && character != '_');
+                // A name of one word may be that word; an advice to use it is not.
+                let has_word = words.clone().any(|word| word == name);
+                has_word && (name.contains('_') || text.to_lowercase().contains(&format!("use {name}")))
+            };
+            assert!(!texts.iter().any(is_named), "{} names {name}: {texts:?}", tool.name());
+        }
+    }
+}
+
 #[test]
 fn effects_are_declared() {
     let tools = Tools::new(builtin_tools()).unwrap();

@@ -20,7 +20,10 @@ async fn a_command_returns_its_exit_code_and_output() {
         json!({"exit_code": 0, "stdout": "one\n", "stderr": "two\n"})
     );
     assert_eq!(place.read("sub/out.txt").unwrap(), "three\n");
-    assert_eq!(harness.succeeds("shell", json!({"command": "true"})).await, json!({"exit_code": 0}));
+    assert_eq!(
+        harness.succeeds("shell", json!({"command": "true"})).await,
+        json!({"exit_code": 0, "stdout": "", "stderr": ""})
+    );
     let read = harness.succeeds("shell", json!({"command": "tr a-z A-Z", "input": "seam"})).await;
     assert_eq!(read["stdout"], "SEAM");
 }
@@ -30,7 +33,7 @@ async fn a_nonzero_exit_code_is_a_result_and_keeps_the_files() {
     let place = Place::on_disk();
     let harness = place.harness(vec![shell()]).await;
     let result = harness.succeeds("shell", json!({"command": "echo kept > a.txt; exit 3"})).await;
-    assert_eq!(result, json!({"exit_code": 3}));
+    assert_eq!(result, json!({"exit_code": 3, "stdout": "", "stderr": ""}));
     assert_eq!(place.read("a.txt").unwrap(), "kept\n");
 }
 

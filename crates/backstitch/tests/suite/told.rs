@@ -11,7 +11,11 @@ impl Harness {
     /// Makes a call that has to succeed, and returns its result.
     pub(crate) async fn succeeds(&self, name: &str, arguments: Value) -> Value {
         match self.run(name, arguments).await {
-            CallOutcome::Succeeded(message) => result(&message).result.inline().cloned().unwrap(),
+            CallOutcome::Succeeded(message) => {
+                let returned = result(&message).result.inline().cloned().unwrap();
+                check_declared(name, &returned);
+                returned
+            }
             other => panic!("{name} did not succeed: {other:?}"),
         }
     }
@@ -25,6 +29,38 @@ impl Harness {
             }
             other => panic!("{name} did not fail: {other:?}"),
         }
+    }
+}
+
+/// Checks that a result of a built-in tool has every field that its schema requires, at any depth: programs
+/// rely on them.
+fn check_declared(name: &str, returned: &Value) {
+    let tools = backstitch::tools::builtin_tools();
+    let Some(tool) = tools.iter().find(|tool| tool.name().to_string() == name) else { return };
+    if let Some(schema) = &tool.spec.output {
+        check_required(name, returned, schema, schema);
+    }
+}
+
+fn check_required(name: &str, value: &Value, schema: &Value, root: &Value) {
+    if let Some(target) = schema["$ref"].as_str().and_then(|path| root.pointer(path.trim_start_matches('#')))
+    {
+        return check_required(name, value, target, root);
+    }
+    match value {
+        Value::Object(fields) => {
+            for required in schema["required"].as_array().into_iter().flatten() {
+                let required = required.as_str().unwrap();
+                assert!(fields.contains_key(required), "{name} does not return {required}: {value}");
+            }
+            for (field, value) in fields {
+                check_required(name, value, &schema["properties"][field], root);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| check_required(name, item, &schema["items"], root))
+        }
+        _ => {}
     }
 }
 

@@ -9,16 +9,18 @@
 //! Both bound their output: the first fails at a number of bytes that the caller sets, the second shows less
 //! and less as its text grows.
 
+mod fields;
 mod full;
 mod number;
 mod sample;
 mod scalar;
 mod temporal;
 
+pub use fields::label_with_fields;
 pub(crate) use full::{Style, print};
 pub(crate) use number::double_text;
 pub use sample::{Truncation, to_clojure, to_clojure_without_hidden};
-pub(crate) use temporal::temporal_text;
+pub(crate) use temporal::temporal_json;
 
 use crate::error::Result;
 use crate::value::Value;

@@ -6,6 +6,7 @@
 
 use super::full::Style;
 use super::scalar::{escape_string, print_scalar};
+use crate::reader::is_keyword_name;
 use crate::value::{Cursor, CursorStep, Map, Value};
 
 /// The limits of a sample.
@@ -15,13 +16,16 @@ pub struct Truncation {
     pub items: usize,
     /// The most characters of each string.
     pub characters: usize,
+    /// Whether labels name all fields of records. Then only the outermost collection tells its length: the
+    /// specification has it behind every collection that is cut.
+    pub fields: bool,
 }
 
 impl Truncation {
     /// The limits for data and definitions.
-    pub const SAMPLE: Truncation = Truncation { items: 3, characters: 80 };
+    pub const SAMPLE: Truncation = Truncation { items: 3, characters: 80, fields: false };
     /// The limits for arguments of tool calls.
-    pub const ARGUMENTS: Truncation = Truncation { items: 3, characters: 60 };
+    pub const ARGUMENTS: Truncation = Truncation { items: 3, characters: 60, fields: false };
 }
 
 /// Prints a sample of a value: at most `limit` items of each collection, at most `printable_limit` characters
@@ -30,7 +34,7 @@ impl Truncation {
 /// Nesting multiplies, so once the text is twenty times as long as the limit of a string, collections show no
 /// more items.
 pub fn to_clojure(value: &Value, limit: usize, printable_limit: usize) -> String {
-    sample(value, Truncation { items: limit, characters: printable_limit }, HiddenKeys::Shown)
+    sample(value, Truncation { items: limit, characters: printable_limit, fields: false }, HiddenKeys::Shown)
 }
 
 /// Prints a sample of a value, as [`to_clojure`] does, without the entries of maps whose keys begin with `_`.
@@ -46,9 +50,9 @@ enum HiddenKeys {
 }
 
 fn sample(value: &Value, truncation: Truncation, hidden: HiddenKeys) -> String {
-    let Truncation { items, characters } = truncation;
-    let mut sampler =
-        Sampler { out: String::new(), items, enough: characters.saturating_mul(20).max(2_000), hidden };
+    let Truncation { items, characters, fields } = truncation;
+    let enough = characters.saturating_mul(20).max(2_000);
+    let mut sampler = Sampler { out: String::new(), items, enough, hidden, outermost_only: fields, depth: 0 };
     sampler.value(value, characters);
     sampler.out
 }
@@ -65,15 +69,20 @@ struct Sampler {
     /// From this many bytes on, collections are printed empty.
     enough: usize,
     hidden: HiddenKeys,
+    /// Whether only the outermost collection tells its length.
+    outermost_only: bool,
+    /// The number of collections around the current place.
+    depth: usize,
 }
 
 /// The most hidden entries of a map that are counted. Maps with more are not expected.
 const COUNTED: usize = 64;
 
-fn is_hidden(key: &Value) -> bool {
+/// Whether a key is hidden from samples.
+pub(super) fn is_hidden(key: &Value) -> bool {
     match key {
         Value::String(text) => text.starts_with('_'),
-        Value::Keyword(name) => name.name().starts_with('_'),
+        Value::Keyword(name) => name.full().starts_with('_') || name.name().starts_with('_'),
         _ => false,
     }
 }
@@ -156,6 +165,7 @@ impl Sampler {
         mut next: impl FnMut() -> CursorStep,
     ) {
         self.out.push_str(open);
+        self.depth += 1;
         let mut shown = 0;
         let cut = loop {
             if total == Some(shown) {
@@ -187,6 +197,7 @@ impl Sampler {
         let wanted = total.min(self.items);
         let share = characters_of_each(characters, wanted);
         self.out.push('{');
+        self.depth += 1;
         let mut shown = 0;
         for (key, value) in map.iter().filter(|(key, _)| !hides || !is_hidden(key)).take(wanted) {
             if self.out.len() >= self.enough {
@@ -195,7 +206,7 @@ impl Sampler {
             if shown > 0 {
                 self.out.push(' ');
             }
-            self.value(key, characters);
+            self.key(key, map.is_flexible(), characters);
             self.out.push(' ');
             self.value(value, share);
             shown += 1;
@@ -203,14 +214,27 @@ impl Sampler {
         self.close('}', (shown < total).then_some(SampleCount { shown, total: Some(total) }));
     }
 
+    /// Prints a key. A keyword that cannot be written is shown as a string where a lookup accepts either.
+    fn key(&mut self, key: &Value, flexible: bool, characters: usize) {
+        match key {
+            Value::Keyword(name) if flexible && !is_keyword_name(name.full()) => {
+                self.string(name.full(), characters);
+            }
+            key => self.value(key, characters),
+        }
+    }
+
     fn close(&mut self, close: char, cut: Option<SampleCount>) {
+        self.depth -= 1;
         let Some(SampleCount { shown, total }) = cut else {
             self.out.push(close);
             return;
         };
         self.out.push_str(if shown > 0 { " ..." } else { "..." });
         self.out.push(close);
-        if let Some(total) = total {
+        if let Some(total) = total
+            && (self.depth == 0 || !self.outermost_only)
+        {
             self.out.push_str(&format!(" ({total} items, showing first {shown})"));
         }
     }

@@ -22,6 +22,17 @@ pub(crate) fn temporal_text(temporal: &Temporal) -> String {
     }
 }
 
+/// Returns the text in JSON: ISO 8601, also for a `java.util.Date`, as Clojure's JSON libraries write it.
+pub(crate) fn temporal_json(temporal: &Temporal) -> String {
+    match temporal {
+        Temporal::Date(milliseconds) => match Timestamp::from_millisecond(*milliseconds) {
+            Ok(instant) => instant_text(instant),
+            Err(_) => milliseconds.to_string(),
+        },
+        other => temporal_text(other),
+    }
+}
+
 /// Returns the tag and the text of a literal that reads back as the same value.
 pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
     match temporal {

@@ -144,7 +144,7 @@ fn an_error_inside_a_lazy_sequence_comes_when_it_is_reached() {
     fails("(assert (= 1 2))", "assertion_error");
     gives(
         "(try (assert false \"why\") (catch AssertionError e (ex-message e)))",
-        "\"assert failed: why\\nfalse\"",
+        "\"Assert failed: why\\nfalse\"",
     );
     gives("(try (assert false) (catch Exception e 1) (catch Throwable e 2))", "2");
 }

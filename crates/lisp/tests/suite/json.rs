@@ -21,10 +21,10 @@ fn goes_out(text: &str, expected: Json) {
 }
 
 #[test]
-fn keys_that_can_be_keywords_are() {
+fn all_keys_are_keywords_whatever_the_data() {
     comes_in(
         json!({"name": "a", "content-type": 1, "with space": 2, "": 3, "a/b": 4, "1": 5}),
-        r#"{"" 3, "with space" 2, :1 5, :content-type 1, :name "a", :a/b 4}"#,
+        r#"{: 3, :1 5, :content-type 1, :name "a", :with space 2, :a/b 4}"#,
     );
     comes_in(json!([null, true, 1, 1.5, "x", []]), r#"[nil true 1 1.5 "x" []]"#);
     comes_in(json!(18446744073709551615u64), "18446744073709551615N");
@@ -180,4 +180,28 @@ fn writing_in_a_program() {
     fails("(json/write-str ##NaN)", "not_representable");
     fails("(json/write-str {[1] 2})", "not_representable");
     assert!(Map::new().is_empty());
+}
+
+#[test]
+fn dates_go_out_in_iso() {
+    goes_out("#inst \"2025-02-03T04:05:06Z\"", json!("2025-02-03T04:05:06Z"));
+    goes_out("{#inst \"2025-02-03T04:05:06.5Z\" 1}", json!({"2025-02-03T04:05:06.500Z": 1}));
+}
+
+proptest! {
+    /// Whether a program works must not depend on which keys an object happens to have.
+    #[test]
+    fn keys_of_an_object_are_alike_and_come_back_exactly(names in prop::collection::btree_set(".{0,8}", 0..12)) {
+        let object: serde_json::Map<String, Json> =
+            names.iter().enumerate().map(|(at, name)| (name.clone(), json!(at))).collect();
+        let json = Json::Object(object);
+        let value = from_json(&json, &Limits::default()).unwrap();
+        let Value::Map(map) = &value else { panic!() };
+        prop_assert!(map.keys().all(|key| matches!(key, Value::Keyword(_))));
+        for (at, name) in names.iter().enumerate() {
+            prop_assert_eq!(map.get(&Value::string(name.as_str())), Some(&Value::Integer(at as i64)));
+            prop_assert_eq!(map.get(&Value::keyword(name.as_str())), Some(&Value::Integer(at as i64)));
+        }
+        prop_assert_eq!(to_json(&value, None).unwrap(), json);
+    }
 }

@@ -2,12 +2,16 @@
 //!
 //! A request is the system prompt, then one user message: the mission, the sections `tool/` and `data/`, and
 //! a summary of all turns: the current definitions, the last calls, the last prints, and the number of turns
-//! left. Each failed turn follows unchanged: the answer, then the error. So a request grows with the
-//! knowledge of a session and with its failures, not with its number of turns.
+//! left. Each failed turn since the last success follows unchanged: the answer, then the error. So a request
+//! grows with the knowledge of a session, not with its number of turns.
+//!
+//! No turn vanishes: the outcome of the last one is named by its number, with the value of a program that
+//! neither defined nor printed anything.
 
 use backstitch_core::journal::Role;
 
-use super::pairs::{self, Messages};
+use super::lines::{described, one_line};
+use super::pairs::{self, Messages, is_definition};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
     CoalescedOptions, ConfiguredStrategy, Errors, History, RenderContext, RenderedHistory, Samples,
@@ -36,6 +40,26 @@ impl CoalescedOptions {
         shown
     }
 
+    /// Writes that the last turn succeeded, and its value if nothing else shows what it did.
+    fn write_last_turn(&self, text: &mut Text, history: &History) {
+        let Some(turn) = history.len().checked_sub(1).and_then(|last| history.get(last)) else { return };
+        if !self.display.turn_notes || !turn.success {
+            return;
+        }
+        let mut line = format!(";; Turn {} ran without an error.", turn.number);
+        if turn.prints.is_empty()
+            && turn.memory.defined.is_empty()
+            && let Some(result) = &turn.result
+        {
+            let result = described(result, self.display.sample());
+            if !is_definition(&result) {
+                line.push_str(" Its value (*1): ");
+                line.push_str(&one_line(&result));
+            }
+        }
+        text.section(&line);
+    }
+
     fn with_sample(&self, turn: &Turn, any_output: bool) -> bool {
         match self.samples {
             Samples::UnlessPrinted => turn.prints.is_empty(),
@@ -48,7 +72,7 @@ impl CoalescedOptions {
 
 impl Strategy for CoalescedOptions {
     const NAME: &'static str = "single_user_coalesced";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 
@@ -71,6 +95,7 @@ impl Strategy for CoalescedOptions {
         }
         let prints =
             write_output(&mut text, history.last_prints(display.println_limit), history.prints(), display);
+        self.write_last_turn(&mut text, history);
 
         let mut messages = Messages::begin(scene, text.finish());
         for turn in failures.iter().filter_map(|index| history.get(*index)) {

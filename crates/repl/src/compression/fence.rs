@@ -58,6 +58,7 @@ fn looks_like_ours(line: &str) -> bool {
         || begins_with("turns left")
         || begins_with("final turn")
         || begins_with("error:")
+        || begins_with("error in turn")
 }
 
 fn tildes(line: &str) -> usize {
@@ -92,6 +93,7 @@ mod tests {
             "FINAL TURN",
             "\u{feff};; x",
             "Error: no",
+            "error in turn 3: no",
         ] {
             assert_eq!(written(text, FenceMode::Auto), format!("~~~\n{text}\n~~~"), "{text:?}");
             assert_eq!(written(text, FenceMode::Never), text);

@@ -142,7 +142,7 @@ pub(super) fn write_call(
     if with_result {
         out.push_str(" -> ");
         match &call.outcome {
-            TurnCallOutcome::Result(result) => out.push_str(&one_line(&excerpt(result, display.sample()))),
+            TurnCallOutcome::Result(result) => out.push_str(&one_line(&described(result, display.sample()))),
             TurnCallOutcome::Error(message) => {
                 out.push_str("Error: ");
                 out.push_str(&one_line(&cut(message, display.sample_characters)));
@@ -166,6 +166,23 @@ pub(super) fn excerpt(excerpt: &Excerpt, truncation: Truncation) -> Cow<'_, str>
             Err(_) => Cow::Borrowed("..."),
         },
     }
+}
+
+/// An excerpt, with the names of all fields before it if it is cut.
+pub(super) fn described(shown: &Excerpt, truncation: Truncation) -> Cow<'_, str> {
+    let text = excerpt(shown, truncation);
+    if !truncation.fields || !text.contains("...") {
+        return text;
+    }
+    let label = match shown {
+        Excerpt::Sample { label, .. } => label.clone(),
+        Excerpt::Whole(json) => match from_json(json, &Limits::default()) {
+            Ok(value) => crate::turn::label(&value, truncation),
+            Err(_) => return text,
+        },
+    };
+    // A label without fields says nothing that the sample does not.
+    if label.contains('{') { Cow::Owned(format!("{label}, sample: {text}")) } else { text }
 }
 
 #[cfg(test)]

@@ -33,6 +33,11 @@ pub struct DisplayOptions {
     pub fence: FenceMode,
     /// Whether the text contains the numbers of prints and calls that are not shown.
     pub note_dropped: bool,
+    /// Whether labels name all fields of records. The specification has samples only.
+    pub fields: bool,
+    /// Whether the text says by number which turn succeeded or failed, and shows the value of a program that
+    /// neither defined nor printed anything. The specification has neither.
+    pub turn_notes: bool,
 }
 
 impl Default for DisplayOptions {
@@ -50,19 +55,26 @@ impl Default for DisplayOptions {
             user_budget: 8_000,
             fence: FenceMode::Auto,
             note_dropped: true,
+            fields: true,
+            turn_notes: true,
         }
     }
 }
 
 impl DisplayOptions {
+    /// The options that give the forms of the specification.
+    pub fn specified() -> Self {
+        Self { fields: false, turn_notes: false, ..Self::default() }
+    }
+
     /// The truncation of samples.
     pub fn sample(&self) -> Truncation {
-        Truncation { items: self.sample_items, characters: self.sample_characters }
+        Truncation { items: self.sample_items, characters: self.sample_characters, fields: self.fields }
     }
 
     /// The truncation of arguments.
     pub fn arguments(&self) -> Truncation {
-        Truncation { items: self.argument_items, characters: self.argument_characters }
+        Truncation { items: self.argument_items, characters: self.argument_characters, fields: self.fields }
     }
 }
 
@@ -81,12 +93,12 @@ pub enum ToolResults {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Errors {
-    /// All of them.
-    #[default]
+    /// All of them, as the specification has it.
     Keep,
     /// The last one.
     Last,
-    /// Those after the last successful turn.
+    /// Those after the last successful turn: an error that was recovered from is not the last word.
+    #[default]
     UntilRecovered,
 }
 
@@ -152,6 +164,13 @@ pub struct CoalescedOptions {
     /// Display options.
     #[serde(flatten)]
     pub display: DisplayOptions,
+}
+
+impl CoalescedOptions {
+    /// The options that give the forms of the specification: all errors stay, and nothing is added.
+    pub fn specified() -> Self {
+        Self { errors: Errors::Keep, samples: Samples::default(), display: DisplayOptions::specified() }
+    }
 }
 
 /// The options of [`Trim`](super::Trim). The stricter of the two limits applies.

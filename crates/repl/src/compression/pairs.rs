@@ -8,7 +8,7 @@ use backstitch_core::journal::Role;
 
 use super::fence::write_foreign;
 use super::history::Live;
-use super::lines::{excerpt, one_line};
+use super::lines::{described, one_line};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
     ConfiguredStrategy, DisplayOptions, FullOptions, History, RenderContext, RenderedHistory,
@@ -21,7 +21,7 @@ pub type NoCompression = ConfiguredStrategy<FullOptions>;
 
 impl Strategy for FullOptions {
     const NAME: &'static str = "none";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 
@@ -50,7 +50,7 @@ impl TrimOptions {
 
 impl Strategy for TrimOptions {
     const NAME: &'static str = "trim";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 
@@ -112,7 +112,10 @@ pub(super) fn answer(turn: &Turn) -> String {
 
 /// The feedback to a failed turn.
 pub(super) fn failure(turn: &Turn, display: &DisplayOptions) -> String {
-    let mut text = Text("Error: ".to_owned());
+    let mut text = Text(match turn.number {
+        number if display.turn_notes && number > 0 => format!("Error in turn {number}: "),
+        _ => "Error: ".to_owned(),
+    });
     match &turn.error {
         Some(error) if error.message.contains(super::fence::LINE_BREAKS) => {
             let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
@@ -146,9 +149,8 @@ fn feedback(turn: &Turn, display: &DisplayOptions, statistics: &mut Statistics) 
     let prints = turn.prints[last..].iter().map(String::as_str);
     statistics.prints.shown += write_output(&mut text, prints, turn.prints.len(), display).shown;
     if let Some(result) = turn.result.as_ref().filter(|_| silent) {
-        let result = excerpt(result, display.sample());
-        // A program that ends in a definition evaluates to its name, which the feedback already contains.
-        if !result.trim_start_matches('"').starts_with("#'") {
+        let result = described(result, display.sample());
+        if !is_definition(&result) {
             text.section(&format!(";; Result: {}", one_line(&result)));
         }
     }
@@ -156,6 +158,11 @@ fn feedback(turn: &Turn, display: &DisplayOptions, statistics: &mut Statistics) 
         text.section(";; The program ran. It defined, called and printed nothing.");
     }
     text.finish()
+}
+
+/// Whether a result is the name of a definition, which the request already contains.
+pub(super) fn is_definition(result: &str) -> bool {
+    result.trim_start_matches('"').starts_with("#'")
 }
 
 /// Collects the messages of a request.

@@ -11,11 +11,12 @@ use backstitch_lisp::{Map, Truncation, Value, to_clojure_without_hidden, type_la
 
 use super::lines::{self, COLUMN, collapsed, cut, one_line, write_entry};
 use super::schema::{parameter_names, signature};
+use crate::turn::label;
 
 /// The maximum number of characters of a tool's description.
 const DESCRIPTION_CHARACTERS: usize = 1_000;
 /// The maximum number of characters of a tool's signature.
-const SIGNATURE_CHARACTERS: usize = 500;
+const SIGNATURE_CHARACTERS: usize = 1_500;
 
 /// The constant part of an evaluation.
 #[derive(Debug, Clone)]
@@ -90,8 +91,9 @@ impl RenderContext {
                 Value::String(name) => name.as_str().to_owned(),
                 other => to_clojure_without_hidden(other, sample),
             };
-            let mut comment = type_label(value);
-            if name.starts_with('_') {
+            let is_hidden = name.starts_with('_');
+            let mut comment = if is_hidden { type_label(value) } else { label(value, sample) };
+            if is_hidden {
                 comment.push_str(", hidden");
             } else if !matches!(comment.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]") {
                 comment.push_str(", sample: ");

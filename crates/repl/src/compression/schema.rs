@@ -6,11 +6,13 @@
 use serde_json::{Map, Value as Json};
 
 /// At this depth and below, an object is a `map` and an array a `list`.
-const DEPTH: usize = 3;
+const DEPTH: usize = 6;
 /// An object with more fields is a `map`.
-const FIELDS: usize = 12;
+const FIELDS: usize = 40;
 /// An enumeration with more values is shown as its type.
 const CHOICES: usize = 8;
+/// After this many words, the rest is `any`.
+const WORDS: usize = 400;
 
 /// The names of a tool's parameters, in the order of its schema.
 pub(super) fn parameter_names(schema: &Json) -> impl Iterator<Item = &str> {
@@ -19,8 +21,8 @@ pub(super) fn parameter_names(schema: &Json) -> impl Iterator<Item = &str> {
 
 /// The parameters and the result of a tool.
 pub(super) fn signature(parameters: &Json, output: Option<&Json>) -> String {
-    let fields = properties(parameters).map(|fields| words_of_fields(parameters, fields, parameters, 0));
-    let result = output.map_or_else(|| "any".to_owned(), |output| words(output, output, 0));
+    let fields = properties(parameters).map(|fields| Writer::new(parameters).fields(parameters, fields, 0));
+    let result = output.map_or_else(|| "any".to_owned(), |output| Writer::new(output).words(output, 0));
     match fields.filter(|fields| !fields.is_empty()) {
         Some(fields) => format!("{fields} -> {result}"),
         None => format!("-> {result}"),
@@ -31,44 +33,87 @@ fn properties(schema: &Json) -> Option<&Map<String, Json>> {
     schema.get("properties")?.as_object()
 }
 
-fn words_of_fields(schema: &Json, fields: &Map<String, Json>, root: &Json, depth: usize) -> String {
-    let required = |name: &str| {
-        let required = schema.get("required").and_then(Json::as_array);
-        required.is_some_and(|required| required.iter().any(|field| field == name))
-    };
-    let field = |(name, field): (&String, &Json)| {
-        let optional = if required(name) { "" } else { "?" };
-        format!("{name}:{}{optional}", words(field, root, depth + 1))
-    };
-    fields.iter().map(field).collect::<Vec<_>>().join(", ")
+/// Writes one schema. A reference or a choice is no level of its own, so the names of fields show whether a
+/// type is named or written in its place.
+struct Writer<'a> {
+    root: &'a Json,
+    /// The references around the current place. One that contains itself is `any`.
+    open: Vec<&'a str>,
+    left: usize,
 }
 
-fn words(schema: &Json, root: &Json, depth: usize) -> String {
-    if let Some(reference) = schema.get("$ref").and_then(Json::as_str) {
-        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-        return match target {
-            Some(target) if depth <= DEPTH => words(target, root, depth + 1),
-            _ => "any".to_owned(),
-        };
+impl<'a> Writer<'a> {
+    fn new(root: &'a Json) -> Self {
+        Self { root, open: Vec::new(), left: WORDS }
     }
-    if let Some(choices) = schema.get("enum").and_then(Json::as_array)
-        && (1..=CHOICES).contains(&choices.len())
-    {
-        return choices.iter().map(Json::to_string).collect::<Vec<_>>().join("|");
+
+    fn fields(&mut self, schema: &'a Json, fields: &'a Map<String, Json>, depth: usize) -> String {
+        let required = schema.get("required").and_then(Json::as_array);
+        let is_required =
+            |name: &str| required.is_some_and(|required| required.iter().any(|field| field == name));
+        let mut words = Vec::with_capacity(fields.len());
+        for (name, field) in fields {
+            let optional = if is_required(name) { "" } else { "?" };
+            words.push(format!("{name}:{}{optional}", self.words(field, depth + 1)));
+        }
+        words.join(", ")
     }
-    for key in ["anyOf", "oneOf"] {
-        if let Some(choices) = schema.get(key).and_then(Json::as_array)
-            && depth <= DEPTH
+
+    fn words(&mut self, schema: &'a Json, depth: usize) -> String {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            return "any".to_owned();
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Json::as_str) {
+            let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+            return match target {
+                Some(target) if !self.open.contains(&reference) => {
+                    self.open.push(reference);
+                    let words = self.words(target, depth);
+                    self.open.pop();
+                    words
+                }
+                _ => "any".to_owned(),
+            };
+        }
+        if let Some(choices) = schema.get("enum").and_then(Json::as_array)
+            && (1..=CHOICES).contains(&choices.len())
         {
-            return joined(choices.iter().map(|choice| words(choice, root, depth + 1)));
+            return choices.iter().map(Json::to_string).collect::<Vec<_>>().join("|");
+        }
+        for key in ["anyOf", "oneOf"] {
+            if let Some(choices) = schema.get(key).and_then(Json::as_array) {
+                return joined(choices.iter().map(|choice| self.words(choice, depth)));
+            }
+        }
+        match schema.get("type") {
+            Some(Json::String(name)) => self.word(name, schema, depth),
+            Some(Json::Array(names)) => {
+                joined(names.iter().filter_map(Json::as_str).map(|name| self.word(name, schema, depth)))
+            }
+            _ => "any".to_owned(),
         }
     }
-    match schema.get("type") {
-        Some(Json::String(name)) => word(name, schema, root, depth),
-        Some(Json::Array(names)) => {
-            joined(names.iter().filter_map(Json::as_str).map(|name| word(name, schema, root, depth)))
+
+    fn word(&mut self, name: &str, schema: &'a Json, depth: usize) -> String {
+        match name {
+            "string" => "string".to_owned(),
+            "integer" => "int".to_owned(),
+            "number" => "float".to_owned(),
+            "boolean" => "bool".to_owned(),
+            "null" => "nil".to_owned(),
+            "array" => match schema.get("items") {
+                Some(items) if depth < DEPTH => format!("[{}]", self.words(items, depth + 1)),
+                _ => "list".to_owned(),
+            },
+            "object" => match properties(schema) {
+                Some(fields) if depth < DEPTH && (1..=FIELDS).contains(&fields.len()) => {
+                    format!("{{{}}}", self.fields(schema, fields, depth))
+                }
+                _ => "map".to_owned(),
+            },
+            _ => "any".to_owned(),
         }
-        _ => "any".to_owned(),
     }
 }
 
@@ -81,27 +126,6 @@ fn joined(all: impl Iterator<Item = String>) -> String {
         }
     }
     if distinct.is_empty() { "any".to_owned() } else { distinct.join("|") }
-}
-
-fn word(name: &str, schema: &Json, root: &Json, depth: usize) -> String {
-    match name {
-        "string" => "string".to_owned(),
-        "integer" => "int".to_owned(),
-        "number" => "float".to_owned(),
-        "boolean" => "bool".to_owned(),
-        "null" => "nil".to_owned(),
-        "array" => match schema.get("items") {
-            Some(items) if depth < DEPTH => format!("[{}]", words(items, root, depth + 1)),
-            _ => "list".to_owned(),
-        },
-        "object" => match properties(schema) {
-            Some(fields) if depth < DEPTH && (1..=FIELDS).contains(&fields.len()) => {
-                format!("{{{}}}", words_of_fields(schema, fields, root, depth))
-            }
-            _ => "map".to_owned(),
-        },
-        _ => "any".to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -132,5 +156,33 @@ mod tests {
         );
         assert_eq!(signature(&json!({"type": "object"}), None), "-> any");
         assert_eq!(parameter_names(&parameters).count(), 5);
+    }
+
+    #[test]
+    fn fields_of_named_types_are_shown_and_endless_ones_end() {
+        let output = json!({
+            "type": "object",
+            "properties": {
+                "matches": {"type": "array", "items": {"$ref": "#/$defs/Match"}},
+                "more": {"anyOf": [{"$ref": "#/$defs/Match"}, {"type": "null"}]},
+            },
+            "required": ["matches"],
+            "$defs": {"Match": {"type": "object", "properties": {
+                "line": {"type": "integer"}, "inner": {"$ref": "#/$defs/Match"},
+            }, "required": ["line"]}},
+        });
+        assert_eq!(
+            signature(&json!({}), Some(&output)),
+            "-> {matches:[{line:int, inner:any?}], more:{line:int, inner:any?}|nil?}"
+        );
+        // Every type names all others: the number of words is bounded all the same.
+        let names: Vec<String> = (0..30).map(|number| format!("#/$defs/t{number}")).collect();
+        let fields: Map<String, Json> =
+            names.iter().enumerate().map(|(at, name)| (format!("f{at}"), json!({"$ref": name}))).collect();
+        let types: Map<String, Json> = (0..30)
+            .map(|number| (format!("t{number}"), json!({"type": "object", "properties": fields})))
+            .collect();
+        let output = json!({"$ref": "#/$defs/t0", "$defs": types});
+        assert!(signature(&json!({}), Some(&output)).len() < 20_000);
     }
 }

@@ -44,6 +44,15 @@ pub(crate) fn mismatched(signature: &Signature, mismatches: &[Mismatch]) -> Stri
     text
 }
 
+/// The message for a returned value that is not valid under the schema of the signature.
+pub(crate) fn invalid_answer(signature: &Signature, problems: &str) -> String {
+    format!(
+        "the returned value does not fit the JSON Schema of the answer:{problems}\nThe definitions of this program were not \
+         kept. Fix it and return again, for example (return {})",
+        signature.output.example()
+    )
+}
+
 /// The message for a returned value that cannot be written as JSON.
 pub(crate) fn not_json(message: &str, advice: Option<&str>) -> String {
     let advice = advice.map(|advice| format!(" ({advice})")).unwrap_or_default();

@@ -146,7 +146,7 @@ impl LispMachine {
                 let reason = match value {
                     Value::String(text) => text.as_str().to_owned(),
                     other => {
-                        let most = Truncation { items: Truncation::SAMPLE.items, characters: 500 };
+                        let most = Truncation { characters: 500, ..Truncation::SAMPLE };
                         to_clojure_without_hidden(other, most)
                     }
                 };
@@ -162,13 +162,21 @@ impl LispMachine {
         let json = to_json(value, self.prepared.schema.as_ref())
             .map_err(|error| invalid(feedback::not_json(error.message(), error.advice())))?;
         storable::check(&json).map_err(|problem| invalid(feedback::not_json(&problem.to_string(), None)))?;
-        match &self.prepared.agent.signature {
-            Some(signature) => match mismatches(&json, &signature.output) {
-                found if found.is_empty() => Ok(json),
-                found => Err(invalid(feedback::mismatched(signature, &found))),
-            },
-            None => Ok(json),
+        let Some(signature) = &self.prepared.agent.signature else { return Ok(json) };
+        let mut found = mismatches(&json, &signature.output);
+        if signature.schema.is_some() {
+            // The schema decides, and the types say in the words of the language what is wrong.
+            match &self.prepared.agent.answer_check {
+                Some(check) => {
+                    return match check.problems(&json) {
+                        Some(problems) => Err(invalid(feedback::invalid_answer(signature, &problems))),
+                        None => Ok(json),
+                    };
+                }
+                None => found.retain(|mismatch| !mismatch.is_extra()),
+            }
         }
+        if found.is_empty() { Ok(json) } else { Err(invalid(feedback::mismatched(signature, &found))) }
     }
 }
 

@@ -12,6 +12,9 @@ const MOST: usize = 20;
 /// The maximum number of characters of a value.
 const SHOWN: usize = 40;
 
+/// The expectation at a field that the signature does not have.
+const NO_SUCH_FIELD: &str = "no such field";
+
 /// A place where an answer does not fit its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
@@ -23,6 +26,13 @@ pub struct Mismatch {
     pub got: String,
     /// How to correct it.
     pub advice: String,
+}
+
+impl Mismatch {
+    /// Whether the place is a field that the signature does not have.
+    pub(crate) fn is_extra(&self) -> bool {
+        self.expected == NO_SUCH_FIELD
+    }
 }
 
 impl fmt::Display for Mismatch {
@@ -93,7 +103,7 @@ impl Checker {
             let names: Vec<String> = fields.iter().map(|field| key(&field.name)).collect();
             let advice = format!("leave it out or spell it as one of {}", names.join(", "));
             self.at(key(name), |checker| {
-                checker.add("no such field".to_owned(), checker.shown(value), advice);
+                checker.add(NO_SUCH_FIELD.to_owned(), checker.shown(value), advice);
             });
         }
     }

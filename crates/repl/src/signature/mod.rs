@@ -7,14 +7,17 @@
 //! and answers contain it, and no prompt ever shows its value.
 //!
 //! A signature corresponds to a JSON Schema and converts in both directions; the text of a schema is accepted
-//! as well. Of a schema that a signature cannot express (bounds, patterns, enumerations) only the types are
-//! read.
+//! as well. A schema that says more than types can (bounds, patterns, enumerations, choices, further fields)
+//! is kept beside them: answers are checked against it as it is, and the types serve as a summary.
 
 mod check;
 mod parse;
 mod schema;
 
 use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
 
 pub use check::{Mismatch, mismatches};
 pub use parse::InvalidSignature;
@@ -33,8 +36,33 @@ pub use parse::InvalidSignature;
 pub struct Signature {
     /// The parameters, in order.
     pub parameters: Vec<Field>,
-    /// The type of the answer.
+    /// The type of the answer. With a schema, a summary of it.
     pub output: Type,
+    /// The JSON Schema of the answer, if it says more than the type.
+    pub schema: Option<Json>,
+}
+
+/// A check of answers against a JSON Schema. The library that compiles schemas is outside of this crate.
+#[derive(Clone)]
+pub struct AnswerCheck(Arc<dyn Fn(&Json) -> Option<String> + Send + Sync>);
+
+impl AnswerCheck {
+    /// Creates a check from a function that lists the problems of an answer, one on each line, or returns
+    /// `None` for a valid one.
+    pub fn new(problems: impl Fn(&Json) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(problems))
+    }
+
+    /// The problems of an answer.
+    pub(crate) fn problems(&self, answer: &Json) -> Option<String> {
+        (self.0)(answer)
+    }
+}
+
+impl fmt::Debug for AnswerCheck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("AnswerCheck")
+    }
 }
 
 /// A field of an object, or a parameter.
@@ -181,7 +209,10 @@ impl fmt::Display for Signature {
             write_fields(formatter, &self.parameters)?;
             formatter.write_str(") -> ")?;
         }
-        self.output.fmt(formatter)
+        match &self.schema {
+            Some(schema) => schema.fmt(formatter),
+            None => self.output.fmt(formatter),
+        }
     }
 }
 

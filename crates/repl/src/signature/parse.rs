@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Signature, InvalidSignature> {
     if parser.at < text.len() {
         return Err(parser.problem("something follows its end"));
     }
-    Ok(Signature { parameters, output })
+    Ok(Signature { parameters, output, schema: None })
 }
 
 /// Whether a field's name is written without quotes.

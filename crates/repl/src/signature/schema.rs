@@ -8,14 +8,16 @@ use super::{Field, Signature, Type};
 const DEEPEST: usize = 32;
 
 impl Signature {
-    /// Reads the JSON Schema of an answer, as far as a signature can express it.
+    /// Reads the JSON Schema of an answer. The schema itself is kept if the types say less.
     pub fn from_schema(schema: &Json) -> Self {
-        Self { parameters: Vec::new(), output: Type::from_schema(schema) }
+        let output = Type::from_schema(schema);
+        let is_said = output.to_schema() == *schema;
+        Self { parameters: Vec::new(), output, schema: (!is_said).then(|| schema.clone()) }
     }
 
     /// The JSON Schema of the answer.
     pub fn to_schema(&self) -> Json {
-        self.output.to_schema()
+        self.schema.clone().unwrap_or_else(|| self.output.to_schema())
     }
 }
 

@@ -20,7 +20,7 @@ fn scene() -> RenderContext {
 }
 
 fn with(display: DisplayOptions) -> SingleUserCoalesced {
-    SingleUserCoalesced::new(CoalescedOptions { display, ..CoalescedOptions::default() })
+    SingleUserCoalesced::new(CoalescedOptions { display, ..CoalescedOptions::specified() })
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_oldest_prints_and_calls_are_dropped_first() {
         println_limit: 1,
         tool_call_limit: 3,
         note_dropped: false,
-        ..DisplayOptions::default()
+        ..DisplayOptions::specified()
     };
     let rendered = with(few).render(&agent.history(), &bare());
     assert_eq!(
@@ -266,7 +266,7 @@ fn the_oldest_prints_and_calls_are_dropped_first() {
 ;; Output:
 p 24"#
     );
-    let none = DisplayOptions { println_limit: 0, tool_call_limit: 0, ..DisplayOptions::default() };
+    let none = DisplayOptions { println_limit: 0, tool_call_limit: 0, ..DisplayOptions::specified() };
     assert_eq!(only(&with(none).render(&agent.history(), &bare())), "M");
 }
 
@@ -276,7 +276,7 @@ fn a_long_print_is_cut_and_a_call_without_arguments_has_its_parentheses() {
     let expected =
         format!("M\n\n;; Tool calls made:\n;   ping() -> nil\n\n;; Output:\n{}...", "ä".repeat(2000));
     assert_eq!(only(&agent.render(&bare())), expected);
-    let short = DisplayOptions { println_characters: 10, ..DisplayOptions::default() };
+    let short = DisplayOptions { println_characters: 10, ..DisplayOptions::specified() };
     let rendered = with(short).render(&agent.history(), &bare());
     assert!(only(&rendered).ends_with(";; Output:\nääääääääää..."));
 }
@@ -284,7 +284,7 @@ fn a_long_print_is_cut_and_a_call_without_arguments_has_its_parentheses() {
 #[test]
 fn results_can_be_left_out_always() {
     let agent = Agent::after(&["(tool/search {:query \"a\" :limit 1})"]);
-    let never = DisplayOptions { tool_results: ToolResults::Never, ..DisplayOptions::default() };
+    let never = DisplayOptions { tool_results: ToolResults::Never, ..DisplayOptions::specified() };
     let rendered = with(never).render(&agent.history(), &bare());
     assert_eq!(only(&rendered), "M\n\n;; Tool calls made:\n;   search({:limit 1 :query \"a\"})");
 }
@@ -334,7 +334,7 @@ fn calls_of_failed_turns_are_listed_and_their_prints_stand_with_the_error() {
 #[test]
 fn failed_turns_can_be_forgotten() {
     let answers = |agent: &Agent, errors: Errors| -> Vec<String> {
-        let strategy = SingleUserCoalesced::new(CoalescedOptions { errors, ..CoalescedOptions::default() });
+        let strategy = SingleUserCoalesced::new(CoalescedOptions { errors, ..CoalescedOptions::specified() });
         let rendered = strategy.render(&agent.history(), &bare());
         let shown = rendered.messages.iter().filter(|message| message.role == Role::Assistant).count();
         assert_eq!(rendered.statistics.failed_turns.shown, shown);
@@ -397,7 +397,8 @@ fn turns_are_counted_by_turns_and_the_last_one_is_announced() {
 fn samples_follow_the_option() {
     let agent = Agent::after(&["(def a 1)", "(def b 2) (println b)"]);
     let shown = |samples: Samples| -> Vec<bool> {
-        let strategy = SingleUserCoalesced::new(CoalescedOptions { samples, ..CoalescedOptions::default() });
+        let strategy =
+            SingleUserCoalesced::new(CoalescedOptions { samples, ..CoalescedOptions::specified() });
         let rendered = strategy.render(&agent.history(), &bare());
         only(&rendered)
             .lines()
@@ -418,7 +419,7 @@ fn the_newest_definitions_within_the_budget_are_shown_and_the_rest_is_counted() 
         agent.turn(&format!("(def v{number:02} {number})"));
     }
     agent.turn("(def v00 \"again\")");
-    let budget = DisplayOptions { user_budget: 180, ..DisplayOptions::default() };
+    let budget = DisplayOptions { user_budget: 180, ..DisplayOptions::specified() };
     let rendered = with(budget).render(&agent.history(), &bare());
     assert_eq!(
         only(&rendered),
@@ -433,7 +434,7 @@ v49                           ; = integer, sample: 49
 ;; No tool calls made"#
     );
     assert_eq!(rendered.statistics.definitions, ShownCount { total: 50, shown: 3 });
-    let tiny = DisplayOptions { user_budget: 0, ..DisplayOptions::default() };
+    let tiny = DisplayOptions { user_budget: 0, ..DisplayOptions::specified() };
     assert_eq!(with(tiny).render(&agent.history(), &bare()).statistics.definitions.shown, 1);
 }
 

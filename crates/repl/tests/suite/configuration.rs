@@ -59,7 +59,7 @@ fn the_defaults_are_those_of_the_specification() {
         normalized(json!(true)).unwrap(),
         json!({
             "strategy": "single_user_coalesced",
-            "errors": "keep",
+            "errors": "until_recovered",
             "samples": "unless_printed",
             "println_limit": 15,
             "println_characters": 2000,
@@ -73,6 +73,8 @@ fn the_defaults_are_those_of_the_specification() {
             "user_budget": 8000,
             "fence": "auto",
             "note_dropped": true,
+            "fields": true,
+            "turn_notes": true,
         })
     );
 }
@@ -92,15 +94,14 @@ fn every_option_can_be_set_and_comes_back() {
         user_budget: 9,
         fence: FenceMode::Always,
         note_dropped: false,
+        fields: false,
+        turn_notes: false,
     };
-    let options = CoalescedOptions {
-        errors: Errors::UntilRecovered,
-        samples: Samples::Always,
-        display: display.clone(),
-    };
+    let options =
+        CoalescedOptions { errors: Errors::Keep, samples: Samples::Always, display: display.clone() };
     let strategy = SingleUserCoalesced::new(options);
     means(strategy.configuration(), &strategy);
-    assert_eq!(strategy.sample(), Truncation { items: 4, characters: 5 });
+    assert_eq!(strategy.sample(), Truncation { items: 4, characters: 5, fields: false });
     means(json!({"strategy": "none", "fence": true}), &{
         let display = DisplayOptions { fence: FenceMode::Always, ..DisplayOptions::default() };
         NoCompression::new(FullOptions { display })
@@ -222,9 +223,9 @@ fn strategies_can_be_added() {
 fn a_renderer_is_identified_by_name_version_and_options() {
     let default = SingleUserCoalesced::default().renderer();
     // Recorded requests name it, so it stays the same until the text changes.
-    assert_eq!(default, "single_user_coalesced/1 14f84550194e");
+    assert_eq!(default, "single_user_coalesced/2 5ad349fa7d84");
     assert_eq!(limit(15).renderer(), default);
     assert_ne!(limit(14).renderer(), default);
-    assert!(Trim::default().renderer().starts_with("trim/1 "));
-    assert!(NoCompression::default().renderer().starts_with("none/1 "));
+    assert!(Trim::default().renderer().starts_with("trim/2 "));
+    assert!(NoCompression::default().renderer().starts_with("none/2 "));
 }

@@ -38,6 +38,22 @@ fn a_program_is_found_whatever_stands_around_it() {
         ("So:\n(def x [1 2\n", "(def x [1 2"),
         ("```clojure\n```\n(return 2)", "(return 2)"),
         ("```json\n(return 1)\n```\nand\n(return 2)", "(return 1)"),
+        ("`(return 7)`", "(return 7)"),
+        ("The program:\n\n`(return 7)`\n", "(return 7)"),
+        ("Answer: `(return 7)`.", "(return 7)"),
+        ("user=> (return 7)", "(return 7)"),
+        ("```clojure\nuser=> (def x 1)\nuser=> (return x)\n```", "(def x 1)\n(return x)"),
+        ("=> (return 7)", "(return 7)"),
+        ("```clojure\n(fail \\\"no rows\\\")\n```", "(fail \"no rows\")"),
+        ("(println \\\"a\\\")\\n(return 1)", "(println \"a\")\n(return 1)"),
+        ("```clojure\n(println \"say \\\"hi\\\"\")\n```", "(println \"say \\\"hi\\\"\")"),
+        ("**Program**\n\n1. look\n\n```clojure\n(a)\n```", "(a)"),
+        ("<answer>\n```clojure\n(a)\n```\n</answer>", "(a)"),
+        ("```Clojure\n(a)\n```", "(a)"),
+        ("``` clojure\n(a)\n```", "(a)"),
+        ("```clojure title=\"a.clj\"\n(a)\n```", "(a)"),
+        ("```lisp\n(a)\n```", "(a)"),
+        ("```clojure\r\n(a)\r\n```", "(a)"),
     ] {
         assert_eq!(extract(answer).as_deref(), Ok(program), "{answer}");
     }
@@ -63,9 +79,42 @@ fn words_alone_are_no_program() {
 }
 
 #[test]
+fn drafts_in_thoughts_are_no_programs() {
+    for (answer, program) in [
+        ("<think>\n```clojure\n(fail \"draft\")\n```\n</think>\n```clojure\n(return 7)\n```", "(return 7)"),
+        ("<think>(fail 1)</think>(return 7)", "(return 7)"),
+        ("<Thinking>\n(fail 1)\n</Thinking>\n(return 7)", "(return 7)"),
+        ("<reasoning>a < b\n(fail 1)</reasoning>\n\n```\n(return 7)\n```", "(return 7)"),
+        // The opening mark was in the prompt.
+        ("I try (fail 1).\n```clojure\n(fail 2)\n```\n</think>\n\n```clojure\n(return 7)\n```", "(return 7)"),
+        ("```clojure\n(return 7)\n```\n<think>\n```clojure\n(fail 1)\n```", "(return 7)"),
+        (
+            "<think>one</think>\n```clojure\n(def a 1)\n```\n<think>(b)</think>\n```clojure\n(return a)\n```",
+            "(def a 1)\n(return a)",
+        ),
+        // Marks in the program itself are text.
+        ("```clojure\n(return \"<think>\")\n```", "(return \"<think>\")"),
+        ("```clojure\n(println \"</think>\" 1)\n(return 7)\n```", "(println \"</think>\" 1)\n(return 7)"),
+        ("(return \"<think>\")", "(return \"<think>\")"),
+    ] {
+        assert_eq!(extract(answer).as_deref(), Ok(program), "{answer}");
+    }
+    for answer in ["<think>\n```clojure\n(fail 1)\n```", "<think>(return 1)</think>", "<think>(return 1)"] {
+        assert_eq!(extract(answer), Err(NoProgram::None), "{answer}");
+    }
+}
+
+#[test]
 fn hostile_answers_cost_little() {
-    for answer in ["(".repeat(1 << 20), "```\n".repeat(200_000), "(a\n".repeat(200_000), "`".repeat(1 << 20)]
-    {
+    for answer in [
+        "(".repeat(1 << 20),
+        "```\n".repeat(200_000),
+        "(a\n".repeat(200_000),
+        "`".repeat(1 << 20),
+        "<think>".repeat(200_000),
+        "</think>\n".repeat(200_000),
+        "`(\n".repeat(200_000),
+    ] {
         let _ = extract(&answer);
     }
 }
@@ -78,6 +127,20 @@ proptest! {
         if let Ok(program) = extract(&answer) {
             prop_assert!(!program.trim().is_empty());
         }
+    }
+
+    #[test]
+    fn thoughts_never_change_the_program(
+        mark in "think|thinking|reasoning|THINK",
+        thought in "([`~]{3}(clojure)?\n|\\((return|fail) [0-9]\\)|[a-z <>\"\n]){0,20}",
+        closed in any::<bool>(),
+    ) {
+        prop_assume!(!thought.contains("</"));
+        let program = "```clojure\n(return {:a 1})\n```\n";
+        let answer = format!("{program}<{mark}>{thought}{}", if closed { format!("</{mark}>") } else { String::new() });
+        prop_assert_eq!(extract(&answer).unwrap(), "(return {:a 1})");
+        let before = format!("<{mark}>{thought}</{mark}>\n{program}");
+        prop_assert_eq!(extract(&before).unwrap(), "(return {:a 1})");
     }
 
     #[test]

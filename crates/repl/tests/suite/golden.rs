@@ -1,9 +1,12 @@
 //! Golden renders: for each requirement that has a format, a request that shows it, whole.
 //!
 //! They are in `tests/golden/`, one file for each requirement, named by it. Each is as small as possible and
-//! shows the edge cases of its requirement too. After an intended change of the text, review the output of
-//! `cargo insta review` and raise the version of the strategy.
+//! shows the edge cases of its requirement too. They are rendered with the options that give the forms of the
+//! specification ([`CoalescedOptions::specified`]). Where the defaults change more than the note on the last
+//! turn, a second file shows their text: `ERR-001.default.snap` is beside `ERR-001.snap`. After an intended change of the text, review the output
+//! of `cargo insta review` and raise the version of the strategy.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use backstitch_core::journal::Role;
@@ -17,6 +20,11 @@ use crate::support::{Agent, bare, map, search};
 /// Requirements with their requests.
 type Renders = Vec<(&'static str, String)>;
 
+thread_local! {
+    /// Whether requests are rendered with the defaults, rather than in the forms of the specification.
+    static BY_DEFAULT: Cell<bool> = const { Cell::new(false) };
+}
+
 /// The request after these programs, by the default strategy.
 fn after(programs: &[&str]) -> String {
     request(programs, &bare(), json!(true))
@@ -24,8 +32,9 @@ fn after(programs: &[&str]) -> String {
 
 /// The request after these programs, with a context and a strategy.
 fn request(programs: &[&str], scene: &RenderContext, strategy: Json) -> String {
-    let strategy = Registry::<dyn Compression>::standard().normalize(&strategy).unwrap();
-    let rendered = strategy.render(&Agent::after(programs).history(), scene);
+    let strategy = Registry::<dyn Compression>::standard().normalize(&chosen(strategy)).unwrap();
+    let agent = Agent::sampled(programs, strategy.sample());
+    let rendered = strategy.render(&agent.history(), scene);
     let told = rendered.messages.iter().map(|message| {
         let role = match message.role {
             Role::System => "SYSTEM",
@@ -38,10 +47,33 @@ fn request(programs: &[&str], scene: &RenderContext, strategy: Json) -> String {
     told.collect::<Vec<_>>().join("\n----\n")
 }
 
+/// The configuration of a strategy, with the forms of the specification unless the defaults are wanted.
+fn chosen(strategy: Json) -> Json {
+    if BY_DEFAULT.get() {
+        return strategy;
+    }
+    let mut table = match strategy {
+        Json::Object(table) => table,
+        Json::Bool(false) => serde_json::Map::from_iter([("strategy".to_owned(), json!("none"))]),
+        _ => serde_json::Map::new(),
+    };
+    let is_coalesced = !table.contains_key("strategy");
+    let specified = [("fields", json!(false)), ("turn_notes", json!(false)), ("errors", json!("keep"))];
+    for (option, value) in specified.into_iter().filter(|(option, _)| is_coalesced || *option != "errors") {
+        table.entry(option).or_insert(value);
+    }
+    Json::Object(table)
+}
+
 /// Several requests for one requirement, each with its title.
 fn several(requests: &[(&str, String)]) -> String {
     let told = requests.iter().map(|(what, request)| format!("#### {what}\n{request}"));
     told.collect::<Vec<_>>().join("\n\n")
+}
+
+/// The samples of data.
+fn sample() -> Truncation {
+    Truncation { fields: BY_DEFAULT.get(), ..Truncation::SAMPLE }
 }
 
 fn tools() -> RenderContext {
@@ -51,7 +83,7 @@ fn tools() -> RenderContext {
 }
 
 fn data(json: Json) -> RenderContext {
-    bare().data(&map(json), Truncation::SAMPLE)
+    bare().data(&map(json), sample())
 }
 
 /// A context with everything.
@@ -59,7 +91,7 @@ fn whole() -> RenderContext {
     RenderContext::new("Find big items")
         .system("You write programs.")
         .tools([&search()])
-        .data(&map(json!({"year": 2026})), Truncation::SAMPLE)
+        .data(&map(json!({"year": 2026})), sample())
 }
 
 const DEFINES_CALLS_PRINTS: &str =
@@ -278,7 +310,23 @@ fn failures() -> Renders {
     ]
 }
 
-fn all() -> Renders {
+/// The requests of all requirements by name: the specified forms, and the defaults where they differ.
+fn all() -> Vec<(String, String)> {
+    let specified = rendered();
+    BY_DEFAULT.set(true);
+    let by_default = rendered();
+    BY_DEFAULT.set(false);
+    let without_note = |text: &str| {
+        let lines = text.lines().filter(|line| !line.ends_with("ran without an error."));
+        lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    };
+    let differs = |one: &str, other: &str| without_note(one) != without_note(other);
+    let beside = specified.iter().zip(by_default).filter(|((_, one), (_, other))| differs(one, other));
+    let beside: Vec<_> = beside.map(|(_, (name, text))| (format!("{name}.default"), text)).collect();
+    specified.into_iter().map(|(name, text)| (name.to_owned(), text)).chain(beside).collect()
+}
+
+fn rendered() -> Renders {
     [
         namespaces(),
         sections(),
@@ -316,8 +364,7 @@ fn each_golden_render_is_that_of_a_requirement() {
         .map(|name| name.into_string().unwrap())
         .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
         .collect();
-    let expected: BTreeSet<String> =
-        all().into_iter().map(|(requirement, _)| requirement.to_owned()).collect();
+    let expected: BTreeSet<String> = all().into_iter().map(|(requirement, _)| requirement).collect();
     assert_eq!(expected.len(), all().len(), "a requirement has one file");
     assert_eq!(names, expected);
 }

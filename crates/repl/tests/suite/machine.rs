@@ -106,7 +106,9 @@ fn an_agent_with_one_turn_compresses_nothing_however_it_was_made() {
         assert_eq!(shown.renderer, Some(NoCompression::default().renderer()));
         let text = shown.messages.latest().unwrap().content();
         assert!(
-            text.ends_with("data/rows                     ; list[3], sample: [{:id 1} {:id 2} {:id 3}]"),
+            text.ends_with(
+                "data/rows                     ; list[3] of {:id}, sample: [{:id 1} {:id 2} {:id 3}]"
+            ),
             "{text}"
         );
     }

@@ -3,6 +3,7 @@
 
 mod coalesced;
 mod configuration;
+mod defaults;
 mod extraction;
 mod golden;
 mod interrupted;

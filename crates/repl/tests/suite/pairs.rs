@@ -2,7 +2,7 @@
 
 use backstitch_core::journal::Role;
 use backstitch_repl::compression::{
-    Compression, DisplayOptions, NoCompression, RenderContext, Trim, TrimOptions,
+    Compression, DisplayOptions, FullOptions, NoCompression, RenderContext, Trim, TrimOptions,
 };
 
 use crate::support::{Agent, bare, spoken};
@@ -15,13 +15,13 @@ const PROGRAMS: [&str; 4] = [
 ];
 
 fn trim(turns: usize) -> Trim {
-    Trim::new(TrimOptions { turns, ..TrimOptions::default() })
+    Trim::new(TrimOptions { turns, display: DisplayOptions::specified(), ..TrimOptions::default() })
 }
 
 #[test]
 fn without_compression_all_turns_are_as_they_were() {
     let agent = Agent::after(&PROGRAMS);
-    let rendered = NoCompression::default()
+    let rendered = NoCompression::new(FullOptions { display: DisplayOptions::specified() })
         .render(&agent.history(), &RenderContext::new("M").system("S").max_turns(Some(9)));
     let error = format!("Error: {}", agent.turns[2].error.as_ref().unwrap().message);
     let answer = |turn: usize| (Role::Assistant, agent.turns[turn].answer.as_str());
@@ -60,8 +60,8 @@ a                             ; = list[1], sample: [{:id 1 :title "A"}]
 
 #[test]
 fn a_single_turn_has_neither_history_nor_a_count() {
-    let rendered =
-        NoCompression::default().render(&Agent::new().history(), &RenderContext::new("M").max_turns(Some(1)));
+    let rendered = NoCompression::new(FullOptions { display: DisplayOptions::specified() })
+        .render(&Agent::new().history(), &RenderContext::new("M").max_turns(Some(1)));
     assert_eq!(spoken(&rendered), [(Role::User, "M")]);
 }
 
@@ -94,7 +94,11 @@ fn tokens_press_as_well_and_the_last_turn_stays() {
     let long = format!("\"{}\"", "word ".repeat(400));
     let agent = Agent::after(&[&long, &long, &long, &long]);
     let press = |tokens: u64| {
-        let strategy = Trim::new(TrimOptions { tokens: Some(tokens), ..TrimOptions::default() });
+        let strategy = Trim::new(TrimOptions {
+            tokens: Some(tokens),
+            display: DisplayOptions::specified(),
+            ..TrimOptions::default()
+        });
         strategy.render(&agent.history(), &bare()).statistics.turns_whole
     };
     assert_eq!(press(100_000), 4);
@@ -120,7 +124,7 @@ fn older_definitions_have_a_budget_too() {
     for number in 0..30 {
         agent.turn(&format!("(def v{number:02} {number})"));
     }
-    let display = DisplayOptions { user_budget: 120, ..DisplayOptions::default() };
+    let display = DisplayOptions { user_budget: 120, ..DisplayOptions::specified() };
     let strategy = Trim::new(TrimOptions { turns: 1, display, ..TrimOptions::default() });
     let rendered = strategy.render(&agent.history(), &bare());
     assert_eq!(

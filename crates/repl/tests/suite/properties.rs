@@ -151,7 +151,13 @@ fn with_what_is_hidden_changed(turns: &[Turn], words: &str) -> Vec<Turn> {
             }
         }
         if turn.success {
+            // The value of the last program is shown if nothing else shows what it did.
+            let shows_value = index + 1 == turns.len() && is_silent && turn.memory.defined.is_empty();
+            let result = turn.result.clone();
             say_otherwise(turn, words);
+            if shows_value {
+                turn.result = result;
+            }
             for print in turn.prints.iter_mut().rev() {
                 prints += 1;
                 if prints > 2 {

@@ -67,7 +67,7 @@ fn a_signature_is_a_schema() {
         "properties": {"rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}}, "either": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "odd": {"oneOf": [{"type": "string"}, {"type": "integer"}]}},
         "required": ["rows", "odd"],
     }));
-    assert_eq!(read.to_string(), "{rows [{id :int}], either :string?, odd :any}");
+    assert_eq!(read.output.to_string(), "{rows [{id :int}], either :string?, odd :any}");
     // A schema that refers to itself is cut off at some depth.
     let endless = Signature::from_schema(&json!({"$ref": "#"}));
     assert_eq!(endless.output, Type::Any);
@@ -139,7 +139,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(output in any_type()) {
-        let written = Signature { parameters: Vec::new(), output };
+        let written = Signature { parameters: Vec::new(), output, schema: None };
         prop_assert_eq!(written.to_string().parse::<Signature>().unwrap(), written);
     }
 
@@ -162,8 +162,22 @@ proptest! {
 #[test]
 fn the_text_of_a_schema_is_a_signature() {
     let text = r#" {"type": "object", "properties": {"count": {"type": "integer"}, "note": {"type": "string"}}, "required": ["count"]}"#;
-    assert_eq!(text.parse::<Signature>().unwrap().to_string(), "{count :int, note :string?}");
+    assert_eq!(text.parse::<Signature>().unwrap().output.to_string(), "{count :int, note :string?}");
     assert_eq!("{}".parse::<Signature>().unwrap().output, Type::Object(Vec::new()));
     let error = "{count: int}".parse::<Signature>().unwrap_err().to_string();
     assert!(error.contains("after a colon comes the name of a type: `name :int`, at character 8"), "{error}");
+}
+
+#[test]
+fn a_schema_that_says_more_than_types_is_kept() {
+    let choice =
+        json!({"type": "object", "properties": {"size": {"enum": ["S", "M"]}}, "required": ["size"]});
+    let read: Signature = choice.to_string().parse().unwrap();
+    assert_eq!(read.schema.as_ref(), Some(&choice));
+    assert_eq!(read.to_schema(), choice);
+    // The text reads back as the same signature.
+    assert_eq!(read.to_string().parse::<Signature>().unwrap(), read);
+    // Types say everything about this one.
+    let plain = signature("{count :int, note :string?}");
+    assert_eq!(plain.to_schema().to_string().parse::<Signature>().unwrap(), plain);
 }

@@ -9,7 +9,7 @@ use backstitch_lisp::{
     Engine, Inputs, Limits, MachineOutcome, Map, Request, Tools, Truncation, Value, from_json, to_json,
 };
 use backstitch_repl::compression::{
-    Compression, History, RenderContext, RenderedHistory, SingleUserCoalesced,
+    CoalescedOptions, Compression, History, RenderContext, RenderedHistory, SingleUserCoalesced,
 };
 use backstitch_repl::{Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnError};
 use serde_json::{Value as Json, json};
@@ -48,17 +48,28 @@ pub(crate) struct Agent {
     pub(crate) inputs: Inputs,
     pub(crate) turns: Vec<Turn>,
     calls: usize,
+    sample: Truncation,
 }
 
 impl Agent {
     pub(crate) fn new() -> Self {
         let tools = Tools::new().with("search", ["query", "limit"]).with("ping", [] as [&str; 0]);
-        Self { inputs: Inputs { tools, ..Inputs::default() }, turns: Vec::new(), calls: 0 }
+        Self {
+            inputs: Inputs { tools, ..Inputs::default() },
+            turns: Vec::new(),
+            calls: 0,
+            sample: Truncation::SAMPLE,
+        }
     }
 
     /// Creates an agent that has answered with these programs.
     pub(crate) fn after(programs: &[&str]) -> Self {
-        let mut agent = Self::new();
+        Self::sampled(programs, Truncation::SAMPLE)
+    }
+
+    /// Creates an agent that has answered with these programs, and whose turns keep such samples.
+    pub(crate) fn sampled(programs: &[&str], sample: Truncation) -> Self {
+        let mut agent = Self { sample, ..Self::new() };
         programs.iter().for_each(|program| agent.turn(program));
         agent
     }
@@ -94,12 +105,12 @@ impl Agent {
                     Err(error) => turn.error = failed(error),
                     Ok(value) => {
                         turn.success = true;
-                        turn.result = Some(excerpt(&value));
+                        turn.result = Some(excerpt(&value, self.sample));
                         turn.memory = MemoryChange::between(
                             &self.inputs.memory,
                             &finished.memory,
                             &finished.defined,
-                            Truncation::SAMPLE,
+                            self.sample,
                         );
                         self.inputs.memory = finished.memory;
                     }
@@ -132,7 +143,7 @@ impl Agent {
             outcome: match &answer {
                 Ok(json) => {
                     let value = from_json(json, &Limits::default()).unwrap();
-                    TurnCallOutcome::Result(Excerpt::of(json, &value, Truncation::SAMPLE))
+                    TurnCallOutcome::Result(Excerpt::of(json, &value, self.sample))
                 }
                 Err(message) => TurnCallOutcome::Error(message.clone()),
             },
@@ -144,16 +155,16 @@ impl Agent {
         self.turns.iter().cloned().map(Arc::new).collect()
     }
 
-    /// The next request by the default strategy.
+    /// The next request in the forms of the specification.
     pub(crate) fn render(&self, scene: &RenderContext) -> RenderedHistory {
-        SingleUserCoalesced::default().render(&self.history(), scene)
+        SingleUserCoalesced::new(CoalescedOptions::specified()).render(&self.history(), scene)
     }
 }
 
-fn excerpt(value: &Value) -> Excerpt {
+fn excerpt(value: &Value, sample: Truncation) -> Excerpt {
     match to_json(value, None) {
-        Ok(json) => Excerpt::of(&json, value, Truncation::SAMPLE),
-        Err(_) => Excerpt::sample(value, Truncation::SAMPLE),
+        Ok(json) => Excerpt::of(&json, value, sample),
+        Err(_) => Excerpt::sample(value, sample),
     }
 }
 

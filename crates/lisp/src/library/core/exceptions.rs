@@ -63,8 +63,8 @@ pub(crate) const NATIVES: &[Native] = &[
             other => format!("{other:?}"),
         };
         let message = match a {
-            [form, message] => format!("assert failed: {}\n{}", text(message), text(form)),
-            _ => format!("assert failed: {}", text(&a[0])),
+            [form, message] => format!("Assert failed: {}\n{}", text(message), text(form)),
+            _ => format!("Assert failed: {}", text(&a[0])),
         };
         Err(Error::new(ErrorKind::Assertion, message))
     }),

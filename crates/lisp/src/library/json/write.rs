@@ -3,7 +3,7 @@
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::key_name;
-use crate::printer::temporal_text;
+use crate::printer::temporal_json;
 use crate::value::integers::count_digits;
 use crate::value::{Cursor, CursorStep, Value};
 
@@ -46,7 +46,7 @@ impl JsonWriter {
             Value::Character(character) => self.string(&character.to_string()),
             Value::Keyword(name) => self.string(name.full()),
             Value::Symbol(name) => self.string(name.full()),
-            Value::Temporal(temporal) => self.string(&temporal_text(temporal)),
+            Value::Temporal(temporal) => self.string(&temporal_json(temporal)),
             Value::Regex(pattern) => self.string(&pattern.source),
             Value::Map(map) => {
                 self.out.push('{');
