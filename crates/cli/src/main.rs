@@ -28,7 +28,7 @@ use clap::{Parser, Subcommand};
     name = "backstitch",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  backstitch quickstart\n  backstitch run \"Fix the tests\" --model openai:MODEL"
+    after_help = "Without a command, on a terminal: `backstitch chat`.\n\nExamples:\n  backstitch quickstart\n  backstitch run \"Fix the tests\" --model openai:MODEL"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -64,7 +64,9 @@ fn main() -> ExitCode {
     }
     #[cfg(feature = "crash-points")]
     panics::arm();
-    let arguments = Arguments::parse();
+    // Without arguments, the command opens a conversation if a person is there.
+    let is_bare = std::env::args_os().len() == 1 && sessions::is_interactive();
+    let arguments = if is_bare { Arguments::parse_from(["backstitch", "chat"]) } else { Arguments::parse() };
     let common = match (arguments.common.clone().with_settings(), &arguments.command) {
         (Ok(common), _) => common,
         (Err(error), Command::Sessions(_)) => {

@@ -67,7 +67,7 @@ pub(super) struct ModelFlags {
 #[derive(Args)]
 pub(super) struct AgentFlags {
     #[command(flatten)]
-    model: ModelFlags,
+    pub(super) model: ModelFlags,
     /// TOML file that defines the agent. The other options override it. Default: an agent without
     /// instructions.
     #[arg(long, value_name = "FILE")]

@@ -81,6 +81,7 @@ pub(super) async fn finish(
         }
         other => live.status(&other.to_string()),
     }
+    live.close(&view);
     Ok(match ended {
         DriveOutcome::Completed(_) => ExitCode::SUCCESS,
         DriveOutcome::Paused { .. } => ExitCode::from(3),

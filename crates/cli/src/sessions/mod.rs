@@ -1,5 +1,6 @@
 //! Commands about sessions.
 
+mod chat;
 mod commits;
 mod decide;
 mod definition;
@@ -35,6 +36,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub(crate) use chat::is_interactive;
+
 use crate::common::{Common, quoted};
 
 #[derive(Subcommand)]
@@ -42,6 +45,9 @@ pub(crate) enum Command {
     /// Run a demonstration: an agent works, is killed, and resumes.
     #[command(after_help = "Example:\n  backstitch quickstart --directory demo")]
     Quickstart(quickstart::Quickstart),
+    /// Talk to an agent on this terminal.
+    #[command(after_help = "Examples:\n  backstitch chat --model openai:MODEL\n  backstitch chat 4f2a")]
+    Chat(Box<chat::Chat>),
     /// Start a session and run it until it answers.
     #[command(
         after_help = "Example:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20"
@@ -126,33 +132,36 @@ pub(crate) enum Command {
 
 pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
-        match command {
-            Command::Quickstart(command) => command.run(common).await,
-            Command::Run(command) => command.run(common).await,
-            Command::Resume(command) => command.run(common).await,
-            Command::Ask(command) => command.run(common).await,
-            Command::Ls(command) => command.run(common).await,
-            Command::Log(command) => command.run(common).await,
-            Command::Show(command) => command.run(common).await,
-            Command::Request(command) => command.run(common).await,
-            Command::Diff(command) => command.run(common).await,
-            Command::Rewind(command) => command.run(common).await,
-            Command::Undo(command) => command.run(common).await,
-            Command::Fork(command) => command.run(common).await,
-            Command::Resolve(command) => command.run(common).await,
-            Command::Send(command) => command.run(common).await,
-            Command::Cancel(command) => command.run(common).await,
-            Command::Pause(command) => command.run(common).await,
-            Command::Verify(command) => command.run(common).await,
-            Command::Salvage(command) => command.run(common).await,
-            Command::Backup(command) => command.run(common).await,
-            Command::Export(command) => command.run(common).await,
-            Command::Import(command) => command.run(common).await,
-            Command::Copy(command) => command.run(common).await,
-            Command::Gc(command) => command.run(common).await,
-            Command::Redact(command) => command.run(common).await,
-            Command::Rm(command) => command.run(common).await,
-        }
-    })
+    runtime.block_on(dispatch(common, command))
+}
+
+async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Quickstart(command) => command.run(common).await,
+        Command::Chat(command) => command.run(common).await,
+        Command::Run(command) => command.run(common).await,
+        Command::Resume(command) => command.run(common).await,
+        Command::Ask(command) => command.run(common).await,
+        Command::Ls(command) => command.run(common).await,
+        Command::Log(command) => command.run(common).await,
+        Command::Show(command) => command.run(common).await,
+        Command::Request(command) => command.run(common).await,
+        Command::Diff(command) => command.run(common).await,
+        Command::Rewind(command) => command.run(common).await,
+        Command::Undo(command) => command.run(common).await,
+        Command::Fork(command) => command.run(common).await,
+        Command::Resolve(command) => command.run(common).await,
+        Command::Send(command) => command.run(common).await,
+        Command::Cancel(command) => command.run(common).await,
+        Command::Pause(command) => command.run(common).await,
+        Command::Verify(command) => command.run(common).await,
+        Command::Salvage(command) => command.run(common).await,
+        Command::Backup(command) => command.run(common).await,
+        Command::Export(command) => command.run(common).await,
+        Command::Import(command) => command.run(common).await,
+        Command::Copy(command) => command.run(common).await,
+        Command::Gc(command) => command.run(common).await,
+        Command::Redact(command) => command.run(common).await,
+        Command::Rm(command) => command.run(common).await,
+    }
 }

@@ -1,11 +1,12 @@
 //! Signals that ask the process to end.
 
 use std::io;
+use std::task::Poll;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Listens for the signals whose default action is to end the process.
-pub(super) struct Signals(Vec<Signal>);
+pub(super) struct Signals(Vec<(SignalKind, Signal)>);
 
 impl Signals {
     /// Starts to listen. From then on these signals no longer end the process.
@@ -19,15 +20,18 @@ impl Signals {
             SignalKind::user_defined1(),
             SignalKind::user_defined2(),
         ];
-        kinds.into_iter().map(signal).collect::<io::Result<_>>().map(Self)
+        let listen = |kind| Ok((kind, signal(kind)?));
+        kinds.into_iter().map(listen).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Completes when one of the signals arrives.
-    pub(super) async fn next(&mut self) {
+    /// Completes when one of the signals arrives, and returns it.
+    pub(super) async fn next(&mut self) -> SignalKind {
         std::future::poll_fn(|context| {
-            let arrived = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if arrived { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            let mut all = self.0.iter_mut();
+            let arrived =
+                all.find_map(|(kind, signal)| signal.poll_recv(context).is_ready().then_some(*kind));
+            arrived.map_or(Poll::Pending, Poll::Ready)
         })
-        .await;
+        .await
     }
 }

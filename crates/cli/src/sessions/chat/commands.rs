@@ -1,0 +1,157 @@
+//! Commands of a conversation, carried out. Most of them are the commands of the same name.
+
+use anyhow::Context as _;
+use backstitch::agent_file::ModelName;
+use backstitch::one_line;
+use backstitch::view::JournalView;
+use clap::Parser as _;
+
+use super::conversation::{Conversation, Flow};
+use super::slash::{self, Slash};
+use crate::sessions::live::{grouped, money};
+use crate::sessions::{Command, dispatch};
+
+/// A command as it is typed in a shell, without the name of the program.
+#[derive(clap::Parser)]
+#[command(name = "backstitch", no_binary_name = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+impl Conversation {
+    /// Carries out a command.
+    pub(super) async fn command(&mut self, command: Slash, words: Vec<String>) -> anyhow::Result<Flow> {
+        match command {
+            Slash::Help => println!("{}", slash::help()),
+            Slash::Exit => return Ok(Flow::Leave),
+            Slash::Resume => return self.resumed().await,
+            Slash::Model => self.switch(words.first().map(String::as_str)).await?,
+            Slash::New => {
+                (self.session, self.place) = (None, None);
+                println!("the next message starts another conversation");
+            }
+            Slash::Cost => {
+                if let Some(view) = self.view().await? {
+                    print_cost(&view);
+                }
+            }
+            Slash::Rewind => self.rewind(&words).await?,
+            Slash::Undo => {
+                self.outer("undo", words).await?;
+                self.reload().await?;
+            }
+            Slash::Fork => self.outer("fork", words).await?,
+            Slash::Diff => {
+                let words = if words.is_empty() { vec!["start".to_owned()] } else { words };
+                self.outer("diff", words).await?;
+            }
+            Slash::Show => self.outer("show", words).await?,
+            Slash::Log => self.outer("log", words).await?,
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Returns the view of the session. Without a session, says so and returns `None`.
+    async fn view(&self) -> anyhow::Result<Option<JournalView>> {
+        let (Some(place), Some(session)) = (&self.place, self.session) else {
+            println!("the conversation has not begun; type a message first");
+            return Ok(None);
+        };
+        Ok(Some(place.view(session).await?))
+    }
+
+    /// Runs a command of the program on this session.
+    async fn outer(&self, name: &str, words: Vec<String>) -> anyhow::Result<()> {
+        let Some(session) = self.session.filter(|_| self.place.is_some()) else {
+            println!("the conversation has not begun; type a message first");
+            return Ok(());
+        };
+        let line = [name.to_owned(), session.to_string()].into_iter().chain(words);
+        match CommandLine::try_parse_from(line) {
+            Ok(parsed) => Box::pin(dispatch(&self.common, parsed.command)).await.map(|_| ()),
+            Err(error) => {
+                eprintln!("{}", error.to_string().trim_end());
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns to the point before the last messages, or to a named point.
+    async fn rewind(&mut self, words: &[String]) -> anyhow::Result<()> {
+        let Some(view) = self.view().await? else { return Ok(()) };
+        let first = words.first().map_or("1", String::as_str);
+        let Some(count) = message_count(first) else {
+            self.outer("rewind", words.to_vec()).await?;
+            return self.reload().await;
+        };
+        let turns: Vec<_> = view.evaluations().collect();
+        let Some(target) = turns.len().checked_sub(count).and_then(|place| turns.get(place)) else {
+            println!("the conversation has {} messages; `/rewind start` undoes all of them", turns.len());
+            return Ok(());
+        };
+        let point =
+            if count == turns.len() { "start".to_owned() } else { target.started.position.to_string() };
+        let undone =
+            view.messages_of(target.evaluation_id)?.first().map(|message| one_line(&message.content(), 60));
+        self.outer("rewind", vec![point]).await?;
+        if let Some(undone) = undone {
+            println!("the conversation is as before: {undone}");
+        }
+        self.reload().await
+    }
+
+    /// Shows the model, or continues with another.
+    async fn switch(&mut self, name: Option<&str>) -> anyhow::Result<()> {
+        let Some(name) = name else {
+            println!("{}; `/model PROVIDER:MODEL` changes it", self.model());
+            return Ok(());
+        };
+        let model: ModelName = match name.parse() {
+            Ok(model) => model,
+            Err(error) => {
+                eprintln!("{error}");
+                return Ok(());
+            }
+        };
+        let mut definition = self.definition.clone();
+        if definition.model.as_ref().is_none_or(|before| before.provider != model.provider) {
+            // The address belongs to the provider before.
+            definition.base_url = None;
+        }
+        definition.set_model(model)?;
+        // A model that cannot be used, such as one without a key, changes nothing.
+        let built = crate::sessions::definition::built(&definition)?;
+        (self.definition, self.built) = (definition, built);
+        self.record_definition()
+            .await
+            .context("the model applies to this conversation, and was not recorded")?;
+        println!("the conversation continues with {}", self.model());
+        Ok(())
+    }
+}
+
+/// Returns the number of messages to undo. Longer numbers are ids of calls.
+fn message_count(word: &str) -> Option<usize> {
+    word.parse().ok().filter(|count| (1..1000).contains(count))
+}
+
+fn print_cost(view: &JournalView) {
+    let spent = view.ledger().charged();
+    let rows = [
+        ("input tokens", spent.input_tokens),
+        ("  read from the cache", spent.cache_read_tokens),
+        ("  written to the cache", spent.cache_write_tokens),
+        ("output tokens", spent.output_tokens),
+        ("  reasoning", spent.reasoning_tokens),
+        ("answers of the model", spent.turns),
+        ("calls", spent.calls),
+    ];
+    for (name, count) in rows.iter().filter(|(name, count)| *count > 0 || !name.starts_with(' ')) {
+        println!("{name:<24} {:>12}", grouped(*count));
+    }
+    match spent.money_micros {
+        0 => println!("{:<24} {:>12}", "cost", "not known"),
+        micros => println!("{:<24} {:>12}", "cost", money(micros)),
+    }
+}

@@ -1,0 +1,343 @@
+//! A conversation: its session, its agent, and the turns.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use backstitch::agent_file::{AgentDefinition, AnswerMode, BuiltAgent};
+use backstitch::id::SessionId;
+use backstitch::journal::{PauseReason, StopReason};
+use backstitch::ports::Workspace;
+use backstitch::view::JournalView;
+use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions, SystemClock, entropy};
+use tokio::signal::unix::SignalKind;
+
+use super::attach;
+use super::prompt::{Prompt, TypedLine};
+use super::recap::recap;
+use super::slash;
+use crate::error::says_more;
+use crate::sessions::Common;
+use crate::sessions::definition::{AgentFlags, built, changed, definition_of};
+use crate::sessions::holder::{WhenDriven, set_free};
+use crate::sessions::live::{Screen, status_line};
+use crate::sessions::place::{OpenStore, short, uncovered};
+use crate::sessions::signals::Signals;
+use crate::sessions::waiting::{explain, waiting};
+
+/// What follows a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next prompt.
+    Continue,
+    /// The person leaves.
+    Leave,
+    /// A signal asks the process to end.
+    Stopped,
+}
+
+/// A conversation.
+pub(super) struct Conversation {
+    pub(super) common: Common,
+    /// The store. A new conversation has none before its first message.
+    pub(super) place: Option<OpenStore>,
+    pub(super) definition: AgentDefinition,
+    pub(super) built: BuiltAgent,
+    pub(super) session: Option<SessionId>,
+}
+
+impl Conversation {
+    /// Opens the session with this name, or prepares a new one.
+    pub(super) async fn open(
+        common: &Common,
+        name: Option<&str>,
+        flags: &AgentFlags,
+    ) -> anyhow::Result<Self> {
+        let Some(name) = name else {
+            let definition = flags.definition()?;
+            let built = built(&definition)?;
+            return Ok(Self { common: common.clone(), place: None, definition, built, session: None });
+        };
+        let place = OpenStore::existing(common)?;
+        let session = place.session(Some(name)).await?;
+        set_free(common, &place, session, WhenDriven::Refuse).await?;
+        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let is_other = flags.model.apply(&mut definition)?;
+        let built = built(&definition)?;
+        let common = common.naming(place.store.path());
+        let opened = Self { common, place: Some(place), definition, built, session: Some(session) };
+        if is_other {
+            opened.record_definition().await?;
+        }
+        Ok(opened)
+    }
+
+    pub(super) fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    pub(super) fn model(&self) -> String {
+        self.definition.model.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Prints how the conversation begins, and offers to resume an interrupted turn.
+    pub(super) async fn greet(&mut self, prompt: &mut Prompt) -> anyhow::Result<Flow> {
+        let files = self.definition.workspace.path.as_ref();
+        let files = files.map(|path| format!(" in {}", path.display())).unwrap_or_default();
+        eprintln!("{}{files}. /help lists commands, Ctrl-D leaves.", self.model());
+        let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(Flow::Continue) };
+        let view = place.view(session).await?;
+        eprintln!("session {}", short(session));
+        recap(&view).iter().for_each(|line| println!("{line}"));
+        self.print_status(&view);
+        if !is_open(&view) {
+            return Ok(Flow::Continue);
+        }
+        let waits = waiting(&*place.store, &view).await?;
+        if waits.iter().any(|one| one.reason != PauseReason::Asked) {
+            explain(&self.common, &view, &waits).iter().for_each(|line| eprintln!("{line}"));
+        }
+        eprintln!("The last turn has not ended.");
+        match prompt.read("Resume it now? [Y/n] ").await? {
+            TypedLine::Text(text) if is_yes(&text) => Ok(self.resume().await),
+            TypedLine::Text(_) | TypedLine::Interrupted => {
+                eprintln!("`/resume` continues it later; a message ends it and asks something else.");
+                Ok(Flow::Continue)
+            }
+            TypedLine::End => Ok(Flow::Leave),
+            TypedLine::Signal => Ok(Flow::Stopped),
+        }
+    }
+
+    /// Handles a line: a command, or a message for the agent. Errors are printed, and the conversation
+    /// continues.
+    pub(super) async fn handle(&mut self, line: &str) -> Flow {
+        let done = match slash::parse(line) {
+            Some(Ok((command, words))) => self.command(command, words).await,
+            Some(Err(unknown)) => {
+                eprintln!("{unknown}");
+                Ok(Flow::Continue)
+            }
+            None => self.say(line).await,
+        };
+        self.reported(done)
+    }
+
+    /// Resumes the open turn.
+    pub(super) async fn resume(&mut self) -> Flow {
+        let done = self.resumed().await;
+        self.reported(done)
+    }
+
+    fn reported(&self, done: anyhow::Result<Flow>) -> Flow {
+        done.unwrap_or_else(|error| {
+            crate::error::report(&self.common, error, false);
+            Flow::Continue
+        })
+    }
+
+    pub(super) async fn resumed(&mut self) -> anyhow::Result<Flow> {
+        let (Some(place), Some(session)) = (&self.place, self.session) else {
+            eprintln!("there is nothing to resume yet");
+            return Ok(Flow::Continue);
+        };
+        if !is_open(&place.view(session).await?) {
+            eprintln!("the last turn has ended; type a message");
+            return Ok(Flow::Continue);
+        }
+        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        let signals = Signals::listen()?;
+        let resume =
+            place.runtime.resume_with(session, &self.built.agent, ResumeOptions::default(), self.options()?);
+        let run = resume.await?;
+        self.drive(run, signals).await
+    }
+
+    /// Sends a message: the mission of a new session, or a follow-up.
+    async fn say(&mut self, typed: &str) -> anyhow::Result<Flow> {
+        let mission = match attach::mission(typed, |text| self.built.mission(text)) {
+            Ok(mission) => mission,
+            Err(error) => {
+                eprintln!("{error:#}; nothing was sent");
+                return Ok(Flow::Continue);
+            }
+        };
+        let signals = Signals::listen().context("signals cannot be handled here")?;
+        let Some(session) = self.session else {
+            let run = self.start(mission).await?;
+            return self.drive(run, signals).await;
+        };
+        let place = self.place()?;
+        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        if is_open(&place.view(session).await?) && !self.end_turn(session).await? {
+            return Ok(Flow::Continue);
+        }
+        let asked = place.runtime.ask_with(session, &self.built.agent, mission, self.options()?);
+        let run = asked.await?;
+        self.drive(run, signals).await
+    }
+
+    async fn start(&mut self, mission: backstitch::Mission) -> anyhow::Result<Run> {
+        let here = std::env::current_dir()?;
+        let directory = self.definition.workspace.path.as_deref().unwrap_or(&here);
+        let place = OpenStore::existing_or_new(&self.common, directory)?;
+        let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
+        let workspace = place.workspace(&self.definition, id)?;
+        let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
+        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
+        let run = place.runtime.start_with(&self.built.agent, mission, options).await?;
+        self.common = self.common.naming(place.store.path());
+        (self.place, self.session) = (Some(place), Some(id));
+        eprintln!("session {}", short(id));
+        if let Some(paths) = workspace.as_deref().and_then(uncovered) {
+            eprintln!("not covered, so neither captured nor restored: {paths}");
+        }
+        Ok(run)
+    }
+
+    /// Ends a turn that has not ended, so that another message can be asked. Returns false if it waits for a
+    /// decision that only its own command can make.
+    async fn end_turn(&self, session: SessionId) -> anyhow::Result<bool> {
+        let place = self.place()?;
+        place.runtime.cancel(session).await?;
+        let options = self.options()?;
+        let run =
+            place.runtime.resume_with(session, &self.built.agent, ResumeOptions::default(), options).await?;
+        match run.ended().await? {
+            DriveOutcome::Paused { .. } => {
+                let view = place.view(session).await?;
+                let waits = waiting(&*place.store, &view).await?;
+                explain(&self.common, &view, &waits).iter().for_each(|line| eprintln!("{line}"));
+                eprintln!("the message was not sent: the turn before it waits for this decision");
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
+    async fn drive(&self, mut run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
+        let place = self.place()?;
+        let screen = Screen::new(false);
+        let tick = screen.tick();
+        let (mut interrupts, mut flow) = (0, Flow::Continue);
+        loop {
+            tokio::select! {
+                event = run.next() => match event {
+                    Some(event) => screen.show(&self.common, run.session(), &event),
+                    None => break,
+                },
+                signal = signals.next() => if signal == SignalKind::interrupt() {
+                    interrupts += 1;
+                    match interrupts {
+                        1 => {
+                            screen.status("interrupting: running calls are rolled back");
+                            run.pause();
+                        }
+                        2 => screen.status("still interrupting; Ctrl-C once more leaves at once"),
+                        _ => screen.quit(),
+                    }
+                } else {
+                    flow = Flow::Stopped;
+                    place.runtime.stop(StopReason::Signal);
+                },
+            }
+        }
+        let ended = run.ended().await;
+        tick.abort();
+        self.report(&screen, run.session(), ended, interrupts > 0).await?;
+        Ok(flow)
+    }
+
+    /// Prints how a turn ended, and the status of the conversation.
+    async fn report(
+        &self,
+        screen: &Screen,
+        session: SessionId,
+        ended: Result<DriveOutcome, RuntimeError>,
+        interrupted: bool,
+    ) -> anyhow::Result<()> {
+        let place = self.place()?;
+        let view = place.view(session).await?;
+        let is_stop = |reason: &PauseReason| *reason == PauseReason::Asked;
+        match ended {
+            Ok(DriveOutcome::Completed(answer)) => match &answer.output {
+                Some(output)
+                    if self.definition.output.is_some() || self.definition.mode == AnswerMode::Lisp =>
+                {
+                    screen.answer(&format!("{output:#}"), false);
+                }
+                _ => screen.answer(&answer.text, true),
+            },
+            Ok(DriveOutcome::Paused { reason, .. }) if interrupted && is_stop(&reason) => {
+                screen.status(
+                    "interrupted. A message continues the conversation; `/resume` continues the turn.",
+                );
+            }
+            Ok(DriveOutcome::Paused { .. }) => {
+                let waits = waiting(&*place.store, &view).await?;
+                explain(&self.common, &view, &waits).iter().for_each(|line| screen.status(line));
+                screen.status("then `/resume` continues the turn; a message ends it and asks something else");
+            }
+            Ok(DriveOutcome::Failed { failure, .. }) => {
+                screen.status(&format!("the turn failed: {}", failure.message));
+                screen.status(&says_more(failure.code()));
+            }
+            Ok(other) => screen.status(&other.to_string()),
+            Err(error) => {
+                screen.status(&format!("error: {error}"));
+                screen.status(&says_more(error.code()));
+                screen.status("`/resume` tries again; a message asks something else");
+            }
+        }
+        self.print_status(&view);
+        Ok(())
+    }
+
+    /// Prints the line above the prompt: model, turn, tokens and money.
+    pub(super) fn print_status(&self, view: &JournalView) {
+        let turn = view.evaluations().count();
+        eprintln!("{}", status_line(&self.model(), turn, view.ledger().charged(), None));
+    }
+
+    /// Records that the session continues with another definition.
+    pub(super) async fn record_definition(&self) -> anyhow::Result<()> {
+        let Some(session) = self.session else { return Ok(()) };
+        let idle = self.place()?.runtime.open_idle(session, SessionOptions::default()).await?;
+        let recorded = idle.record(vec![changed(&self.definition)]).await;
+        Ok(idle.release().await.and(recorded)?)
+    }
+
+    /// Loads the definition again, after a command that may have changed it.
+    pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
+        if let (Some(place), Some(session)) = (&self.place, self.session) {
+            self.definition = definition_of(place, &place.view(session).await?, None).await?;
+            self.built = built(&self.definition)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn place(&self) -> anyhow::Result<&OpenStore> {
+        self.place.as_ref().context("the conversation has no store yet")
+    }
+
+    /// Opens the files of the session.
+    fn options(&self) -> anyhow::Result<SessionOptions> {
+        let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
+        let workspace = place.workspace(&self.definition, session)?;
+        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
+        Ok(SessionOptions { workspace, ..SessionOptions::default() })
+    }
+}
+
+/// Whether the latest turn has not ended.
+pub(super) fn is_open(view: &JournalView) -> bool {
+    view.latest_evaluation().is_some_and(|latest| latest.finished.is_none())
+}
+
+fn is_yes(text: &str) -> bool {
+    matches!(text.trim().to_lowercase().as_str(), "" | "y" | "yes")
+}

@@ -1,0 +1,148 @@
+//! Commands of a conversation: lines that begin with a slash.
+
+/// A command of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slash {
+    Help,
+    Rewind,
+    Undo,
+    Fork,
+    Diff,
+    Show,
+    Log,
+    Model,
+    Cost,
+    Resume,
+    New,
+    Exit,
+}
+
+/// A command, its parameters and its description.
+struct SlashEntry(&'static str, Slash, &'static str, &'static str);
+
+const ENTRIES: [SlashEntry; 13] = [
+    SlashEntry("/help", Slash::Help, "", "list these commands"),
+    SlashEntry(
+        "/rewind",
+        Slash::Rewind,
+        "[N | POINT]",
+        "undo the last N messages and their files, or return to a point",
+    ),
+    SlashEntry("/undo", Slash::Undo, "", "undo the latest rewind"),
+    SlashEntry("/fork", Slash::Fork, "[POINT]", "start another session from here, in its own directory"),
+    SlashEntry("/diff", Slash::Diff, "[A] [B]", "show what changed since the start, or between two points"),
+    SlashEntry("/show", Slash::Show, "[POINT]", "show the conversation, calls and state"),
+    SlashEntry("/log", Slash::Log, "", "show the events of the session"),
+    SlashEntry("/model", Slash::Model, "[NAME]", "show or change the model"),
+    SlashEntry("/cost", Slash::Cost, "", "show what the session has spent"),
+    SlashEntry("/resume", Slash::Resume, "", "continue a turn that was interrupted or paused"),
+    SlashEntry("/new", Slash::New, "", "start another conversation"),
+    SlashEntry("/exit", Slash::Exit, "", "leave; the conversation can be continued later"),
+    SlashEntry("/quit", Slash::Exit, "", "leave"),
+];
+
+/// Returns the names of all commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ENTRIES.iter().map(|SlashEntry(name, ..)| *name)
+}
+
+/// Returns the text of `/help`.
+pub(super) fn help() -> String {
+    let mut text = String::new();
+    for SlashEntry(name, _, parameters, about) in ENTRIES.iter().take(ENTRIES.len() - 1) {
+        text.push_str(&format!("{:<20} {about}\n", format!("{name} {parameters}")));
+    }
+    text + "\n@PATH attaches a file or an image; write \\@ for a plain @.\n\
+            Alt-Enter, or a backslash at the end of a line, continues the message on the next line.\n\
+            Ctrl-C interrupts the agent and keeps the conversation. Ctrl-D leaves."
+}
+
+/// Splits a line into a command and its arguments. `None` if the line is a message. An unknown command is an
+/// error, which suggests a known one.
+pub(super) fn parse(line: &str) -> Option<Result<(Slash, Vec<String>), String>> {
+    if !line.starts_with('/') {
+        return None;
+    }
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let known = ENTRIES.iter().find(|SlashEntry(known, ..)| *known == name);
+    Some(match known {
+        Some(SlashEntry(_, command, ..)) => Ok((*command, words.map(str::to_owned).collect())),
+        None => Err(unknown(name)),
+    })
+}
+
+fn unknown(name: &str) -> String {
+    let suggestion = match closest(name) {
+        Some(close) => format!("did you mean {close}?"),
+        None => "/help lists the commands.".to_owned(),
+    };
+    let shown: String = name.chars().take(40).collect();
+    format!(
+        "there is no command {shown}; {suggestion} A message that begins with a slash needs a space before it."
+    )
+}
+
+/// Returns the command that a name was probably meant to be.
+fn closest(name: &str) -> Option<&'static str> {
+    let name: String = name.chars().take(20).flat_map(char::to_lowercase).collect();
+    let begun = names().find(|known| name.len() > 1 && known.starts_with(&name));
+    begun.or_else(|| {
+        names()
+            .map(|known| (distance(&name, known), known))
+            .filter(|(far, _)| *far <= 2)
+            .min()
+            .map(|(_, known)| known)
+    })
+}
+
+/// Returns the number of characters to insert, remove, replace or swap with their neighbour.
+fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
+    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
+    for row in 0..=left.len() {
+        for column in 0..=right.len() {
+            rows[row][column] = if row == 0 || column == 0 {
+                row + column
+            } else {
+                let differs = usize::from(left[row - 1] != right[column - 1]);
+                let least = (rows[row - 1][column] + 1)
+                    .min(rows[row][column - 1] + 1)
+                    .min(rows[row - 1][column - 1] + differs);
+                let is_swap = row > 1
+                    && column > 1
+                    && left[row - 1] == right[column - 2]
+                    && left[row - 2] == right[column - 1];
+                if is_swap { least.min(rows[row - 2][column - 2] + 1) } else { least }
+            };
+        }
+    }
+    rows[left.len()][right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_commands_or_messages() {
+        assert!(parse("hello /help").is_none());
+        assert!(parse(" /usr/bin is full").is_none());
+        assert_eq!(
+            parse("/rewind 2 turns"),
+            Some(Ok((Slash::Rewind, vec!["2".to_owned(), "turns".to_owned()])))
+        );
+        assert_eq!(parse("/quit"), Some(Ok((Slash::Exit, Vec::new()))));
+    }
+
+    #[test]
+    fn unknown_commands_get_a_suggestion() {
+        let suggested = |line: &str| parse(line).unwrap().unwrap_err();
+        assert!(suggested("/rewnid").contains("did you mean /rewind?"));
+        assert!(suggested("/HLEP").contains("did you mean /help?"));
+        assert!(suggested("/dif").contains("did you mean /diff?"));
+        assert!(suggested("/usr/bin").contains("/help lists"));
+        assert!(suggested("/").contains("/help lists"));
+        assert!(suggested(&format!("/{}", "x".repeat(10_000))).len() < 200);
+    }
+}

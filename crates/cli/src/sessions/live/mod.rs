@@ -1,0 +1,226 @@
+//! Output while a session is driven.
+//!
+//! For people, the text of the model streams to the terminal. Calls, their results, and a heartbeat during
+//! long waits are printed to standard error. If standard output is no terminal, only the answer is written to
+//! it. For programs (`--json`), each of these is one line, and the last line says how the run ended.
+//!
+//! `run`, `resume`, `ask` and `chat` share this module.
+
+mod closing;
+mod heartbeat;
+mod output;
+mod show;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use backstitch::budget::Amounts;
+use backstitch::code::ErrorCode;
+use backstitch::view::JournalView;
+use serde_json::{Value, json};
+
+pub(super) use closing::{grouped, money, status_line};
+use heartbeat::Heartbeat;
+use output::OutputLines;
+
+use super::ending::{INTERRUPTED, ended, stopped};
+use crate::error::ReportedError;
+use crate::terminal;
+
+/// Form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// One JSON object per line.
+    Json,
+    /// Text for a person, streamed.
+    Terminal,
+    /// Only the answer on standard output.
+    Answer,
+}
+
+/// Prints the events of a session. Clones share their state.
+#[derive(Clone)]
+pub(super) struct Screen {
+    mode: Mode,
+    state: Arc<Mutex<ScreenState>>,
+}
+
+struct ScreenState {
+    began: Instant,
+    heartbeat: Heartbeat,
+    output: OutputLines,
+    /// Whether the last line that streamed has not ended.
+    inside_line: bool,
+    /// Turn of the text that streamed last.
+    streamed: Option<u64>,
+    /// Session that was announced, until its end is.
+    announced: Option<Value>,
+    /// Total spending of the session, once it is known.
+    spent: Option<Amounts>,
+}
+
+/// A run whose start was announced, so its end has to be announced too. After a panic, that happens on drop.
+pub(super) struct AnnouncedRun(Screen);
+
+impl AnnouncedRun {
+    /// Announces the end of a run that an error ended, unless that was done already.
+    pub(super) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+        done.map_err(|error| {
+            let session = self.0.state().announced.clone();
+            self.0.end(stopped(&session.unwrap_or_default(), &error));
+            ReportedError(error).into()
+        })
+    }
+}
+
+impl Drop for AnnouncedRun {
+    fn drop(&mut self) {
+        let session = self.0.state().announced.clone();
+        if let Some(session) = session {
+            self.0.end(ended(&session, "stopped", ErrorCode::Panic.as_str(), "the command panicked"));
+        }
+    }
+}
+
+impl Screen {
+    pub(super) fn new(json: bool) -> Self {
+        let mode = match (json, std::io::stdout().is_terminal()) {
+            (true, _) => Mode::Json,
+            (false, true) => Mode::Terminal,
+            (false, false) => Mode::Answer,
+        };
+        let state = ScreenState {
+            began: Instant::now(),
+            heartbeat: Heartbeat::new(Instant::now()),
+            output: OutputLines::default(),
+            inside_line: false,
+            streamed: None,
+            announced: None,
+            spent: None,
+        };
+        Self { mode, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Starts a task that prints a heartbeat whenever nothing was printed for a while. Abort the task to end
+    /// it.
+    pub(super) fn tick(&self) -> tokio::task::JoinHandle<()> {
+        let live = self.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                live.sign_of_life();
+            }
+        })
+    }
+
+    /// Prints the text of an answer, unless it was streamed already.
+    pub(super) fn answer(&self, text: &str, streamed: bool) {
+        if self.mode == Mode::Json {
+            return;
+        }
+        let mut state = self.state();
+        let seen = streamed && self.mode == Mode::Terminal && state.streamed.is_some();
+        end_line(&mut state);
+        if !seen {
+            terminal::data(&format!("{text}\n"));
+        }
+    }
+
+    /// Prints a line for people to standard error.
+    pub(super) fn status(&self, text: &str) {
+        if self.mode != Mode::Json {
+            let mut state = self.state();
+            end_line(&mut state);
+            state.heartbeat.shown(Instant::now());
+            eprintln!("{text}");
+        }
+    }
+
+    /// Prints an event for programs, if the session was announced and its end was not.
+    pub(super) fn event(&self, event: Value) {
+        if self.mode == Mode::Json {
+            let mut state = self.state();
+            state.heartbeat.shown(Instant::now());
+            if state.announced.is_some() {
+                println!("{event}");
+            }
+        }
+    }
+
+    /// Announces a session. Its end has to be announced through the returned value.
+    pub(super) fn begin(&self, event: Value) -> AnnouncedRun {
+        self.state().announced = Some(event["session"].clone());
+        if self.mode == Mode::Json {
+            println!("{event}");
+        }
+        AnnouncedRun(self.clone())
+    }
+
+    /// Prints what the latest evaluation of a session took: time, turns, tokens and money.
+    pub(super) fn close(&self, view: &JournalView) {
+        let Some(latest) = view.latest_evaluation() else { return };
+        let took = self.state().began.elapsed();
+        self.status(&closing::closing_line(took, latest.turns, view.spent_by(latest)));
+    }
+
+    /// Whether a session was announced, and its end was not.
+    pub(super) fn is_announced(&self) -> bool {
+        self.state().announced.is_some()
+    }
+
+    /// Sets the total spending of the session, for its last event.
+    pub(super) fn set_spent(&self, spent: Amounts) {
+        self.state().spent = Some(spent);
+    }
+
+    /// Prints the last event. Later calls print nothing.
+    pub(super) fn end(&self, mut event: Value) {
+        let mut state = self.state();
+        event["spent"] = json!(state.spent.map(closing::as_json));
+        if state.announced.take().is_some() && self.mode == Mode::Json {
+            println!("{event}");
+        }
+    }
+
+    /// Ends the process at once.
+    pub(super) fn quit(&self) -> ! {
+        let mut state = self.state();
+        if let Some(session) = state.announced.take()
+            && self.mode == Mode::Json
+        {
+            let message = "a signal ended the command before the session was paused";
+            println!("{}", ended(&session, "interrupted", ErrorCode::Signal.as_str(), message));
+        }
+        // The state stays locked, so no other task prints anything more.
+        std::process::exit(INTERRUPTED.into());
+    }
+
+    fn sign_of_life(&self) {
+        let due = self.state().heartbeat.due(Instant::now());
+        if let Some(waiting) = due {
+            let (what, seconds) = (&waiting.what, waiting.seconds);
+            self.beat(&format!("… waiting for {what} ({seconds} s)"));
+            self.event(json!({"v": 1, "event": "waiting", "for": what, "seconds": seconds}));
+        }
+    }
+
+    /// Prints a heartbeat. It does not count as output.
+    fn beat(&self, text: &str) {
+        if self.mode != Mode::Json {
+            end_line(&mut self.state());
+            eprintln!("{text}");
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, ScreenState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end_line(state: &mut ScreenState) {
+    if std::mem::take(&mut state.inside_line) {
+        println!();
+    }
+}
