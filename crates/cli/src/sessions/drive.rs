@@ -1,5 +1,6 @@
 //! `run`, `resume` and `ask`: drive a session.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,15 +24,19 @@ use super::ending::{DriveReport, finish};
 use super::holder::{WhenDriven, set_free};
 use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
+use super::mission;
 use super::place::{OpenStore, short, uncovered, uncovered_paths};
 use super::signals::Signals;
 use crate::error::CommandError;
-use crate::usage::Usage;
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// Task for the agent.
-    mission: String,
+    /// Task for the agent. `-` reads it from standard input.
+    #[arg(required_unless_present = "mission_file")]
+    mission: Option<String>,
+    /// File that holds the task.
+    #[arg(long, value_name = "FILE", conflicts_with = "mission")]
+    mission_file: Option<PathBuf>,
     /// Tag of the session, by which `ls --tag` selects it. Repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
@@ -41,10 +46,14 @@ pub(crate) struct Run {
 
 impl Run {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let text = match &self.mission_file {
+            Some(path) => mission::of_file(path)?,
+            None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
+        };
         let definition = self.agent.definition(&common.config)?;
         // An agent that cannot be built is refused before anything is created.
         let built = built(&definition)?;
-        let mission = built.mission(&self.mission)?;
+        let mission = built.mission(&text)?;
         let live = Screen::new(common.json);
         let here = std::env::current_dir()?;
         let place =
@@ -147,7 +156,7 @@ impl Resume {
 pub(crate) struct Ask {
     /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// Question or task.
+    /// Question or task. `-` reads it from standard input.
     text: String,
     #[command(flatten)]
     model: ModelFlags,
@@ -160,12 +169,10 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        if self.text.trim().is_empty() {
-            return Err(Usage("TEXT is empty: write a question or a task".to_owned()).into());
-        }
+        let text = mission::of_argument("TEXT", self.text)?;
         let session = Some(self.session.as_str());
         let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
-        let mission = opened.built.mission(&self.text)?;
+        let mission = opened.built.mission(&text)?;
         let options = opened.options()?;
         let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
         let run = match asked.await {

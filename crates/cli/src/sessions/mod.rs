@@ -17,6 +17,7 @@ mod live;
 mod log;
 mod maintain;
 mod markdown;
+mod mission;
 mod moving;
 mod place;
 mod progress;
@@ -50,7 +51,7 @@ pub(crate) enum Command {
     Chat(Box<chat::Chat>),
     /// Start a session and run it until it answers.
     #[command(
-        after_help = "Example:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20"
+        after_help = "Examples:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20\n  backstitch run - --model openai:MODEL < task.md"
     )]
     Run(Box<drive::Run>),
     /// Resume a session where it was interrupted or paused.

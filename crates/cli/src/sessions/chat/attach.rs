@@ -23,8 +23,8 @@ const MOST_FILES: usize = 20;
 /// Why a file cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttachError {
-    #[error("@{path} cannot be attached: {source}")]
-    Unreadable { path: String, source: std::io::Error },
+    #[error("@{path} cannot be attached: {reason}")]
+    Unreadable { path: String, reason: std::io::Error },
     #[error("@{path} cannot be attached: {reason}")]
     Refused { path: String, reason: String },
     #[error("{count} files are attached; the maximum is {MOST_FILES}")]
@@ -113,7 +113,7 @@ pub(super) fn mission<E: Into<anyhow::Error>>(
 
 /// Reads a file within the limits.
 fn read(path: &str) -> Result<Vec<u8>, AttachError> {
-    let unreadable = |source| AttachError::Unreadable { path: path.to_owned(), source };
+    let unreadable = |reason| AttachError::Unreadable { path: path.to_owned(), reason };
     let refused = |reason: String| AttachError::Refused { path: path.to_owned(), reason };
     let found = resolved(path);
     // A pipe would block when it is opened.

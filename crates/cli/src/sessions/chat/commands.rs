@@ -2,13 +2,16 @@
 
 use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
-use backstitch::one_line;
+use backstitch::journal::Role;
 use backstitch::view::JournalView;
+use backstitch::{PointSpec, one_line};
 use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow};
 use super::slash::{self, Slash};
+use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::live::{grouped, money};
+use crate::sessions::restores::Restores;
 use crate::sessions::{Command, dispatch};
 
 /// A command as it is typed in a shell, without the name of the program.
@@ -38,8 +41,9 @@ impl Conversation {
             }
             Slash::Rewind => self.rewind(&words).await?,
             Slash::Undo => {
-                self.outer("undo", words).await?;
-                self.reload().await?;
+                if self.view().await?.is_some() {
+                    self.travel(None, "the latest rewind is undone").await?;
+                }
             }
             Slash::Fork => self.outer("fork", words).await?,
             Slash::Diff => {
@@ -82,21 +86,49 @@ impl Conversation {
         let Some(view) = self.view().await? else { return Ok(()) };
         let first = words.first().map_or("1", String::as_str);
         let Some(count) = message_count(first) else {
-            self.outer("rewind", words.to_vec()).await?;
-            return self.reload().await;
+            return match first.parse::<PointSpec>() {
+                Ok(point) => self.travel(Some(point), &format!("the conversation is back at {first}")).await,
+                Err(error) => {
+                    println!("{error}");
+                    Ok(())
+                }
+            };
         };
         let turns: Vec<_> = view.evaluations().collect();
         let Some(target) = turns.len().checked_sub(count).and_then(|place| turns.get(place)) else {
             println!("the conversation has {} messages; `/rewind start` undoes all of them", turns.len());
             return Ok(());
         };
-        let point =
-            if count == turns.len() { "start".to_owned() } else { target.started.position.to_string() };
-        let undone =
-            view.messages_of(target.evaluation_id)?.first().map(|message| one_line(&message.content(), 60));
-        self.outer("rewind", vec![point]).await?;
-        if let Some(undone) = undone {
-            println!("the conversation is as before: {undone}");
+        let point = if count == turns.len() {
+            PointSpec::Start
+        } else {
+            PointSpec::Position(target.started.position)
+        };
+        let messages = view.messages_of(target.evaluation_id)?;
+        let undone = messages.iter().find(|message| message.role() == Role::User);
+        let undone = undone.map(|message| one_line(&message.content(), 60)).unwrap_or_default();
+        self.travel(Some(point), &format!("the conversation is as before: {undone}")).await
+    }
+
+    /// Rewinds to a point, or undoes the latest rewind.
+    async fn travel(&mut self, point: Option<PointSpec>, done: &str) -> anyhow::Result<()> {
+        let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
+        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        let live = place.runtime.open_idle(session, self.options()?).await?;
+        let head = live.state().await.view.head();
+        let mut restores = Restores::from(live.store().clone(), session, head);
+        let rewound = match &point {
+            Some(point) => live.rewind(point, None).await,
+            None => live.undo().await,
+        };
+        live.release().await?;
+        rewound?;
+        println!("{done}");
+        for restore in restores.new_ones().await? {
+            restore.lines(&self.common).iter().for_each(|line| println!("{line}"));
+        }
+        if point.is_some() {
+            println!("`/undo` undoes this");
         }
         self.reload().await
     }

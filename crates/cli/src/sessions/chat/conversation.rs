@@ -23,6 +23,8 @@ use crate::sessions::live::{Screen, status_line};
 use crate::sessions::place::{OpenStore, short, uncovered};
 use crate::sessions::signals::Signals;
 use crate::sessions::waiting::{explain, waiting};
+use crate::terminal;
+use crate::terminal::style::{Role, Text};
 
 /// What follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl Conversation {
         flags: &AgentFlags,
     ) -> anyhow::Result<Self> {
         let Some(name) = name else {
-            let definition = flags.definition()?;
+            let definition = flags.definition(&common.config)?;
             let built = built(&definition)?;
             return Ok(Self { common: common.clone(), place: None, definition, built, session: None });
         };
@@ -300,7 +302,8 @@ impl Conversation {
     /// Prints the line above the prompt: model, turn, tokens and money.
     pub(super) fn print_status(&self, view: &JournalView) {
         let turn = view.evaluations().count();
-        eprintln!("{}", status_line(&self.model(), turn, view.ledger().charged(), None));
+        let line = status_line(&self.model(), turn, view.ledger().charged(), None);
+        terminal::error_line(&Text::new().add(Role::Dim, line));
     }
 
     /// Records that the session continues with another definition.
@@ -325,7 +328,7 @@ impl Conversation {
     }
 
     /// Opens the files of the session.
-    fn options(&self) -> anyhow::Result<SessionOptions> {
+    pub(super) fn options(&self) -> anyhow::Result<SessionOptions> {
         let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
         let workspace = place.workspace(&self.definition, session)?;
         let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);

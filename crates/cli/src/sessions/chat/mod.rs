@@ -49,6 +49,8 @@ impl Chat {
                            start a session, and `ask SESSION TEXT` for a follow-up";
             return Err(Usage(message.to_owned()).into());
         }
+        // Closing a pager ends the command.
+        crate::terminal::pager::refuse();
         let mut prompt = Prompt::start()?;
         let mut conversation = Conversation::open(common, self.session.as_deref(), &self.agent).await?;
         let mut flow = conversation.greet(&mut prompt).await?;

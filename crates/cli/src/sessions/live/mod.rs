@@ -28,6 +28,7 @@ use output::OutputLines;
 use super::ending::{INTERRUPTED, ended, stopped};
 use crate::error::ReportedError;
 use crate::terminal;
+use crate::terminal::style::{Role, Text};
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +139,16 @@ impl Screen {
         }
     }
 
+    /// Prints a styled line for people to standard error.
+    pub(super) fn status_text(&self, line: &Text) {
+        if self.mode != Mode::Json {
+            let mut state = self.state();
+            end_line(&mut state);
+            state.heartbeat.shown(Instant::now());
+            terminal::error_line(line);
+        }
+    }
+
     /// Prints an event for programs, if the session was announced and its end was not.
     pub(super) fn event(&self, event: Value) {
         if self.mode == Mode::Json {
@@ -162,7 +173,8 @@ impl Screen {
     pub(super) fn close(&self, view: &JournalView) {
         let Some(latest) = view.latest_evaluation() else { return };
         let took = self.state().began.elapsed();
-        self.status(&closing::closing_line(took, latest.turns, view.spent_by(latest)));
+        let line = closing::closing_line(took, latest.turns, view.spent_by(latest));
+        self.status_text(&Text::new().add(Role::Dim, line));
     }
 
     /// Whether a session was announced, and its end was not.
@@ -210,7 +222,7 @@ impl Screen {
     fn beat(&self, text: &str) {
         if self.mode != Mode::Json {
             end_line(&mut self.state());
-            eprintln!("{text}");
+            terminal::error_line(&Text::new().add(Role::Dim, text));
         }
     }
 

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use backstitch::id::{CallId, SessionId};
-use backstitch::journal::{InnerMessage, RecordBody, Role};
+use backstitch::journal::{self, InnerMessage, RecordBody};
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
 use backstitch::{FilesRestored, LiveKind, Retry, SessionEvent, one_line};
 use serde_json::json;
 
-use super::{Mode, Screen, end_line};
+use super::{Mode, Role, Screen, Text, end_line};
 use crate::sessions::Common;
 use crate::sessions::place::short;
 use crate::sessions::restores::Restore;
@@ -89,7 +89,7 @@ impl Screen {
     }
 
     fn message(&self, message: &InnerMessage) {
-        if message.role() != Role::Assistant {
+        if message.role() != journal::Role::Assistant {
             return;
         }
         self.state().heartbeat.request_finished();
@@ -99,7 +99,9 @@ impl Screen {
                 "v": 1, "event": "call", "turn": message.turn, "call": id, "name": name,
                 "arguments": call.arguments.text(),
             }));
-            self.status(&format!("> {name} {}  [{}]", one_line(&call.arguments.text(), 70), short(id)));
+            let arguments = one_line(&call.arguments.text(), 70);
+            let line = Text::new().add(Role::Accent, format!("> {name}")).plain(format!(" {arguments}  "));
+            self.status_text(&line.add(Role::Dim, format!("[{}]", short(id))));
             self.state().heartbeat.call_started(id, &name, Instant::now());
         } else {
             let text = message.content();
@@ -122,11 +124,14 @@ impl Screen {
             "success": invoked.success, "text": invoked.rendered_output,
         }));
         if rest > 0 {
-            self.status(&format!("  … {rest} more {}", if rest == 1 { "line" } else { "lines" }));
+            let more = format!("  … {rest} more {}", if rest == 1 { "line" } else { "lines" });
+            self.status_text(&Text::new().add(Role::Dim, more));
         }
-        let mark = if invoked.success { "+" } else { "x" };
+        let (mark, role) = if invoked.success { ("+", Role::Success) } else { ("x", Role::Failure) };
         let took = took.map(|took| format!("  ({:.1} s)", took.as_secs_f64())).unwrap_or_default();
-        self.status(&format!("{mark} {}: {}{took}", invoked.name, one_line(&invoked.rendered_output, 90)));
+        let result = format!(": {}", one_line(&invoked.rendered_output, 90));
+        let line = Text::new().add(role, format!("{mark} {}", invoked.name)).plain(result);
+        self.status_text(&line.add(Role::Dim, took));
     }
 
     fn progress(&self, call: CallId, progress: &Progress) {
@@ -146,7 +151,7 @@ impl Screen {
             end_line(&mut state);
             state.heartbeat.shown(Instant::now());
             for line in state.output.shown(call, text) {
-                eprintln!("  {line}");
+                terminal::error_line(&Text::new().add(Role::Dim, format!("  {line}")));
             }
         }
     }

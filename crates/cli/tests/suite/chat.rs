@@ -1,0 +1,311 @@
+//! Conversations on a pseudo-terminal.
+
+use serde_json::{Value, json};
+
+use crate::pty::Pty;
+use crate::stage::{Stage, last_line, scripted, text_of, wait_until};
+
+const ENTER: &str = "\r";
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
+
+/// Returns a stage whose history is in its own directory.
+fn stage() -> Stage {
+    let stage = Stage::new();
+    let state = text_of(&stage.path("state"));
+    stage.with_variable("XDG_STATE_HOME", &state)
+}
+
+fn replies() -> Value {
+    json!([
+        {"text": "I write it down.", "call": [{"name": "write_file", "arguments": {"path": "note.txt", "text": "seven\n"}}]},
+        {"text": "Seven needles."},
+        {"text": "Eight pins."},
+        {"text": "Nine buttons."},
+        {"text": "Ten threads."},
+    ])
+}
+
+/// Waits for an empty prompt.
+fn prompt(terminal: &Pty) {
+    wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n>"));
+}
+
+/// Types a line at the prompt, and waits for its effect and the next prompt.
+fn enter(terminal: &Pty, line: &str, effect: &str) {
+    prompt(terminal);
+    terminal.send(&format!("{line}{ENTER}"));
+    terminal.wait_for(effect);
+    prompt(terminal);
+}
+
+/// Sends a message, and waits for the answer and the next prompt.
+fn say(terminal: &Pty, text: &str, answer: &str, turn: usize) {
+    enter(terminal, text, answer);
+    terminal.wait_for(&format!("turn {turn}"));
+    prompt(terminal);
+}
+
+/// Leaves the conversation at the prompt.
+fn leave(terminal: Pty) {
+    prompt(&terminal);
+    leave(terminal);
+}
+
+fn started(stage: &Stage, replies: &Value, columns: u16) -> Pty {
+    let model = scripted(stage, replies);
+    let terminal = Pty::start(stage, &["chat", "--model", &model], columns, 30);
+    terminal.wait_for("/help lists commands");
+    terminal
+}
+
+/// Returns the ids of the sessions.
+fn sessions(stage: &Stage) -> Vec<String> {
+    let listed = stage.run(&["ls", "--json"]);
+    let lines = listed.output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| line["session"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the messages of the user.
+fn missions(stage: &Stage) -> Vec<String> {
+    let log = stage.run(&["log", "--all", "--json"]).worked();
+    let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let said = records.filter(|record| record["kind"] == "message_appended" && record["visible"] == true);
+    let said = said
+        .map(|record| record["data"].clone())
+        .filter(|data| data["message"]["role_hint_for_llm"] == "user");
+    said.map(|data| data["message"]["content"].to_string()).collect()
+}
+
+#[test]
+fn a_conversation_has_follow_ups_and_can_be_left_and_continued() {
+    let stage = stage();
+    let mut terminal = started(&stage, &replies(), 80);
+    say(&terminal, "Count the needles", "Seven needles.", 1);
+    assert_eq!(stage.file("note.txt").as_deref(), Some("seven\n"));
+    say(&terminal, "And the pins?", "Eight pins.", 2);
+    prompt(&terminal);
+    terminal.send(CTRL_D);
+    terminal.wait_for("continues this conversation");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let all = sessions(&stage);
+    assert_eq!(all.len(), 1);
+    let terminal = Pty::start(&stage, &["chat", &all[0]], 80, 30);
+    terminal.wait_for("> And the pins?");
+    terminal.wait_for("Eight pins.");
+    say(&terminal, "And the buttons?", "Nine buttons.", 3);
+    terminal.send(&format!("/exit{ENTER}"));
+    assert_eq!(terminal.finish().0, Some(0));
+    assert_eq!(sessions(&stage).len(), 1);
+    let history = std::fs::metadata(stage.path("state/backstitch/history")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&history.permissions()) & 0o777, 0o600);
+}
+
+#[test]
+fn commands_are_not_sent_to_the_model() {
+    let stage = stage();
+    let mut terminal = started(&stage, &replies(), 80);
+    for (line, answer) in [
+        ("/rewnid", "did you mean /rewind?"),
+        ("/help", "/rewind [N | POINT]"),
+        ("/cost", "has not begun"),
+        ("/undo", "has not begun"),
+        ("/resume", "nothing to resume"),
+        ("/model", "/model PROVIDER:MODEL"),
+        ("/model nonsense", "names no model"),
+        ("@missing.txt", "@missing.txt cannot be attached: No such file"),
+    ] {
+        enter(&terminal, line, answer);
+    }
+    assert!(!stage.path("store/store.db").exists());
+    terminal.send(CTRL_C);
+    terminal.wait_for("(Ctrl-C again, Ctrl-D or /exit leaves)");
+    prompt(&terminal);
+    terminal.send(CTRL_C);
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn rewinds_and_undos_include_the_files() {
+    let stage = stage();
+    let terminal = started(&stage, &replies(), 80);
+    say(&terminal, "Count the needles", "Seven needles.", 1);
+    say(&terminal, "And the pins?", "Eight pins.", 2);
+    enter(&terminal, "/diff", "+seven");
+    enter(&terminal, "/rewind 2", "the conversation is as before: Count the needles");
+    terminal.wait_for("`/undo` undoes this");
+    assert_eq!(stage.file("note.txt"), None);
+    enter(&terminal, "/undo", "the latest rewind is undone");
+    assert_eq!(stage.file("note.txt").as_deref(), Some("seven\n"));
+    enter(&terminal, "/rewind", "as before: And the pins?");
+    enter(&terminal, "/fork", "forked into");
+    prompt(&terminal);
+    terminal.send(&format!("And the threads?{ENTER}"));
+    terminal.wait_for_times("Eight pins.", 2);
+    leave(terminal);
+    assert_eq!(sessions(&stage).len(), 2);
+}
+
+#[test]
+fn an_interrupted_turn_keeps_the_conversation() {
+    let stage = stage();
+    let slow = json!([
+        {"text": "Wait.", "call": [{"name": "shell", "arguments": {"command": "touch begun; sleep 60"}}]},
+        {"text": "First."},
+        {"text": "Second."},
+    ]);
+    let terminal = started(&stage, &slow, 80);
+    prompt(&terminal);
+    terminal.send(&format!("Take your time{ENTER}"));
+    wait_until("the command", || stage.path("files/begun").exists());
+    terminal.send(CTRL_C);
+    terminal.wait_for("interrupted. A message continues the conversation");
+    enter(&terminal, "Something else", "turn 2");
+    leave(terminal);
+    let missions = missions(&stage);
+    assert_eq!(missions.len(), 2, "{missions:?}");
+}
+
+#[test]
+fn a_killed_terminal_loses_nothing() {
+    let stage = stage();
+    let slow = json!([
+        {"text": "One."},
+        {"text": "Wait.", "call": [{"name": "write_file", "arguments": {"path": "note.txt", "text": "x"}}]},
+        {"text": "Answered late.", "delay_ms": 3000},
+    ]);
+    let mut terminal = started(&stage, &slow, 80);
+    say(&terminal, "Count", "One.", 1);
+    prompt(&terminal);
+    terminal.send(&format!("Take your time{ENTER}"));
+    terminal.wait_for("+ write_file");
+    terminal.kill();
+    let session = sessions(&stage).remove(0);
+    let terminal = Pty::start(&stage, &["chat", &session], 80, 30);
+    terminal.wait_for("Resume it now? [Y/n]");
+    terminal.send(ENTER);
+    terminal.wait_for("Answered late.");
+    terminal.wait_for_times("turn 2", 2);
+    leave(terminal);
+}
+
+#[test]
+fn a_closed_terminal_pauses_the_turn() {
+    let stage = stage();
+    let slow = json!([
+        {"text": "Wait.", "call": [{"name": "shell", "arguments": {"command": "touch begun; sleep 60"}}]},
+        {"text": "Done."},
+    ]);
+    let terminal = started(&stage, &slow, 80);
+    prompt(&terminal);
+    terminal.send(&format!("Take your time{ENTER}"));
+    wait_until("the command", || stage.path("files/begun").exists());
+    assert_eq!(terminal.hang_up(), Some(130));
+    let session = sessions(&stage).remove(0);
+    assert_eq!(stage.json(&["resume", &session])["text"], "Done.");
+}
+
+#[test]
+fn lines_that_are_typed_ahead_are_answered() {
+    let stage = stage();
+    let slow = json!([{"text": "First.", "delay_ms": 1500}, {"text": "Second."}]);
+    let terminal = started(&stage, &slow, 80);
+    terminal.send(&format!("One{ENTER}"));
+    terminal.wait_for("session ");
+    terminal.send(&format!("Two{ENTER}"));
+    terminal.wait_for("Second.");
+    terminal.wait_for("turn 2");
+    leave(terminal);
+    let missions = missions(&stage);
+    assert!(missions[1].contains("Two"), "{missions:?}");
+}
+
+#[test]
+fn a_message_may_have_several_lines() {
+    let stage = stage();
+    let three = json!([{"text": "First."}, {"text": "Second."}, {"text": "Third."}]);
+    let terminal = started(&stage, &three, 40);
+    say(&terminal, "one\\\rtwo", "First.", 1);
+    say(&terminal, "three\u{1b}\rfour", "Second.", 2);
+    say(&terminal, "\u{1b}[200~five \\\nsix\u{1b}[201~", "Third.", 3);
+    leave(terminal);
+    let missions = missions(&stage);
+    for (mission, lines) in missions.iter().zip([r"one\ntwo", r"three\nfour", r"five \\\nsix"]) {
+        assert!(mission.contains(lines), "{mission}");
+    }
+}
+
+#[test]
+fn files_are_attached() {
+    let stage = stage();
+    std::fs::write(stage.path("files/pins.txt"), "silver\n").unwrap();
+    let terminal = started(&stage, &replies(), 80);
+    say(&terminal, "Read @pins.txt, please", "Seven needles.", 1);
+    leave(terminal);
+    let missions = missions(&stage);
+    assert!(missions[0].contains("silver") && missions[0].contains("Read @pins.txt, please"), "{missions:?}");
+}
+
+#[test]
+fn what_a_model_says_cannot_control_the_terminal() {
+    let stage = stage();
+    let hostile = json!([{"text": "a\u{1b}]0;title\u{7}b\u{202e}c\u{1b}[2J"}]);
+    let terminal = started(&stage, &hostile, 40);
+    terminal.send(&format!("Speak{ENTER}"));
+    terminal.wait_for("turn 1");
+    assert!(terminal.everything().contains(r"a\u001b]0;title\u0007b\u202ec\u001b[2J"));
+}
+
+#[test]
+fn a_conversation_needs_a_terminal_and_a_model() {
+    let stage = stage();
+    let piped = stage.run(&["chat", "--model", "scripted:none"]);
+    assert_eq!(piped.code, Some(2));
+    assert!(piped.errors.contains("`chat` needs a terminal"), "{}", piped.errors);
+    assert!(piped.errors.contains("run MISSION"), "{}", piped.errors);
+    let terminal = Pty::start(&stage, &["chat"], 80, 30);
+    let (code, text) = terminal.finish();
+    assert_eq!(code, Some(2));
+    assert!(text.contains("--model"), "{text}");
+    let terminal = Pty::start(&stage, &["chat", "4f2a4f2a"], 80, 30);
+    assert_ne!(terminal.finish().0, Some(0));
+}
+
+#[test]
+fn missions_come_from_files_and_standard_input() {
+    use std::io::Write as _;
+    let stage = stage();
+    let model = scripted(&stage, &json!([{"text": "Read."}, {"text": "Again."}]));
+    let long = format!("Read this: {}", "word ".repeat(2_000_000));
+    let file = stage.write("mission.txt", &long);
+    let answer = stage.json(&["run", "--mission-file", &file, "--model", &model]);
+    assert_eq!(answer["text"], "Read.");
+    let session = answer["session"].as_str().unwrap().to_owned();
+    let piped = |arguments: &[&str], text: &str| {
+        let mut command = stage.command(arguments);
+        command.stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+        drop(input);
+        crate::stage::ended(child)
+    };
+    let asked = piped(&["ask", &session, "-", "--json"], "And this?");
+    assert_eq!(last_line(&asked.output)["text"], "Again.");
+    let run = piped(&["run", "-", "--model", &model, "--json"], &long);
+    assert_eq!(last_line(&run.output)["text"], "Read.");
+    let before = sessions(&stage).len();
+    let empty = stage.write("empty.txt", " \n");
+    for refused in [
+        stage.run(&["run", "", "--model", &model]),
+        stage.run(&["run", " \n", "--model", &model]),
+        stage.run(&["run", "--mission-file", &empty, "--model", &model]),
+        stage.run(&["run", "--mission-file", "missing", "--model", &model]),
+        stage.run(&["run", "--model", &model]),
+        piped(&["run", "-", "--model", &model], ""),
+        piped(&["ask", &session, "-"], "\n"),
+    ] {
+        assert_eq!(refused.code, Some(2), "{}", refused.errors);
+    }
+    assert_eq!(sessions(&stage).len(), before);
+}
