@@ -53,15 +53,15 @@ pub use events::{
 pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate};
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use live::{
-    FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SessionEnvironment, SnapshotState, StateView,
-    check_snapshot, fold_view, latest_files, load_view, read_records,
+    FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SandboxGap, SessionEnvironment, SnapshotState,
+    StateView, check_snapshot, fold_view, latest_files, load_view, read_records,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
-pub use process::end_survivors;
+pub use process::{SandboxSupport, end_survivors, probe};
 pub use replay::Replay;
 pub use run::Run;
 pub use runner::{CallOutcome, CallRequest, ToolRunner};

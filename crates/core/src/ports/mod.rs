@@ -11,6 +11,7 @@ mod path;
 mod policy;
 mod process;
 mod query;
+mod sandbox;
 mod store;
 mod store_error;
 mod workspace;
@@ -33,6 +34,7 @@ pub use policy::{
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
+pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, UnknownSandbox};
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
     fetch_large, hydrate,

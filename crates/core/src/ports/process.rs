@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::FilePath;
+use super::sandbox::{Sandbox, SandboxRefusal};
 use crate::code::ErrorCode;
 use crate::secrets::Secrets;
 use crate::session::BoxError;
@@ -34,6 +35,8 @@ pub struct ProcessSpec {
     /// Time limit. After it the program and all of its child processes are killed, and the output so far is
     /// returned.
     pub timeout: Option<Duration>,
+    /// Limits of the program and all of its child processes.
+    pub sandbox: Sandbox,
 }
 
 impl ProcessSpec {
@@ -47,6 +50,7 @@ impl ProcessSpec {
             input: Vec::new(),
             caps: OutputCaps::default(),
             timeout: None,
+            sandbox: Sandbox::off(),
         }
     }
 
@@ -117,6 +121,13 @@ impl ProcessSpec {
         self.timeout = Some(timeout);
         self
     }
+
+    /// Confines the program and all of its child processes.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
 }
 
 /// Limits of the captured output of each stream: bytes of its beginning and of its end.
@@ -143,6 +154,8 @@ pub struct ProcessOutcome {
     pub stdout: ProcessOutput,
     /// Standard error.
     pub stderr: ProcessOutput,
+    /// What the sandbox refused, as far as the output shows it.
+    pub refused: Vec<SandboxRefusal>,
 }
 
 impl ProcessOutcome {
@@ -157,6 +170,11 @@ impl ProcessOutcome {
         if !secrets.is_empty() {
             for ProcessOutput { head, cut, tail } in [&mut self.stdout, &mut self.stderr] {
                 secrets.redact_pieces(head, *cut > 0, tail);
+            }
+            for refusal in &mut self.refused {
+                if let SandboxRefusal::Write(path) | SandboxRefusal::Missing(path) = refusal {
+                    *path = secrets.redact(&path.to_string_lossy()).into_owned().into();
+                }
             }
         }
         self
@@ -253,6 +271,12 @@ pub enum ProcessError {
         #[source]
         source: BoxError,
     },
+    /// The limits of the program cannot be enforced as they were set, so it was not started.
+    #[error("the sandbox cannot be set up: {reason}")]
+    Sandbox {
+        /// Reason for the failure.
+        reason: String,
+    },
     /// The process group was killed but still exists.
     #[error("process group {group} was killed and is still there")]
     Survives {
@@ -274,6 +298,7 @@ impl ProcessError {
             | Self::Invalid { .. }
             | Self::Start { .. }
             | Self::NotRecorded { .. }
+            | Self::Sandbox { .. }
             | Self::Survives { .. } => ErrorCode::Process,
             Self::Unsupported => ErrorCode::PlatformUnsupported,
         }
@@ -299,6 +324,7 @@ mod tests {
                     exit: ProcessExit::Code(0),
                     stdout: output.clone(),
                     stderr: ProcessOutput::default(),
+                    refused: Vec::new(),
                 };
                 let text = outcome.redacted(&secrets).stdout.text();
                 assert!(!text.contains(&KEY[..SHORTEST]), "{at} {cut}: {text}");

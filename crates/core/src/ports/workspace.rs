@@ -72,6 +72,11 @@ pub trait Workspace: Send + Sync {
         None
     }
 
+    /// The directory of the runtime's own files, such as the store. Processes must not write it.
+    fn own_directory(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Captures the current state of the files, and decides the coverage anew.
     fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError>;
 

@@ -21,6 +21,7 @@ mod resources;
 mod restored;
 mod save;
 mod snapshots;
+mod unprotected;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -48,6 +49,7 @@ pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;
 pub(crate) use save::Saver;
 pub use snapshots::SNAPSHOT_INTERVAL;
+pub use unprotected::SandboxGap;
 
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
@@ -98,6 +100,8 @@ pub struct LiveSession {
     is_driven: AtomicBool,
     /// Whether all records are held until the first mission.
     until_asked: AtomicBool,
+    /// Whether a note says what is not protected from its processes.
+    noted_unprotected: AtomicBool,
     channel: Arc<Channel>,
 }
 
@@ -297,6 +301,7 @@ impl LiveSession {
             files_are_lent: AtomicBool::new(false),
             is_driven: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
+            noted_unprotected: AtomicBool::new(false),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
             state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
             snapshots,

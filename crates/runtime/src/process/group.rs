@@ -66,7 +66,11 @@ impl Group {
         }
         command.current_dir(&prepared.directory).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut leader = command.spawn().map_err(failed)?;
+        let leader = match &prepared.confinement {
+            Some(confinement) => confinement.start(move || command.spawn())?,
+            None => command.spawn(),
+        };
+        let mut leader = leader.map_err(failed)?;
         let id = Pid::from_child(&leader);
         let pipes = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
         let (tell, exited) = oneshot::channel();

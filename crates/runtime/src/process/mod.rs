@@ -24,6 +24,7 @@ mod lines;
 mod output;
 #[cfg(unix)]
 mod prepare;
+mod sandbox;
 #[cfg(unix)]
 mod supervise;
 #[cfg(unix)]
@@ -42,6 +43,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 #[cfg(unix)]
+use sandbox::SharedDirectory;
+pub(crate) use sandbox::unprotected;
+pub use sandbox::{SandboxSupport, probe};
+#[cfg(unix)]
 use supervise::supervise;
 #[cfg(unix)]
 use survivors::end_call;
@@ -50,9 +55,18 @@ pub use survivors::end_survivors;
 #[cfg(not(unix))]
 pub use unsupported::end_survivors;
 #[cfg(not(unix))]
-use unsupported::{end_call, supervise};
+use unsupported::{SharedDirectory, end_call, supervise};
 
 pub(crate) use lines::Sink;
+
+/// The directories of a process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Directories {
+    /// The workspace, if it is on the disk.
+    pub(crate) root: Option<PathBuf>,
+    /// The runtime's own directory, which no process may write.
+    pub(crate) own: Option<PathBuf>,
+}
 
 struct StartedBy {
     call: CallId,
@@ -69,16 +83,17 @@ pub(crate) struct Processes {
     /// A group that was killed and is still there.
     survivor: Arc<Mutex<Option<u32>>>,
     started: Arc<Mutex<Option<StartedBy>>>,
+    temporary: SharedDirectory,
 }
 
 impl Processes {
-    /// Runs a program to its end, below `root` if there are files. `record` makes its group durable before
+    /// Runs a program to its end, below the workspace if there is one. `record` makes its group durable before
     /// the program starts. Its output is published as it is written.
     pub(crate) async fn run<R, F>(
         &self,
         call: CallId,
         spec: ProcessSpec,
-        root: Option<PathBuf>,
+        directories: Directories,
         record: R,
         live: Sink,
     ) -> Result<ProcessOutcome, ProcessError>
@@ -101,9 +116,10 @@ impl Processes {
             drop(known);
             record(started)
         };
+        let temporary = self.temporary.clone();
         // In a task of its own: the caller may be dropped at any moment, and the group must end all the same.
         let task = tokio::spawn(async move {
-            let outcome = supervise(call, spec, root, record, (live, own_stop)).await;
+            let outcome = supervise(call, spec, (directories, temporary), record, (live, own_stop)).await;
             if let Err(ProcessError::Survives { group }) = &outcome {
                 *survivor.lock().unwrap_or_else(PoisonError::into_inner) = Some(*group);
             }
@@ -146,6 +162,7 @@ impl Processes {
         if let Some(StartedBy { call, since, groups }) = started {
             end_call(call, groups, since).await?;
         }
+        self.temporary.remove();
         let survivor = *self.survivor.lock().unwrap_or_else(PoisonError::into_inner);
         survivor.map_or(Ok(()), |group| Err(ProcessError::Survives { group }))
     }

@@ -8,7 +8,9 @@ use backstitch_core::id::CallId;
 use backstitch_core::ports::{ProcessError, ProcessSpec};
 use backstitch_filesystem::FilePath;
 
+use super::Directories;
 use super::identity::MARK;
+use super::sandbox::{Confinement, SharedDirectory};
 
 /// The search path of programs without a `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -20,10 +22,17 @@ pub(super) struct PreparedProcess {
     pub(super) environment: Vec<(String, Option<String>)>,
     pub(super) directory: PathBuf,
     pub(super) input: Vec<u8>,
+    pub(super) confinement: Option<Confinement>,
 }
 
 impl PreparedProcess {
-    pub(super) fn new(call: CallId, spec: ProcessSpec, root: Option<&Path>) -> Result<Self, ProcessError> {
+    pub(super) fn new(
+        call: CallId,
+        spec: ProcessSpec,
+        directories: &Directories,
+        temporary: &SharedDirectory,
+    ) -> Result<Self, ProcessError> {
+        let root = directories.root.as_deref();
         let directory = match &spec.directory {
             None => PathBuf::from("/"),
             Some(directory) => directory_below(root, directory)?,
@@ -48,7 +57,16 @@ impl PreparedProcess {
         let program = find(&spec.program, &directory, path.as_deref())
             .ok_or(ProcessError::NotFound { program: spec.program })?;
         environment.push((MARK.to_owned(), Some(call.to_string())));
-        Ok(Self { program, arguments: spec.arguments, environment, directory, input: spec.input })
+        let own = directories.own.as_deref();
+        let confinement = Confinement::new(&spec.sandbox, root, own, (call, temporary))?;
+        if let Some(confinement) = &confinement
+            && !environment.iter().any(|(name, _)| name == "TMPDIR")
+        {
+            let path = confinement.temporary().display().to_string();
+            environment.push(("TMPDIR".to_owned(), Some(path)));
+        }
+        let (arguments, input) = (spec.arguments, spec.input);
+        Ok(Self { program, arguments, environment, directory, input, confinement })
     }
 }
 

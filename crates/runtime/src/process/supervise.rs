@@ -1,6 +1,5 @@
 //! One process, from its start to the end of its group.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use backstitch_core::crash_point;
@@ -12,11 +11,13 @@ use backstitch_core::session::BoxError;
 use tokio::io::AsyncWriteExt as _;
 use tokio_util::sync::CancellationToken;
 
+use super::Directories;
 use super::group::{GO, Group, Pipes};
 use super::identity;
 use super::lines::Sink;
 use super::output::Stream;
 use super::prepare::PreparedProcess;
+use super::sandbox::SharedDirectory;
 
 /// How long the descendants of a leader may keep writing to its output after it has ended: some shells end
 /// before their last filter does.
@@ -29,7 +30,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 pub(super) async fn supervise<R, F>(
     call: CallId,
     spec: ProcessSpec,
-    root: Option<PathBuf>,
+    (directories, temporary): (Directories, SharedDirectory),
     record: R,
     (live, stop): (Sink, CancellationToken),
 ) -> Result<ProcessOutcome, ProcessError>
@@ -38,12 +39,13 @@ where
     F: Future<Output = Result<(), BoxError>> + Send,
 {
     let (program, caps, timeout) = (spec.program.clone(), spec.caps, spec.timeout);
-    let (mut group, pipes, input) = blocking(move || {
-        let prepared = PreparedProcess::new(call, spec, root.as_deref())?;
+    let (mut group, pipes, prepared) = blocking(move || {
+        let prepared = PreparedProcess::new(call, spec, &directories, &temporary)?;
         let (group, pipes) = Group::start(&prepared)?;
-        Ok::<_, ProcessError>((group, pipes, prepared.input))
+        Ok::<_, ProcessError>((group, pipes, prepared))
     })
     .await?;
+    let PreparedProcess { input, confinement, directory, .. } = prepared;
     let Pipes { stdin, stdout, stderr } = pipes;
     let started = ProcessStarted {
         call_id: call,
@@ -87,10 +89,17 @@ where
     let exit = blocking(move || group.end()).await?;
     let both = async { tokio::join!(stdout.ended(), stderr.ended()) };
     let _ = tokio::time::timeout(DRAIN, both).await;
-    match stopped {
-        Some(error) => Err(error),
-        None => Ok(ProcessOutcome { exit, stdout: stdout.take(), stderr: stderr.take() }),
+    if let Some(error) = stopped {
+        return Err(error);
     }
+    let (stdout, stderr) = (stdout.take(), stderr.take());
+    let mut outcome = ProcessOutcome { exit, stdout, stderr, refused: Vec::new() };
+    let Some(confinement) = confinement else { return Ok(outcome) };
+    blocking(move || {
+        confinement.explain(&mut outcome, &directory);
+        Ok(outcome)
+    })
+    .await
 }
 
 async fn after(duration: Option<Duration>) {

@@ -10,10 +10,11 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use super::family::{Member, descendants, end_marked};
 use super::group::await_gone;
 use super::identity;
+use super::sandbox::remove_left;
 
 /// Kills the recorded groups that still run, and all other processes that carry the mark of one of their
-/// calls, with their descendants, and waits until they are gone. Returns the number of groups and other
-/// processes. To be called after a crash, before any file is touched.
+/// calls, with their descendants, and waits until they are gone. Removes the temporary directories that the
+/// calls have left. Returns the number of groups and other processes. To be called after a crash, before any file is touched.
 ///
 /// A running group is the recorded one if its first process has the recorded start time and the system was
 /// not restarted since. If that process has ended and others of the group have not, one of them has to carry
@@ -36,7 +37,10 @@ pub async fn end_survivors<'a>(
         groups.iter().try_for_each(|group| await_gone(*group))?;
         let marks = recorded.iter().filter(|process| is_of_this_boot(process));
         let marks: HashSet<_> = marks.map(|process| (process.call_id, process.group)).collect();
-        Ok(groups.len() + end_marked(&marks, None)?)
+        let ended = groups.len() + end_marked(&marks, None)?;
+        let calls: HashSet<_> = recorded.iter().map(|process| process.call_id).collect();
+        calls.into_iter().for_each(remove_left);
+        Ok(ended)
     })
     .await
 }

@@ -1,18 +1,25 @@
 //! Systems without process groups, on which no processes are started.
 
-use std::path::PathBuf;
-
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
 use tokio_util::sync::CancellationToken;
 
+use super::Directories;
 use super::lines::Sink;
+
+/// Nothing, since nothing was started here.
+#[derive(Clone, Default)]
+pub(super) struct SharedDirectory;
+
+impl SharedDirectory {
+    pub(super) fn remove(&self) {}
+}
 
 pub(super) async fn supervise<R>(
     _: CallId,
     _: ProcessSpec,
-    _: Option<PathBuf>,
+    _: (Directories, SharedDirectory),
     _: R,
     _: (Sink, CancellationToken),
 ) -> Result<ProcessOutcome, ProcessError> {

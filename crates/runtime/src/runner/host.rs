@@ -17,7 +17,7 @@ use super::intent::Intent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
 use crate::live::LiveSession;
-use crate::process::{Processes, Sink};
+use crate::process::{Directories, Processes, Sink};
 
 /// The runtime's side of one call.
 pub(super) struct Host {
@@ -112,17 +112,23 @@ impl ToolHost for Host {
         spec: ProcessSpec,
     ) -> BoxFuture<'_, Result<ProcessOutcome, ProcessError>> {
         Box::pin(async move {
-            let root = self.live.workspace().and_then(|workspace| workspace.host_directory());
+            let workspace = self.live.workspace();
+            let directories = Directories {
+                root: workspace.and_then(|workspace| workspace.host_directory()),
+                own: workspace.and_then(|workspace| workspace.own_directory()),
+            };
+            let gap = self.live.unprotected_note(&spec.sandbox, &directories);
             let (live, intent) = (self.live.clone(), self.intent.clone());
             let record = |started: backstitch_core::journal::ProcessStarted| async move {
-                intent.append(&live, [started.into()]).await.map_err(Into::into)
+                let records = gap.map(RecordBody::from).into_iter().chain([started.into()]);
+                intent.append(&live, records).await.map_err(Into::into)
             };
             let (publisher, secrets) = (self.live.clone(), self.secrets.clone());
             let live: Sink = Arc::new(move |text| {
                 let text = secrets.redact(text).into_owned();
                 publisher.publish(LiveKind::Output { call, text });
             });
-            self.processes.run(call, spec, root, record, live).await
+            self.processes.run(call, spec, directories, record, live).await
         })
     }
 

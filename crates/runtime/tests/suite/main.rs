@@ -10,6 +10,9 @@ mod captures;
 mod checkpoints;
 mod commits;
 mod compensating;
+#[path = "processes.rs"]
+#[expect(clippy::duplicate_mod, reason = "the same tests run in a sandbox")]
+mod confined_processes;
 mod counting;
 mod coverage;
 mod crash;
@@ -40,6 +43,7 @@ mod replaced;
 mod resources;
 mod restarts;
 mod runner;
+mod sandbox;
 mod secrets;
 mod spans;
 mod structured;

@@ -1,4 +1,6 @@
 //! Child processes: their results, and that none outlives its call.
+//!
+//! The file is included twice: the tests of the second module run the same processes in a sandbox.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +9,7 @@ use std::time::{Duration, Instant};
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, IdStream};
 use backstitch_core::journal::{Effect, ProcessStarted};
-use backstitch_core::ports::{OutputCaps, ProcessExit, ProcessSpec};
+use backstitch_core::ports::{OutputCaps, ProcessExit, ProcessSpec, Sandbox};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::FilePath;
@@ -26,6 +28,23 @@ use crate::harness::Harness;
 const WRITER: &str =
     "(while :; do echo beat >> beat; sleep 0.005; done) & while [ ! -s beat ]; do sleep 0.005; done";
 
+/// The sandbox of this module's processes.
+fn sandbox() -> Sandbox {
+    if module_path!().ends_with("confined_processes") {
+        Sandbox::workspace().without_network()
+    } else {
+        Sandbox::off()
+    }
+}
+
+fn shell_spec(command: impl Into<String>) -> ProcessSpec {
+    ProcessSpec::shell(command).sandbox(sandbox())
+}
+
+fn program(name: &str) -> ProcessSpec {
+    ProcessSpec::new(name).sandbox(sandbox())
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Shell {
     command: String,
@@ -34,7 +53,7 @@ struct Shell {
 fn shell() -> Tool {
     let builder = Tool::builder("shell", "Runs a command.").unwrap().effect(Effect::Workspace);
     builder.timeout(Duration::from_secs(60)).handler(|context: ToolContext, shell: Shell| async move {
-        let outcome = context.run_process(ProcessSpec::shell(shell.command)).await?;
+        let outcome = context.run_process(shell_spec(shell.command)).await?;
         let text = format!("{}|{}|{}", outcome.exit, outcome.stdout.text(), outcome.stderr.text());
         if outcome.success() { Ok(ToolResult::ok(text)) } else { Ok(ToolResult::failed(text)) }
     })
@@ -86,24 +105,23 @@ async fn a_process_has_input_environment_and_directory_and_its_output_is_truncat
     std::fs::create_dir_all(disk.path("a/b")).unwrap();
     let tool = Tool::builder("run", "Runs.").unwrap().handler(|context: ToolContext, (): ()| async move {
         let run = |spec: ProcessSpec| context.run_process(spec);
-        let cat = run(ProcessSpec::new("cat").input(vec![b'x'; 300_000])).await?;
+        let cat = run(program("cat").input(vec![b'x'; 300_000])).await?;
         assert_eq!((cat.stdout.head.len(), cat.stdout.tail.len()), (32 * 1024, 32 * 1024));
         assert_eq!(cat.stdout.cut, 300_000 - 64 * 1024);
         let few = OutputCaps { head: 2, tail: 3 };
-        let cut = run(ProcessSpec::shell("printf 123456789").caps(few)).await?;
+        let cut = run(shell_spec("printf 123456789").caps(few)).await?;
         assert_eq!(cut.stdout.text(), "12\n[4 bytes left out]\n789");
-        let ignored = run(ProcessSpec::new("true").input(vec![b'x'; 300_000])).await?;
+        let ignored = run(program("true").input(vec![b'x'; 300_000])).await?;
         assert!(ignored.success(), "a program need not read its input");
-        let spec = ProcessSpec::shell("echo $SEAM:$HOME:$(basename $PWD):$BACKSTITCH_CALL");
+        let spec = shell_spec("echo $SEAM:$HOME:$(basename $PWD):$BACKSTITCH_CALL");
         let spec = spec.env("SEAM", "french seam").without_env("HOME");
         let seen = run(spec.in_directory(FilePath::new("a/b")?)).await?;
         assert_eq!(seen.stdout.text(), format!("french seam::b:{}\n", context.call_id()));
-        let odd = run(ProcessSpec::new("printf").args(["%s|", "a b", "", "-n", "$x\n`y`"])).await?;
+        let odd = run(program("printf").args(["%s|", "a b", "", "-n", "$x\n`y`"])).await?;
         assert_eq!(odd.stdout.text(), "a b||-n|$x\n`y`|");
-        let outside = run(ProcessSpec::new("pwd").without_files()).await?;
+        let outside = run(program("pwd").without_files()).await?;
         assert_eq!(outside.stdout.text(), "/\n");
-        let late =
-            run(ProcessSpec::shell("echo soon; sleep 100").timeout(Duration::from_millis(200))).await?;
+        let late = run(shell_spec("echo soon; sleep 100").timeout(Duration::from_millis(200))).await?;
         assert_eq!((late.exit, &*late.stdout.head), (ProcessExit::TimedOut, &b"soon\n"[..]));
         Ok(ToolResult::ok("all of it"))
     });
@@ -117,14 +135,14 @@ async fn what_cannot_be_run_is_refused() {
     std::os::unix::fs::symlink("/", disk.path("out")).unwrap();
     let tool = Tool::builder("run", "Runs.").unwrap().handler(|context: ToolContext, (): ()| async move {
         let specs = [
-            ("no program", ProcessSpec::new("no-such-program-here")),
-            ("no program", ProcessSpec::new("./missing")),
-            ("no program", ProcessSpec::new("")),
-            ("no program", ProcessSpec::new("true").env("PATH", "/nowhere")),
-            ("leads out of the workspace", ProcessSpec::new("true").in_directory(FilePath::new("out")?)),
-            ("no directory to run in", ProcessSpec::new("true").in_directory(FilePath::new("missing")?)),
-            ("NUL", ProcessSpec::new("true").arg("a\0b")),
-            ("no name of a variable", ProcessSpec::new("true").env("A=B", "")),
+            ("no program", program("no-such-program-here")),
+            ("no program", program("./missing")),
+            ("no program", program("")),
+            ("no program", program("true").env("PATH", "/nowhere")),
+            ("leads out of the workspace", program("true").in_directory(FilePath::new("out")?)),
+            ("no directory to run in", program("true").in_directory(FilePath::new("missing")?)),
+            ("NUL", program("true").arg("a\0b")),
+            ("no name of a variable", program("true").env("A=B", "")),
         ];
         for (expected, spec) in specs {
             let error = context.run_process(spec.clone()).await.unwrap_err().to_string();
@@ -134,8 +152,8 @@ async fn what_cannot_be_run_is_refused() {
     });
     let none = Tool::builder("none", "Has no files.").unwrap().workspace(WorkspaceUse::None);
     let none = none.handler(|context: ToolContext, (): ()| async move {
-        assert!(context.run_process(ProcessSpec::new("true")).await.is_err());
-        assert!(context.run_process(ProcessSpec::new("true").without_files()).await?.success());
+        assert!(context.run_process(program("true")).await.is_err());
+        assert!(context.run_process(program("true").without_files()).await?.success());
         Ok(ToolResult::ok("none"))
     });
     let harness = disk.harness(vec![tool, none]).await;
@@ -178,10 +196,8 @@ async fn a_pure_call_that_runs_a_process_records_its_intent_with_it() {
     let disk = Disk::new();
     let tool = Tool::builder("pure", "Reads.").unwrap().effect(Effect::Pure);
     let tool = tool.handler(|context: ToolContext, (): ()| async move {
-        let (one, other) = tokio::join!(
-            context.run_process(ProcessSpec::new("true")),
-            context.run_process(ProcessSpec::new("true"))
-        );
+        let (one, other) =
+            tokio::join!(context.run_process(program("true")), context.run_process(program("true")));
         assert!(one?.success() && other?.success());
         Ok(ToolResult::ok("read"))
     });
@@ -210,7 +226,7 @@ async fn a_stopped_call_leaves_no_writer_and_no_files() {
     let tool = |name: &str, timeout| {
         let builder = Tool::builder(name, "Writes on.").unwrap().effect(Effect::Workspace);
         builder.timeout(timeout).handler(|context: ToolContext, (): ()| async move {
-            context.run_process(ProcessSpec::shell(format!("{WRITER}; wait"))).await?;
+            context.run_process(shell_spec(format!("{WRITER}; wait"))).await?;
             Err(ToolError::new("it ended by itself"))
         })
     };
@@ -269,12 +285,36 @@ const ESCAPES: &[&str] = &[
     // A descendant without the mark, below a process that has it.
     "setsid sh -c 'env -i setsid sh -c \"$WRITE\" & wait' > /dev/null 2>&1 &",
     "WHERE=$PWD; (cd / && exec setsid nohup sh -c \"cd $WHERE; $WRITE\") > /dev/null 2>&1 &",
+    // Changes its name.
+    "setsid $RENAMED > /dev/null 2>&1 < /dev/null &",
 ];
 
 const WRITE: &str = "while :; do echo beat >> beat; sleep 0.005; done";
 
+/// Not a test: a process that changes its name, and writes to `beat` until it is killed.
+#[test]
+#[ignore = "started by another test"]
+fn a_writer_that_changes_its_name() {
+    if std::env::var_os("BACKSTITCH_CALL").is_none() {
+        return;
+    }
+    rustix::thread::set_name(c") 1 1 1 Z (").unwrap();
+    loop {
+        let mut beat = std::fs::OpenOptions::new().create(true).append(true).open("beat").unwrap();
+        std::io::Write::write_all(&mut beat, b"beat\n").unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn escape(way: &str, then: &str) -> String {
-    format!("export WRITE='{WRITE}'; {way} while [ ! -s beat ]; do sleep 0.005; done; {then}")
+    let (program, module) = (std::env::current_exe().unwrap(), module_path!().rsplit("::").next().unwrap());
+    let renamed = format!(
+        "{} --exact {module}::a_writer_that_changes_its_name --ignored --test-threads=1",
+        program.display()
+    );
+    format!(
+        "export RENAMED='{renamed}' WRITE='{WRITE}'; {way} while [ ! -s beat ]; do sleep 0.005; done; {then}"
+    )
 }
 
 #[tokio::test]
@@ -285,7 +325,7 @@ async fn processes_that_left_their_group_end_with_their_call() {
             let disk = Disk::new();
             let run = Tool::builder("run", "Runs.").unwrap().effect(Effect::Workspace);
             let run = run.handler(|context: ToolContext, shell: Shell| async move {
-                let spec = ProcessSpec::shell(shell.command).timeout(Duration::from_secs(2));
+                let spec = shell_spec(shell.command).timeout(Duration::from_secs(2));
                 let outcome = context.run_process(spec).await?;
                 if outcome.success() {
                     Ok(ToolResult::ok("done"))
@@ -353,8 +393,10 @@ async fn a_runtime_that_is_going_to_be_killed() {
 fn a_killed_runtime_leaves_no_writer() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("report");
+    let module = module_path!().rsplit("::").next().unwrap();
+    let name = format!("{module}::a_runtime_that_is_going_to_be_killed");
     let mut runtime = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "processes::a_runtime_that_is_going_to_be_killed", "--ignored"])
+        .args(["--exact", &name, "--ignored"])
         .env("BACKSTITCH_TEST_REPORT", &report)
         .env("TMPDIR", directory.path())
         .stdout(Stdio::null())

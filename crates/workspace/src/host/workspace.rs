@@ -33,6 +33,7 @@ use crate::options::OpenOptions;
 pub struct HostWorkspace {
     pub(super) root: OwnedFd,
     pub(super) path: PathBuf,
+    store: PathBuf,
     pub(super) objects: Arc<dyn Objects>,
     pub(super) rules: Rules,
     pub(super) limits: ScanLimits,
@@ -109,6 +110,7 @@ impl HostWorkspace {
         Ok(Self {
             root,
             path,
+            store,
             objects: options.objects,
             rules,
             limits: ScanLimits {
@@ -265,6 +267,10 @@ impl Workspace for HostWorkspace {
 
     fn host_directory(&self) -> Option<PathBuf> {
         Some(self.path.clone())
+    }
+
+    fn own_directory(&self) -> Option<PathBuf> {
+        Some(self.store.clone())
     }
 
     /// Decides the coverage anew. It stays fixed until the next capture.

@@ -1,0 +1,30 @@
+//! Confinement of processes: which files they may write, and whether they have a network.
+//!
+//! On Linux, Landlock limits the files and seccomp the sockets. Both apply to a thread and are inherited by
+//! what it starts, for good. So a thread of its own confines itself, starts the process and ends; the rest of
+//! this process stays free. A confined process keeps its limits whatever it executes, and so do all of its
+//! descendants.
+//!
+//! What may be written: the workspace (unless it is read-only), a private temporary directory of the call, the
+//! devices that every program expects, and the configured paths. Reading is not limited. Landlock has no right
+//! for metadata: a process can change the mode, the owner and the times of a file outside, but not its content.
+//!
+//! A system without Landlock or seccomp runs processes without what it lacks. [`probe`] reports that, and it
+//! is noted in the journal.
+
+#[cfg(unix)]
+mod confinement;
+#[cfg(unix)]
+mod refusals;
+mod support;
+#[cfg(target_os = "linux")]
+mod system;
+#[cfg(unix)]
+mod temporary;
+
+#[cfg(unix)]
+pub(super) use confinement::Confinement;
+pub(crate) use support::unprotected;
+pub use support::{SandboxSupport, probe};
+#[cfg(unix)]
+pub(super) use temporary::{SharedDirectory, remove_left};
