@@ -47,8 +47,10 @@ pub fn write_file(
         (true, Mode::Append) => "appended to",
         (true, Mode::Create | Mode::Overwrite) => "overwrote",
     };
-    let lines = text.lines().count();
-    Ok(ToolResult::ok(format!("{done} {path}: {} bytes, {lines} lines", text.len())))
+    let counted =
+        |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    let (bytes, lines) = (counted(text.len(), "byte"), counted(text.lines().count(), "line"));
+    Ok(ToolResult::ok(format!("{done} {path}: {bytes}, {lines}")))
 }
 
 /// Replaces text in a file. The text to replace has to match exactly, with its spaces and line ends, and has

@@ -188,10 +188,10 @@ async fn files_are_written_and_edited() {
         let text = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one\ntwo\n"})).await;
         assert_eq!(text, "created new/a.txt: 8 bytes, 2 lines");
         let more = json!({"path": "new/a.txt", "text": "three\n", "mode": "append"});
-        assert_eq!(harness.succeeds("write_file", more).await, "appended to new/a.txt: 6 bytes, 1 lines");
+        assert_eq!(harness.succeeds("write_file", more).await, "appended to new/a.txt: 6 bytes, 1 line");
         assert_eq!(place.read("new/a.txt").unwrap(), "one\ntwo\nthree\n");
         let text = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one one one"})).await;
-        assert_eq!(text, "overwrote new/a.txt: 11 bytes, 1 lines");
+        assert_eq!(text, "overwrote new/a.txt: 11 bytes, 1 line");
 
         let text = harness
             .succeeds("edit_file", json!({"path": "src/seam.rs", "old": "fn row()", "new": "fn line()"}))

@@ -171,7 +171,8 @@ impl Machine for ToolLoop {
             return MachineAction::Finish(EvaluationResult::completed(self.output.take()));
         }
         if let Some(limit) = self.max_turns.filter(|limit| self.turns >= *limit) {
-            let message = format!("there was no answer after {limit} turns");
+            let turns = if limit == 1 { "1 turn".to_owned() } else { format!("{limit} turns") };
+            let message = format!("there was no answer after {turns}");
             return MachineAction::Finish(EvaluationResult::failed(ErrorCode::MaxTurns, message));
         }
         if let Some(limit) =

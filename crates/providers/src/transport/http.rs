@@ -87,12 +87,19 @@ impl Body for HttpBody {
     }
 }
 
-/// The error with all its sources, and without the URL.
+/// The error with all its sources. Of the URL it names scheme, host and port, and nothing that may hold a secret.
 fn broken(error: reqwest::Error, silence: Duration) -> TransportError {
+    let server = error.url().map(|url| url.origin().ascii_serialization());
     if error.is_timeout() && !error.is_connect() {
-        return TransportError::broken(format!("the server sent nothing for {} s", silence.as_secs_f64()));
+        let server = server.unwrap_or_else(|| "the server".to_owned());
+        return TransportError::broken(format!("{server} sent nothing for {} s", silence.as_secs_f64()));
     }
     let error = error.without_url();
+    if let Some(server) = server.filter(|_| error.is_connect()) {
+        let cause = std::iter::successors(std::error::Error::source(&error), |cause| cause.source()).last();
+        let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
+        return TransportError::broken(format!("{server} cannot be reached: {cause}"));
+    }
     let mut message = error.to_string();
     let mut below = std::error::Error::source(&error);
     while let Some(source) = below {

@@ -33,6 +33,7 @@ pub(super) fn for_writing(
         private::create_directories(parent).map_err(io)?;
     }
     let is_new = !path.exists();
+    check_kind(path)?;
     if is_new {
         create(path, locks).map_err(io)?;
     }
@@ -109,6 +110,8 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
     if !path.exists() {
         return Err(OpenError::NotFound { path: path.to_owned() });
     }
+    check_kind(path)?;
+    may_access(path, Purpose::Read).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.busy_timeout(Duration::from_secs(10))?;
     match schema::inspect(&connection) {
@@ -200,13 +203,29 @@ pub(super) fn beside(path: &Path, suffix: &str) -> std::path::PathBuf {
     path.with_file_name(name)
 }
 
+/// Refuses a directory, a device and anything else that SQLite would fail on without saying why.
+fn check_kind(path: &Path) -> Result<(), OpenError> {
+    let io = |kind: io::ErrorKind, reason: &'static str| OpenError::Io {
+        path: path.to_owned(),
+        source: io::Error::new(kind, reason),
+    };
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            Err(io(io::ErrorKind::IsADirectory, "is a directory: name the file in it, such as store.db"))
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            Err(io(io::ErrorKind::InvalidInput, "is no regular file, and cannot be a store"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Replaces an error of SQLite by the operating system's reason, if there is one. The file is not opened for
 /// that: closing it would release the locks of other connections of this process.
 fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
     let reason = match fs::metadata(path) {
         Err(source) => Some(source),
-        Ok(metadata) if metadata.is_dir() => Some(io::ErrorKind::IsADirectory.into()),
-        Ok(_) => may_write(path).err(),
+        Ok(_) => may_access(path, Purpose::Write).err(),
     };
     match reason {
         Some(source) => OpenError::Io { path: path.to_owned(), source },
@@ -214,14 +233,24 @@ fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
     }
 }
 
+/// What a file is opened for.
+enum Purpose {
+    Read,
+    Write,
+}
+
 #[cfg(unix)]
-fn may_write(path: &Path) -> io::Result<()> {
+fn may_access(path: &Path, purpose: Purpose) -> io::Result<()> {
     use rustix::fs::{Access, access};
-    Ok(access(path, Access::READ_OK | Access::WRITE_OK)?)
+    let wanted = match purpose {
+        Purpose::Read => Access::READ_OK,
+        Purpose::Write => Access::READ_OK | Access::WRITE_OK,
+    };
+    Ok(access(path, wanted)?)
 }
 
 #[cfg(not(unix))]
-fn may_write(_: &Path) -> io::Result<()> {
+fn may_access(_: &Path, _: Purpose) -> io::Result<()> {
     Ok(())
 }
 

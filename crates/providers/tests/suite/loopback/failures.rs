@@ -206,7 +206,12 @@ fn an_unreachable_server_is_an_error_of_the_network() {
     let address = server.address().to_owned();
     drop(server);
     for provider in Provider::ALL {
-        fails(ask(&model(provider, &address)).0, "network", true, "no server");
+        let error = fails(ask(&model(provider, &address)).0, "network", true, "no server");
+        let server = address.trim_end_matches('/');
+        assert!(
+            error.message.contains(&format!("{server} cannot be reached: Connection refused")),
+            "{error}"
+        );
     }
 }
 

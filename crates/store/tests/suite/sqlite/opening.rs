@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 
 use backstitch_core::ports::{ClaimMode, Store, StoreError};
 use backstitch_store::{OpenError, SqliteStore};
@@ -51,8 +52,13 @@ fn what_is_no_store_is_refused_and_left_alone() {
     assert!(matches!(missing, Err(OpenError::NotFound { .. })), "{missing:?}");
     let inside_a_file = SqliteStore::open(directory.path().join("notes.txt/store.db")).map(drop);
     assert!(matches!(inside_a_file, Err(OpenError::Io { .. })), "{inside_a_file:?}");
-    let a_directory = SqliteStore::open(directory.path()).map(drop);
-    assert!(a_directory.is_err(), "{a_directory:?}");
+    let other = [(directory.path(), "is a directory"), (Path::new("/dev/null"), "is no regular file")];
+    for (path, words) in other {
+        for opened in [SqliteStore::open(path).map(drop), SqliteStore::open_read_only(path).map(drop)] {
+            let Err(error @ OpenError::Io { .. }) = opened else { panic!("{opened:?}") };
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
 }
 
 #[test]
