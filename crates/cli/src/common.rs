@@ -1,15 +1,16 @@
 //! Options that all commands share, and commands as they are printed in hints.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch::stores;
-use clap::Args;
+use clap::{Args, Parser};
 
 use crate::config::{Config, ConfigError, PagerSetting};
-use crate::terminal::pager;
 use crate::terminal::style::{self, ColorChoice};
+use crate::terminal::{self, pager};
 
 /// Options of every command.
 #[derive(Args, Clone)]
@@ -28,9 +29,25 @@ pub(crate) struct Common {
     /// Print long output without a pager.
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
+    /// Print results and errors only: no progress.
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Log what the command does to standard error; given twice, in detail. RUST_LOG selects what is logged.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Append the log to a file. Default: BACKSTITCH_LOG if it is set.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) log_file: Option<PathBuf>,
     /// Settings of the user.
     #[arg(skip)]
     pub(crate) config: Arc<Config>,
+}
+
+/// The options without a command.
+#[derive(Parser)]
+struct CommonOnly {
+    #[command(flatten)]
+    common: Common,
 }
 
 impl Common {
@@ -38,7 +55,23 @@ impl Common {
     pub(crate) fn with_settings(mut self) -> Result<Self, ConfigError> {
         self.config = Arc::new(Config::load()?);
         self.store = self.store.or_else(|| self.config.store());
+        let log_file = std::env::var_os("BACKSTITCH_LOG").filter(|path| !path.is_empty());
+        self.log_file = self.log_file.or(log_file.map(PathBuf::from));
         Ok(self)
+    }
+
+    /// Returns the options of a command line that is not complete. Only the store is read from it.
+    pub(crate) fn of_command_line(words: impl Iterator<Item = OsString>) -> Self {
+        let mut common = CommonOnly::parse_from([""]).common;
+        let mut words = words.skip_while(|word| word != "--");
+        while let Some(word) = words.next() {
+            if word == "--store" {
+                common.store = words.next().map(PathBuf::from);
+            } else if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--store=")) {
+                common.store = Some(path.into());
+            }
+        }
+        common.clone().with_settings().unwrap_or(common)
     }
 
     /// Sets up the output of the process.
@@ -50,6 +83,9 @@ impl Common {
             Some(PagerSetting::Off) => pager::refuse(),
             Some(PagerSetting::Command(command)) => pager::prefer(command),
             None => {}
+        }
+        if self.quiet {
+            terminal::be_quiet();
         }
     }
 
@@ -84,4 +120,10 @@ pub(crate) fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// Formats a number of things, such as `1 record` or `2 records`.
+pub(crate) fn counted(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

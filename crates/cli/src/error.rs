@@ -19,6 +19,8 @@ use serde_json::json;
 
 use crate::common::Common;
 use crate::config::ConfigError;
+use crate::terminal;
+use crate::terminal::style::{Role, Text};
 use crate::usage::Usage;
 
 /// An error of the command itself, with a code and a hint.
@@ -91,6 +93,27 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, |_: &ReadlineError| ErrorCode::Io))
 }
 
+/// Formats an error with its causes. Errors of libraries often repeat the text of their cause; it is printed once.
+pub(crate) fn message_of(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        let is_known = |part: &str| !part.is_empty() && message.contains(part);
+        let mut rest = cause.as_str();
+        while let Some((_, after)) = rest.split_once(": ").filter(|(first, _)| is_known(first)) {
+            rest = after;
+        }
+        let last = rest.rsplit_once(": ").map_or(rest, |(_, last)| last);
+        if is_known(last) {
+            continue;
+        }
+        if !message.is_empty() {
+            message.push_str(": ");
+        }
+        message.push_str(rest);
+    }
+    message
+}
+
 /// Whether the input of the command is wrong: its arguments, its files, or the keys in its environment.
 fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|error| {
@@ -118,16 +141,29 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
     if events && !is_reported {
         println!(
             "{}",
-            json!({"v": 1, "event": "error", "code": code.as_str(), "message": format!("{error:#}")})
+            json!({"v": 1, "event": "error", "code": code.as_str(), "message": message_of(&error)})
         );
     }
-    eprintln!("error: {error:#}");
+    print("error:", Role::Failure, &message_of(&error));
     let own = error.chain().find_map(|error| error.downcast_ref::<CommandError>()?.hint.clone());
     if let Some(hint) = own.or_else(|| hint(common, code)) {
-        eprintln!("hint: {hint}");
+        print("hint:", Role::Accent, &hint);
     }
-    eprintln!("{}", says_more(code));
+    print_code(code);
     if is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Prints the lines of a message, the first of them after a word.
+fn print(word: &str, role: Role, message: &str) {
+    let mut lines = message.split('\n');
+    let first = lines.next().unwrap_or_default();
+    terminal::error_line(&Text::new().add(role, word).plain(" ").plain(first));
+    lines.for_each(|line| terminal::error_line(&line.into()));
+}
+
+/// Prints the line that names the code of an error.
+pub(crate) fn print_code(code: ErrorCode) {
+    terminal::error_line(&Text::new().add(Role::Dim, says_more(code)));
 }
 
 /// Formats the line that names the code of an error.
@@ -156,6 +192,32 @@ mod tests {
     use anyhow::Context as _;
 
     use super::*;
+
+    #[test]
+    fn no_part_of_a_message_is_printed_twice() {
+        let of = |causes: &[&str]| {
+            let (first, others) = causes.split_last().unwrap();
+            let error = others
+                .iter()
+                .rev()
+                .fold(anyhow::anyhow!("{first}"), |error, cause| error.context((*cause).to_owned()));
+            message_of(&error)
+        };
+        assert_eq!(of(&["cannot read x", "no such file"]), "cannot read x: no such file");
+        assert_eq!(of(&["x: is a directory", "is a directory"]), "x: is a directory");
+        assert_eq!(
+            of(&["the store /x cannot be opened", "/x: is a directory", "is a directory"]),
+            "the store /x cannot be opened: is a directory"
+        );
+        assert_eq!(
+            of(&["agent did not answer (network): refused", "openai did not answer (network): refused"]),
+            "agent did not answer (network): refused"
+        );
+        assert_eq!(
+            of(&["damaged", "disk image is malformed", "Error code 11: disk image is malformed"]),
+            "damaged: disk image is malformed"
+        );
+    }
 
     #[test]
     fn the_outermost_known_error_gives_the_code() {

@@ -1,5 +1,6 @@
 //! `explain`: prints the page of an error code. The pages of `docs/errors/` are compiled in.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
@@ -7,6 +8,10 @@ use backstitch_lisp::did_you_mean;
 use clap::Args;
 use serde_json::json;
 
+use crate::terminal;
+use crate::terminal::pager::Pager;
+use crate::terminal::style::{Role, Text};
+use crate::terminal::table::Table;
 use crate::usage::Usage;
 
 macro_rules! pages {
@@ -132,6 +137,9 @@ pages! {
     "asked",
 }
 
+/// Columns of a page on a wide terminal: longer lines are hard to read.
+const MOST_COLUMNS: usize = 100;
+
 /// Maximum number of suggestions for an unknown code.
 const MOST_SUGGESTED: usize = 5;
 
@@ -143,9 +151,11 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self, as_json: bool) -> anyhow::Result<ExitCode> {
+        let _pager = Pager::new();
         match &self.code {
             Some(word) => explain(word, as_json)?,
-            None => ErrorCode::ALL.iter().for_each(|code| list(*code, as_json)),
+            None if as_json => ErrorCode::ALL.iter().for_each(|code| list(*code)),
+            None => table(),
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -161,17 +171,62 @@ fn explain(word: &str, as_json: bool) -> Result<(), Usage> {
         let (code, summary) = (code.as_str(), code.summary());
         println!("{}", json!({"v": 1, "code": code, "summary": summary, "page": page}));
     } else {
-        print!("{page}");
+        print_page(page);
     }
     Ok(())
 }
 
-fn list(code: ErrorCode, as_json: bool) {
-    if as_json {
-        println!("{}", json!({"v": 1, "code": code.as_str(), "summary": code.summary()}));
-    } else {
-        println!("{code:<28}{}", code.summary());
+fn list(code: ErrorCode) {
+    println!("{}", json!({"v": 1, "code": code.as_str(), "summary": code.summary()}));
+}
+
+/// Prints all codes.
+fn table() {
+    let mut table = Table::new(["code", "meaning"]);
+    for code in ErrorCode::ALL {
+        table.row([Text::new().add(Role::Id, code.as_str()), code.summary().into()]);
     }
+    table.print();
+}
+
+/// Prints a page: on a terminal with headings, and paragraphs as wide as that.
+fn print_page(page: &str) {
+    if !std::io::stdout().is_terminal() {
+        print!("{page}");
+        return;
+    }
+    let columns = terminal::columns().min(MOST_COLUMNS);
+    let mut paragraph = String::new();
+    let mut is_code = false;
+    let print_paragraph = |paragraph: &mut String| {
+        if !paragraph.is_empty() {
+            let text = std::mem::take(paragraph);
+            terminal::wrapped(&text, columns).iter().for_each(|line| println!("{line}"));
+        }
+    };
+    for line in page.lines() {
+        let is_fence = line.starts_with("```");
+        let is_joined = !is_code && !is_fence && !line.is_empty() && !line.starts_with(['#', '|', '-']);
+        if is_joined {
+            let gap = if paragraph.is_empty() { "" } else { " " };
+            paragraph = paragraph + gap + line;
+            continue;
+        }
+        print_paragraph(&mut paragraph);
+        if is_fence {
+            is_code = !is_code;
+        } else if let Some(heading) = line.strip_prefix('#').filter(|_| !is_code) {
+            terminal::line(&Text::new().add(Role::Heading, heading.trim_start_matches('#').trim_start()));
+        } else if is_code {
+            terminal::line(&Text::new().plain("  ").add(Role::Accent, line));
+        } else {
+            paragraph = line.to_owned();
+            if line.is_empty() {
+                println!();
+            }
+        }
+    }
+    print_paragraph(&mut paragraph);
 }
 
 /// Formats the error for an unknown code, with similar codes.

@@ -9,6 +9,13 @@
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{hide, key};
 
+use backstitch::agent_file::KEY_VARIABLES;
+
+/// Returns all keys that the environment held when the command was started.
+pub(crate) fn all() -> Vec<String> {
+    KEY_VARIABLES.iter().filter_map(|name| key(name)).map(|key| key.trim().to_owned()).collect()
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::BTreeMap;

@@ -7,12 +7,15 @@
 #[macro_use]
 mod terminal;
 
+mod arguments;
 mod common;
+mod completions;
 mod config;
 mod error;
 mod explain;
 mod keys;
 mod lisp;
+mod logging;
 #[cfg(feature = "crash-points")]
 mod panics;
 mod sessions;
@@ -20,7 +23,7 @@ mod usage;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// A durable, transactional runtime for LLM agents.
 #[derive(Parser)]
@@ -50,6 +53,11 @@ enum Command {
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(explain::Explain),
+    /// Print a script that completes commands, options and sessions in a shell.
+    #[command(
+        after_help = "Examples:\n  backstitch completions zsh\n  source <(backstitch completions bash)"
+    )]
+    Completions(completions::Completions),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +65,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
+    completions::answer(Arguments::command);
     if let Err(error) = keys::hide() {
         eprintln!(
             "warning: commands that an agent runs may be able to read the keys in the environment: {error}"
@@ -64,9 +73,15 @@ fn main() -> ExitCode {
     }
     #[cfg(feature = "crash-points")]
     panics::arm();
+    let mut words: Vec<_> = std::env::args_os().collect();
     // Without arguments, the command opens a conversation if a person is there.
-    let is_bare = std::env::args_os().len() == 1 && sessions::is_interactive();
-    let arguments = if is_bare { Arguments::parse_from(["backstitch", "chat"]) } else { Arguments::parse() };
+    if words.len() == 1 && sessions::is_interactive() {
+        words.push("chat".into());
+    }
+    let arguments: Arguments = match arguments::parse(&words) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     let common = match (arguments.common.clone().with_settings(), &arguments.command) {
         (Ok(common), _) => common,
         (Err(error), Command::Sessions(_)) => {
@@ -77,12 +92,16 @@ fn main() -> ExitCode {
         (Err(_), _) => arguments.common,
     };
     common.set_up_output();
+    if let Err(error) = logging::set_up(&common) {
+        return error::report(&common, error, common.json);
+    }
     let (done, events) = match arguments.command {
         // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),
         Command::Sessions(command) => (sessions::run(&common, *command), common.json),
         Command::Config(command) => (command.run(common.json), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),
+        Command::Completions(command) => (command.run(), common.json),
     };
     done.unwrap_or_else(|error| error::report(&common, error, events))
 }

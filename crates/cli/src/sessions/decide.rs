@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::{part_of_id, short};
+use super::place::{part_of_id, short, user_name};
 use super::travel::opened_to_decide;
 use crate::error::CommandError;
 use crate::usage::Usage;
@@ -83,7 +83,7 @@ impl Resolve {
     }
 
     async fn decide(&self, live: &backstitch::LiveSession) -> anyhow::Result<()> {
-        let by = std::env::var("USER").ok();
+        let by = Some(user_name());
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
                 return Err(Usage("name a call: `-` stands only with `continue`".to_owned()).into());

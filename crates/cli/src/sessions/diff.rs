@@ -13,7 +13,9 @@ use similar::TextDiff;
 use super::Common;
 use super::place::OpenStore;
 use super::show::slices;
-use crate::terminal;
+use crate::terminal::pager::Pager;
+use crate::terminal::style::{self, Role, Text};
+use crate::terminal::{self, difference};
 
 /// Maximum size of a file that is compared line by line, in bytes.
 const MOST_COMPARED: usize = 1024 * 1024;
@@ -65,20 +67,22 @@ impl Diff {
             );
             return Ok(ExitCode::SUCCESS);
         }
+        let _pager = Pager::new();
         for change in &changes {
-            println!("{} {}", letter(change.change), change.path);
+            let (letter, role) = letter(change.change);
+            terminal::line(&Text::new().add(role, letter).plain(" ").add(Role::Emphasis, &change.path));
             if !self.names
                 && let Some(text) = text_of(&place, &from, &to, change)?
             {
-                terminal::data(&text);
+                print_diff(&text);
             }
         }
         for (name, (before, after)) in state(&from, &to)? {
-            println!("state {name}: {before} items -> {after}");
+            terminal::line(&counts(&format!("state {name}"), before, after, "item"));
         }
         let (before, after) = (from.view.transcript()?.all().len(), to.view.transcript()?.all().len());
         if before != after {
-            println!("conversation: {before} messages -> {after}");
+            terminal::line(&counts("conversation", before, after, "message"));
         }
         if changes.is_empty() && before == after {
             println!("nothing differs");
@@ -106,12 +110,27 @@ fn state(from: &At, to: &At) -> anyhow::Result<std::collections::BTreeMap<String
     Ok(counts)
 }
 
-fn letter(change: ChangeKind) -> char {
+/// A number of things at both points.
+fn counts(of: &str, before: usize, after: usize, what: &str) -> Text {
+    let things = if before == 1 { what.to_owned() } else { format!("{what}s") };
+    Text::new().add(Role::Emphasis, of).plain(format!(": {before} {things} -> {after}"))
+}
+
+fn letter(change: ChangeKind) -> (&'static str, Role) {
     match change {
-        ChangeKind::Added => 'A',
-        ChangeKind::Deleted => 'D',
-        ChangeKind::Mode => 'T',
-        _ => 'M',
+        ChangeKind::Added => ("A", Role::Added),
+        ChangeKind::Deleted => ("D", Role::Removed),
+        ChangeKind::Mode => ("T", Role::Warning),
+        _ => ("M", Role::Accent),
+    }
+}
+
+/// Prints a unified diff, exactly if it goes to a pipe.
+fn print_diff(text: &str) {
+    if style::stdout_has_colors() {
+        difference::lines(text).iter().for_each(terminal::line);
+    } else {
+        terminal::data(text);
     }
 }
 

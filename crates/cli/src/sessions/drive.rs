@@ -71,7 +71,7 @@ impl Run {
         let run = place.runtime.start_with(&built.agent, mission, options).await?;
         let model = model_of(&definition);
         let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
-        live.status(&format!("session {id} ({model})"));
+        live.status_text(&format!("session {id} ({model})").into());
         if let Some((workspace, paths)) =
             workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
         {

@@ -17,7 +17,7 @@ use super::Common;
 use super::live::Screen;
 use super::place::{OpenStore, short};
 use super::waiting::{self, PendingDecision, explain, waiting};
-use crate::error::{code_of, says_more};
+use crate::error::{code_of, message_of, says_more};
 
 /// Exit code of a command that a signal interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -135,6 +135,6 @@ fn line(session: SessionId, outcome: &str, kind: impl Into<Value>, message: impl
 /// Builds the event `ended` of a run that an error stopped.
 pub(super) fn stopped(session: &Value, error: &anyhow::Error) -> Value {
     let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
-    let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);
+    let message = known.map_or_else(|| message_of(error), ToString::to_string);
     ended(session, "stopped", known.map_or_else(|| code_of(error).as_str(), RuntimeError::kind), message)
 }

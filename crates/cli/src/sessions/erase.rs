@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::place::{OpenStore, part_of_id, short};
+use crate::common::counted;
 use crate::error::{CommandError, ReportedError, code_of};
 use crate::usage::Usage;
 
@@ -79,10 +80,6 @@ fn open(common: &Common, mode: ErasureMode) -> anyhow::Result<OpenStore> {
 
 fn owner(command: &str) -> Owner {
     Owner::new(format!("`{command}` (process {})", std::process::id()))
-}
-
-fn counted(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn names(sessions: &[SessionId]) -> String {

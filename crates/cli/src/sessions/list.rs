@@ -22,10 +22,18 @@ use serde_json::{Value, json};
 use super::Common;
 use super::place::{OpenStore, elsewhere};
 use super::table;
+use crate::common::counted;
+use crate::error::message_of;
+use crate::terminal;
+use crate::terminal::pager::Pager;
+use crate::terminal::style::{Role, Text};
 use crate::usage::Usage;
 
-/// How many sessions a terminal is shown by default.
+/// How many sessions a terminal is shown by default, if it has so many rows.
 const SHOWN: usize = 50;
+
+/// Rows of a terminal around the sessions: the prompts, the header and the note about those that are left out.
+const AROUND: usize = 4;
 
 /// How many sessions are read at a time.
 const PAGE: usize = 1_000;
@@ -56,7 +64,7 @@ pub(crate) struct List {
     /// List only sessions that changed since a time (RFC 3339), or in the last 2h, 3d and so on.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// List at most this many of the newest sessions; 0 lists all. The default is 50 on a terminal, and all elsewhere.
+    /// List at most this many of the newest sessions; 0 lists all. The default is what fits on a terminal (at most 50), and all elsewhere.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -69,6 +77,7 @@ struct Listing {
 
 impl List {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let _pager = Pager::new();
         if !self.all {
             let place = OpenStore::for_listing(&OpenStore::path(common)?).await?;
             self.one(common, &place, None).await?;
@@ -81,7 +90,8 @@ impl List {
         for known in all {
             let (project, store) = (known.project.path(), known.store());
             if !common.json {
-                println!("{} ({})", project.display(), store.display());
+                let project = Text::new().add(Role::Heading, project.display().to_string());
+                terminal::line(&project.plain(" ").add(Role::Dim, format!("({})", store.display())));
             }
             // A store that cannot be read does not hide the others.
             match (self.one_of_all(common, &known, &store).await, common.json) {
@@ -89,10 +99,10 @@ impl List {
                 (Err(error), true) => {
                     println!(
                         "{}",
-                        json!({"v": 1, "store": store, "project": project, "error": format!("{error:#}")})
+                        json!({"v": 1, "store": store, "project": project, "error": message_of(&error)})
                     );
                 }
-                (Err(error), false) => println!("unreadable: {error:#}"),
+                (Err(error), false) => println!("unreadable: {}", message_of(&error)),
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -110,7 +120,7 @@ impl List {
             Some(0) => None,
             Some(limit) => Some(limit),
             None if common.json || !std::io::stdout().is_terminal() => None,
-            None => Some(SHOWN),
+            None => Some(SHOWN.min(terminal::rows().saturating_sub(AROUND)).max(1)),
         };
         let unreadable = if is_filtered { Vec::new() } else { unreadable(place).await? };
         if common.json {
@@ -125,17 +135,19 @@ impl List {
             add_sub_agents(place, &mut listing.sessions).await?;
         }
         if listing.sessions.is_empty() && unreadable.is_empty() {
-            match is_filtered {
-                true => println!("no session matches"),
-                false => println!("there are no sessions yet: `backstitch run` starts one"),
+            if is_filtered {
+                println!("no session matches");
+            } else {
+                println!("there are no sessions yet: `backstitch run` starts one");
             }
             return Ok(());
         }
         if listing.left_out > 0 {
             let all = common.hint("ls --limit 0");
-            println!("{} older sessions are not shown: `{all}` lists all", listing.left_out);
+            let what = counted(listing.left_out, "older session");
+            terminal::line(&Text::new().add(Role::Dim, format!("{what} not shown: `{all}` lists all")));
         }
-        print!("{}", table::rows(&listing.sessions, &unreadable));
+        table::print(&listing.sessions, &unreadable, SystemClock::default().now());
         Ok(())
     }
 
@@ -230,7 +242,7 @@ async fn unreadable(place: &OpenStore) -> anyhow::Result<Vec<(SessionId, String)
     let mut unreadable = Vec::new();
     for session in place.store.unindexed(usize::MAX).await? {
         if let Err(error) = place.view(session).await {
-            unreadable.push((session, format!("{error:#}")));
+            unreadable.push((session, message_of(&error)));
         }
     }
     Ok(unreadable)

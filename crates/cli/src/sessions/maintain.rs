@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::Common;
 use super::place::{OpenStore, short};
+use crate::common::counted;
 
 #[derive(Args)]
 pub(crate) struct Salvage {
@@ -48,18 +49,18 @@ impl Salvage {
         } else {
             for one in &report.sessions {
                 match &one.lost {
-                    None => println!("{}: all {} records", short(one.session), one.records),
+                    None => println!("{}: whole, {}", short(one.session), counted(one.records, "record")),
                     Some(lost) => println!(
-                        "{}: {} records; {} from position {} on are lost ({})",
+                        "{}: {}; {} from position {} on are lost ({})",
                         short(one.session),
-                        one.records,
+                        counted(one.records, "record"),
                         lost.records,
                         lost.position,
                         lost.reason
                     ),
                 }
             }
-            println!("{} objects kept, {} lost", report.objects, report.lost_objects.len());
+            println!("{} kept, {} lost", counted(report.objects, "object"), report.lost_objects.len());
             report.notes.iter().for_each(|note| println!("{note}"));
             println!("written to {}", self.to.display());
         }
@@ -145,13 +146,20 @@ impl Gc {
             return Ok(ExitCode::SUCCESS);
         }
         let verb = if self.dry_run { "would expire" } else { "expired" };
-        expired.iter().for_each(|one| println!("{}: {verb}, {} records", short(one.session), one.records));
+        expired
+            .iter()
+            .for_each(|one| println!("{}: {verb}, {}", short(one.session), counted(one.records, "record")));
         for freed in &report.freed {
             let session = freed.session.map_or_else(|| "no session".to_owned(), short);
-            println!("{session}: {} objects ({}), {} bytes", freed.objects, freed.kind.as_str(), freed.bytes);
+            println!(
+                "{session}: {} ({}), {}",
+                counted(freed.objects, "object"),
+                freed.kind.as_str(),
+                counted(freed.bytes, "byte")
+            );
         }
         let verb = if self.dry_run { "would be freed" } else { "freed" };
-        println!("{} bytes {verb}, {} kept", report.freed_bytes(), report.kept_bytes);
+        println!("{} {verb}, {} kept", counted(report.freed_bytes(), "byte"), report.kept_bytes);
         Ok(ExitCode::SUCCESS)
     }
 }

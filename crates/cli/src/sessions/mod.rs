@@ -1,5 +1,6 @@
 //! Commands about sessions.
 
+mod candidates;
 mod chat;
 mod commits;
 mod decide;
@@ -37,6 +38,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub(crate) use candidates::candidates;
 pub(crate) use chat::is_interactive;
 
 use crate::common::{Common, quoted};

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::place::{OpenStore, short};
 use super::progress::ProgressLines;
+use crate::common::counted;
 
 #[derive(Args)]
 pub(crate) struct Backup {
@@ -130,7 +131,7 @@ pub(super) fn print(report: &TransferReport, verb: &str) {
     let id = short(report.session);
     let records = report.sessions.last().map_or(0, |main| main.records);
     match report.outcome() {
-        TransferOutcome::Created => println!("{verb} session {id} ({records} records)"),
+        TransferOutcome::Created => println!("{verb} session {id} ({})", counted(records, "record")),
         TransferOutcome::Extended { from } => {
             println!("session {id} was there up to position {from}; {verb} the records from there on");
         }

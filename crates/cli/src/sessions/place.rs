@@ -237,8 +237,23 @@ pub(super) fn short(id: impl ToString) -> String {
 
 /// Describes this process, for the error that another process gets when the session is held.
 fn whoami() -> String {
-    let user = std::env::var("USER").unwrap_or_else(|_| "someone".to_owned());
-    format!("{user} (process {})", std::process::id())
+    format!("{} (process {})", user_name(), std::process::id())
+}
+
+/// Returns the name of the user: that of the environment, else that of the system, else its number.
+pub(super) fn user_name() -> String {
+    let named = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    named.unwrap_or_else(|| {
+        let number = rustix::process::geteuid().as_raw().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let of_line = |line: &str| {
+            let fields: Vec<&str> = line.split(':').collect();
+            (fields.get(2) == Some(&number.as_str())).then(|| fields[0].to_owned())
+        };
+        users.lines().find_map(of_line).unwrap_or_else(|| format!("user {number}"))
+    })
 }
 
 /// Returns the paths that are neither captured nor restored.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::terminal;
+
 /// How long work takes before it is reported, and between two reports.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -19,7 +21,7 @@ impl ProgressLines {
     }
 
     pub(super) fn report(&mut self, done: usize, total: usize) {
-        if self.last.elapsed() >= INTERVAL {
+        if self.last.elapsed() >= INTERVAL && !terminal::is_quiet() {
             self.last = Instant::now();
             eprintln!("{} {done} of {total} {}", self.verb, self.what);
         }

@@ -204,7 +204,8 @@ impl Stage {
 /// Creates a directory for this run only.
 fn fresh(wanted: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     if let Some(directory) = wanted {
-        std::fs::create_dir_all(&directory)?;
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("{} cannot be created", directory.display()))?;
         if std::fs::read_dir(&directory)?.next().is_some() {
             let message = format!("{} is not empty; name an empty directory", directory.display());
             return Err(CommandError::new(ErrorCode::AlreadyExists, message).into());

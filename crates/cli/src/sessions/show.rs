@@ -17,6 +17,7 @@ use super::failure::{attempts, evaluations, last_stop, text};
 use super::place::{OpenStore, short};
 use super::turns;
 use super::waiting::{self, PendingDecision, waiting};
+use crate::common::counted;
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -82,7 +83,7 @@ impl Show {
             0 => String::new(),
             tokens => format!(", {tokens} of them read from a cache"),
         };
-        println!("{} calls; {} tokens spent{cached}", view.calls().count(), spent.total_tokens());
+        println!("{}; {} tokens spent{cached}", counted(view.calls().count(), "call"), spent.total_tokens());
         attempts(view).iter().for_each(|line| println!("{line}"));
         if let Some(failure) = view.failure() {
             println!("no answer: {}", text(&failure));

@@ -1,58 +1,68 @@
 //! Sessions as an aligned table, sub-agents below their parents.
+//!
+//! For people, times are relative, and local with their zone where there is room. For a pipe they are RFC 3339.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use backstitch::id::SessionId;
 use backstitch::journal::{EvaluationOutcome, Origin};
 use backstitch::ports::{IndexedSession, IndexedStatus};
+use backstitch::time::Timestamp;
 use backstitch::{one_line, reason_word};
 
 use super::failure;
 use super::place::short;
-use crate::terminal::safe;
+use crate::terminal::style::{Role, Text};
+use crate::terminal::table::Table;
+use crate::terminal::{self, time};
 
-/// How much of a mission is shown.
+/// How much of a mission is printed to a pipe. On a terminal, its width decides.
 const MISSION: usize = 60;
 
-/// The columns before the mission, each as wide as its widest cell.
-const COLUMNS: usize = 5;
+/// How much of a mission is laid out for a terminal, which is wider than any.
+const LONGEST: usize = 1_000;
 
-/// One session, as text.
-struct TableRow {
-    cells: [String; COLUMNS],
-    mission: String,
-    /// Why it has no answer, below the row.
-    below: Option<String>,
-}
+/// Columns that a mission gets before other columns are left out.
+const ROOM: usize = 24;
 
-/// The table of sessions, which are given oldest first, with those that cannot be read before it.
-pub(super) fn rows(sessions: &[IndexedSession], unreadable: &[(SessionId, String)]) -> String {
-    let mut text = String::new();
+/// Prints the sessions, which are given oldest first, with those that cannot be read before them.
+pub(super) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, String)], now: Timestamp) {
     for (session, error) in unreadable {
-        let _ = writeln!(text, "{}  unreadable: {}", short(session), one_line(error, 200));
+        let text = Text::new().add(Role::Id, short(session)).plain("  ").add(Role::Failure, "unreadable");
+        terminal::line(&text.plain(": ").plain(one_line(error, 200)));
     }
     if sessions.is_empty() {
-        return text;
+        return;
     }
-    let heading = ["session", "created", "status", "outcome", "turns"].map(str::to_owned);
-    let mut table = vec![TableRow { cells: heading, mission: "mission".to_owned(), below: None }];
-    table.extend(arranged(sessions).into_iter().map(|(depth, session)| row(session, depth)));
-    let width =
-        |column: usize| table.iter().map(|row| row.cells[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; COLUMNS] = std::array::from_fn(width);
-    for row in &table {
-        let [session, created, status, outcome, turns] = &row.cells;
-        let line = format!(
-            "{session:<0$}  {created:<1$}  {status:<2$}  {outcome:<3$}  {turns:>4$}  {5}",
-            widths[0], widths[1], widths[2], widths[3], widths[4], row.mission
-        );
-        let _ = writeln!(text, "{}", line.trim_end());
-        if let Some(below) = &row.below {
-            let _ = writeln!(text, "{:<1$}  {below}", "", widths[0]);
+    let for_person = std::io::stdout().is_terminal();
+    let mut table = if for_person {
+        Table::new(["session", "created at", "created", "status", "outcome", "turns", "mission"])
+            .align_right(5)
+            .leave_out([1, 5, 4, 2], ROOM)
+    } else {
+        Table::new(["session", "created", "status", "outcome", "turns", "mission"]).align_right(4)
+    };
+    for (depth, session) in arranged(sessions) {
+        let summary = &session.summary;
+        let id = Text::new().plain("  ".repeat(depth)).add(Role::Id, short(session.id()));
+        let created = Text::new().add(Role::Dim, time::local(summary.created_at));
+        let turns = if summary.turns == 0 { String::new() } else { summary.turns.to_string() };
+        let (status, outcome, turns) = (status(session), outcome(session), Text::from(turns));
+        let mission = origin(session, depth)
+            .plain(one_line(&summary.mission, if for_person { LONGEST } else { MISSION }));
+        if for_person {
+            let age = Text::from(time::relative(summary.created_at, now));
+            table.row([id, created, age, status, outcome, turns, mission]);
+        } else {
+            table.row([id, created, status, outcome, turns, mission]);
+        }
+        // Why it has no answer.
+        if let Some(failure) = &summary.failure {
+            table.below(Text::new().add(Role::Dim, failure::text(failure)));
         }
     }
-    text
+    table.print();
 }
 
 /// The sessions in the order of the table, each with its depth: sub-agents follow their parent.
@@ -78,34 +88,44 @@ fn arranged(sessions: &[IndexedSession]) -> Vec<(usize, &IndexedSession)> {
     arranged
 }
 
-fn row(session: &IndexedSession, depth: usize) -> TableRow {
-    let summary = &session.summary;
-    let created = summary.created_at.to_string();
-    let created = created.get(..16).unwrap_or(&created).replace('T', " ");
-    let status = match (session.status(), summary.pause) {
-        (IndexedStatus::Paused, Some(reason)) => format!("paused ({})", reason_word(reason)),
-        (status, _) => status.to_string(),
+/// What a session is doing.
+fn status(session: &IndexedSession) -> Text {
+    let status = session.status();
+    let role = match status {
+        IndexedStatus::Running | IndexedStatus::Runnable => Role::Accent,
+        IndexedStatus::Interrupted | IndexedStatus::Stopped | IndexedStatus::Paused => Role::Warning,
+        IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
+        _ => Role::Plain,
     };
-    let outcome = match (summary.outcome, &summary.failure) {
-        (Some(EvaluationOutcome::Failed), Some(failure)) => one_line(&failure.kind, 24),
-        (Some(outcome), _) => outcome.as_str().to_owned(),
-        (None, _) => String::new(),
-    };
-    let from = match summary.origin {
-        Origin::Fork { session, .. } => format!(" (fork of {})", short(session)),
-        Origin::Call { session, .. } if depth == 0 => {
-            format!(" (sub-agent of {})", short(session))
+    match (status, session.summary.pause) {
+        (IndexedStatus::Paused, Some(reason)) => {
+            Text::new().add(role, format!("paused ({})", reason_word(reason)))
         }
-        _ => String::new(),
-    };
-    let turns = match summary.turns {
-        0 => String::new(),
-        turns => turns.to_string(),
-    };
-    TableRow {
-        cells: [format!("{}{}", "  ".repeat(depth), short(session.id())), created, status, outcome, turns],
-        // Escaped here, so that the table stays aligned.
-        mission: safe(&format!("{}{from}", one_line(&summary.mission, MISSION))).into_owned(),
-        below: summary.failure.as_ref().map(failure::text),
+        _ => Text::new().add(role, status.to_string()),
+    }
+}
+
+/// How the latest evaluation ended.
+fn outcome(session: &IndexedSession) -> Text {
+    match (session.summary.outcome, &session.summary.failure) {
+        (None, _) => Text::new(),
+        (Some(EvaluationOutcome::Failed), Some(failure)) => {
+            Text::new().add(Role::Failure, one_line(&failure.kind, 24))
+        }
+        (Some(EvaluationOutcome::Completed), _) => {
+            Text::new().add(Role::Success, EvaluationOutcome::Completed.as_str())
+        }
+        (Some(outcome), _) => Text::new().add(Role::Warning, outcome.as_str()),
+    }
+}
+
+/// The session that a session comes from, if that is not shown by its place.
+fn origin(session: &IndexedSession, depth: usize) -> Text {
+    match session.summary.origin {
+        Origin::Fork { session, .. } => Text::new().add(Role::Dim, format!("(fork of {}) ", short(session))),
+        Origin::Call { session, .. } if depth == 0 => {
+            Text::new().add(Role::Dim, format!("(sub-agent of {}) ", short(session)))
+        }
+        _ => Text::new(),
     }
 }

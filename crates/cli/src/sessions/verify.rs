@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Common;
 use super::place::{OpenStore, short};
 use super::progress::ProgressLines;
+use crate::common::counted;
 
 #[derive(Args)]
 pub(crate) struct Verify {
@@ -103,18 +104,23 @@ fn print(
     snapshots: &[WrongSnapshot],
     repair: IndexRepair,
 ) {
-    println!("{} sessions, {} records, {} objects", report.sessions, report.records, report.objects);
+    println!(
+        "{}, {}, {}",
+        counted(report.sessions, "session"),
+        counted(report.records, "record"),
+        counted(report.objects, "object")
+    );
     for finding in &report.findings {
         println!("damaged: {finding}");
     }
     for (session, positions) in &report.redacted {
-        println!("{}: {} records were redacted", short(session), positions.len());
+        println!("{}: redacted: {}", short(session), counted(positions.len(), "record"));
     }
     if !report.redacted_objects.is_empty() {
-        println!("{} objects were redacted", report.redacted_objects.len());
+        println!("redacted: {}", counted(report.redacted_objects.len(), "object"));
     }
     for one in &report.removed {
-        println!("{}: removed, {} records", short(one.session), one.records);
+        println!("{}: removed, {}", short(one.session), counted(one.records, "record"));
     }
     for object in &report.lost {
         println!("object {object}: lost in a salvage");
@@ -126,7 +132,7 @@ fn print(
         println!("session {session}: its summary differs from its journal");
     }
     if !check.unindexed.is_empty() {
-        println!("{} sessions are not indexed", check.unindexed.len());
+        println!("not indexed: {}", counted(check.unindexed.len(), "session"));
     }
     match repair {
         IndexRepair::Rebuild => {

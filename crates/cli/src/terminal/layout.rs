@@ -13,6 +13,10 @@ const TAB: usize = 8;
 
 /// Returns the columns that a line takes, once it is escaped.
 pub(crate) fn width(text: &str) -> usize {
+    // Most cells of a table.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.len();
+    }
     safe_line(text).graphemes(true).fold(0, advanced)
 }
 

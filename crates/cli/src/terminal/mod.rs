@@ -28,6 +28,7 @@ macro_rules! eprintln {
     };
 }
 
+pub(crate) mod difference;
 mod escape;
 mod layout;
 mod output;
@@ -39,11 +40,17 @@ pub(crate) mod time;
 use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use escape::{exact_json, safe};
 pub(crate) use layout::{cut, width, wrapped};
 
+use clap::builder::StyledStr;
+
 use self::style::Text;
+
+/// Whether only results and errors are printed.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Columns of an output that is no terminal.
 const COLUMNS: usize = 80;
@@ -76,6 +83,27 @@ pub(crate) fn line(text: &Text) {
     output::stdout(format!("{}\n", text.rendered(style::stdout_has_colors())).as_bytes());
 }
 
+/// Prints text of the command itself, such as its help, which may have colours already.
+pub(crate) fn own_text(text: &StyledStr) {
+    output::stdout(colored_or_plain(text, style::stdout_has_colors()).as_bytes());
+}
+
+/// Prints text of the command itself to standard error.
+pub(crate) fn own_error_text(text: &StyledStr) {
+    output::stderr(colored_or_plain(text, style::stderr_has_colors()).as_bytes());
+}
+
+fn colored_or_plain(text: &StyledStr, has_colors: bool) -> String {
+    if has_colors { text.ansi().to_string() } else { text.to_string() }
+}
+
+/// Prints lines to standard output at once, with colours if it has them.
+pub(crate) fn lines(texts: &[Text]) {
+    let has_colors = style::stdout_has_colors();
+    let all: String = texts.iter().flat_map(|text| [text.rendered(has_colors), "\n".to_owned()]).collect();
+    output::stdout(all.as_bytes());
+}
+
 /// Prints a line to standard error, with colours if it has them.
 pub(crate) fn error_line(text: &Text) {
     output::stderr(format!("{}\n", text.rendered(style::stderr_has_colors())).as_bytes());
@@ -84,6 +112,16 @@ pub(crate) fn error_line(text: &Text) {
 /// Flushes a line of standard output that has not ended yet.
 pub(crate) fn flush() {
     output::flush();
+}
+
+/// Suppresses progress, for the whole process.
+pub(crate) fn be_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether progress and notes about it are not printed.
+pub(crate) fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
 }
 
 /// Returns the columns of the terminal; 80 if standard output and standard error are none.

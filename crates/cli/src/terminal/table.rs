@@ -65,7 +65,7 @@ impl Table {
     /// Prints the table to standard output.
     pub(crate) fn print(&self) {
         let columns = io::stdout().is_terminal().then(super::columns);
-        self.lines(columns).iter().for_each(super::line);
+        super::lines(&self.lines(columns));
     }
 
     /// Returns the lines of the table, for a terminal with so many columns, or for another output.

@@ -31,6 +31,7 @@ const COMMANDS: &[&str] = &[
     "rm",
     "config",
     "explain",
+    "completions",
 ];
 
 const LISP_COMMANDS: [&str; 3] = ["run", "repl", "eval"];

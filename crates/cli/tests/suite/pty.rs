@@ -1,11 +1,14 @@
 //! The command on a pseudo-terminal, with its screen.
 //!
 //! A thread reads what the command prints, draws it on a screen with a scrollback, and answers queries for the position of the
-//! cursor, as a terminal does. The pager is off, unless a stage sets `BACKSTITCH_PAGER`.
+//! cursor, as a terminal does. The pager is off, unless a stage sets `BACKSTITCH_PAGER` or
+//! `PAGER`.
 
+use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -51,15 +54,38 @@ impl Pty {
         Self::spawn(stage, arguments, (columns, rows), Some(Stdio::null()))
     }
 
+    /// Starts the command with its output on a terminal, and a file as its input.
+    pub(crate) fn start_reading(
+        stage: &Stage,
+        arguments: &[&str],
+        columns: u16,
+        rows: u16,
+        file: &Path,
+    ) -> Self {
+        let input = std::fs::File::open(file).unwrap();
+        Self::spawn(stage, arguments, (columns, rows), Some(input.into()))
+    }
+
     fn spawn(stage: &Stage, arguments: &[&str], (columns, rows): (u16, u16), input: Option<Stdio>) -> Self {
         let (terminal, side_of_command) = pty_process::blocking::open().unwrap();
         terminal.resize(Size::new(rows, columns)).unwrap();
         let mut command = stage.command(arguments);
+        let chosen: Vec<OsString> = command
+            .get_envs()
+            .filter(|(_, value)| value.is_some())
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        let is_chosen = |name: &str| chosen.iter().any(|chosen| chosen == name);
+        // The terminal of the test is not that of the person who runs it.
         for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER", "LESS", "COLUMNS", "LINES"] {
-            command.env_remove(name);
+            if !is_chosen(name) {
+                command.env_remove(name);
+            }
         }
-        command.env("TERM", "xterm-256color");
-        if !command.get_envs().any(|(name, _)| name == "BACKSTITCH_PAGER") {
+        if !is_chosen("TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        if !is_chosen("BACKSTITCH_PAGER") && !is_chosen("PAGER") {
             command.env("BACKSTITCH_PAGER", "");
         }
         let mut command = pty_process::blocking::Command::from(command);
@@ -82,9 +108,15 @@ impl Pty {
         Self { child, terminal, display, reader: Some(reader) }
     }
 
+    /// Whether the command has not ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Types text. Enter is `\r`, Ctrl-C is `\u{3}`, Ctrl-D is `\u{4}`.
     pub(crate) fn send(&self, text: &str) {
-        (&*self.terminal).write_all(text.as_bytes()).unwrap();
+        // A command that has ended reads nothing more.
+        let _ = (&*self.terminal).write_all(text.as_bytes());
     }
 
     /// Changes the size of the terminal.

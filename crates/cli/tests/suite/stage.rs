@@ -84,6 +84,11 @@ impl Stage {
         last_line(&self.run(&all).worked_quietly())
     }
 
+    /// Returns the id of the latest session.
+    pub(crate) fn session(&self) -> String {
+        self.json(&["ls", "--limit", "1"])["session"].as_str().unwrap().to_owned()
+    }
+
     /// Reads all files of the store.
     pub(crate) fn stored_bytes(&self) -> Vec<u8> {
         let files = std::fs::read_dir(self.path("store")).unwrap();

@@ -139,9 +139,9 @@ impl Screen {
         }
     }
 
-    /// Prints a styled line for people to standard error.
+    /// Prints a styled line about progress to standard error.
     pub(super) fn status_text(&self, line: &Text) {
-        if self.mode != Mode::Json {
+        if self.mode != Mode::Json && !terminal::is_quiet() {
             let mut state = self.state();
             end_line(&mut state);
             state.heartbeat.shown(Instant::now());
@@ -220,7 +220,7 @@ impl Screen {
 
     /// Prints a heartbeat. It does not count as output.
     fn beat(&self, text: &str) {
-        if self.mode != Mode::Json {
+        if self.mode != Mode::Json && !terminal::is_quiet() {
             end_line(&mut self.state());
             terminal::error_line(&Text::new().add(Role::Dim, text));
         }

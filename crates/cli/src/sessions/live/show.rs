@@ -62,7 +62,9 @@ impl Screen {
             "kind": retry.kind, "message": retry.message,
         }));
         let Retry { kind, message, .. } = retry;
-        self.status(&format!("the model did not answer ({kind}): {message}; retrying in {wait:.1} s"));
+        self.status_text(
+            &format!("the model did not answer ({kind}): {message}; retrying in {wait:.1} s").into(),
+        );
     }
 
     /// Prints the files that were restored.
@@ -140,13 +142,13 @@ impl Screen {
             "v": 1, "event": "progress", "call": call, "text": message, "fraction": fraction,
         }));
         let share = fraction.map(|share| format!(" ({:.0} %)", share * 100.0)).unwrap_or_default();
-        self.status(&format!("… {message}{share}"));
+        self.status_text(&format!("… {message}{share}").into());
     }
 
     /// Prints output of a running call as it arrives.
     fn output(&self, call: CallId, text: &str) {
         self.event(json!({"v": 1, "event": "output", "call": call, "text": text}));
-        if self.mode == Mode::Terminal {
+        if self.mode == Mode::Terminal && !terminal::is_quiet() {
             let mut state = self.state();
             end_line(&mut state);
             state.heartbeat.shown(Instant::now());

@@ -1,0 +1,57 @@
+//! Paths that are no store: each error says what the path is, and what to do.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::command::{Ran, backstitch};
+use crate::stage::text_of;
+
+/// Runs a command that reads a store, and one that writes to it.
+fn both(path: &Path) -> [Ran; 2] {
+    [&["ls"][..], &["gc"]].map(|command| backstitch(&[command, &["--store", &text_of(path)]].concat()))
+}
+
+#[test]
+fn a_path_that_is_no_store_is_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("foreign.db"), "these are notes, and no store\n".repeat(40)).unwrap();
+    std::fs::create_dir(path("directory")).unwrap();
+    let cases = [
+        (path("directory"), "is a directory: name the file in it", "io"),
+        (path("foreign.db"), "not a Backstitch store", "not_a_store"),
+        (path("missing.db"), "there is no store at", "store_not_found"),
+        (path("foreign.db/store.db"), "there is no store at", "store_not_found"),
+        ("/dev/null".into(), "is no regular file", "io"),
+    ];
+    for (path, words, code) in cases {
+        for ran in both(&path) {
+            let errors = ran.failed();
+            assert!(errors.contains(words) && errors.contains(&format!("code: {code};")), "{errors}");
+            let message = errors.lines().next().unwrap();
+            assert_eq!(message.matches(&text_of(&path)).count(), 1, "{message}");
+            assert!(!message.contains("Error code"), "{message}");
+        }
+    }
+    // An empty file is a store whose creation was interrupted.
+    std::fs::write(path("empty.db"), "").unwrap();
+    for ran in both(&path("empty.db")) {
+        ran.worked();
+    }
+}
+
+#[test]
+fn a_store_without_permission_is_explained() {
+    // Permissions do not stop root.
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    for ran in both(&path) {
+        let errors = ran.failed();
+        assert!(errors.contains("Permission denied") && errors.contains("code: io;"), "{errors}");
+    }
+}

@@ -1,0 +1,126 @@
+//! One row for each command: how it is called, and what it prints in each situation.
+//!
+//! In the arguments, `{done}` is a finished session, `{waiting}` one that waits for the approval of `{call}`, `{model}` a scripted model
+//! and `{new}` a path that does not exist.
+
+/// What a command does in a situation: its exit code, and words that it prints.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub(super) code: i32,
+    pub(super) words: &'static str,
+}
+
+/// A command, and what is expected of it.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// Name, as `--help` lists it.
+    pub(super) command: &'static str,
+    /// Arguments with which it succeeds.
+    pub(super) arguments: &'static str,
+    /// What it reads.
+    pub(super) input: &'static str,
+    pub(super) success: Expected,
+    pub(super) empty: Expected,
+    pub(super) wrong: &'static str,
+    pub(super) damaged: Expected,
+    pub(super) held: Expected,
+}
+
+const fn expect(code: i32, words: &'static str) -> Expected {
+    Expected { code, words }
+}
+
+/// A command about a session, which it needs.
+const fn of_session(command: &'static str, arguments: &'static str, words: &'static str) -> Row {
+    Row {
+        command,
+        arguments,
+        input: "",
+        success: expect(0, words),
+        empty: expect(1, "code: session_not_found"),
+        wrong: "--nope",
+        damaged: expect(1, "code: store_damaged"),
+        held: expect(0, ""),
+    }
+}
+
+/// A command that needs no session.
+const fn general(command: &'static str, arguments: &'static str, words: &'static str) -> Row {
+    Row { empty: expect(0, ""), ..of_session(command, arguments, words) }
+}
+
+/// A command that needs no store.
+const fn without_store(command: &'static str, arguments: &'static str, words: &'static str) -> Row {
+    Row { damaged: expect(0, ""), ..general(command, arguments, words) }
+}
+
+impl Row {
+    const fn exits_with(self, code: i32) -> Self {
+        Self { success: expect(code, self.success.words), ..self }
+    }
+
+    const fn reads(self, input: &'static str) -> Self {
+        Self { input, ..self }
+    }
+
+    const fn empty(self, code: i32, words: &'static str) -> Self {
+        Self { empty: expect(code, words), ..self }
+    }
+
+    const fn wrong(self, wrong: &'static str) -> Self {
+        Self { wrong, ..self }
+    }
+
+    const fn damaged(self, code: i32, words: &'static str) -> Self {
+        Self { damaged: expect(code, words), ..self }
+    }
+
+    const fn held(self, code: i32, words: &'static str) -> Self {
+        Self { held: expect(code, words), ..self }
+    }
+
+    /// Another process drives the session, and the command needs it.
+    const fn refused_if_held(self) -> Self {
+        self.held(1, "code: session_held")
+    }
+}
+
+/// All commands. A new one needs a line here.
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    without_store("lisp run", "lisp run -", "3").reads("(+ 1 2)"),
+    without_store("lisp repl", "lisp repl", "Backstitch").reads("(+ 1 2)\n"),
+    without_store("lisp eval", "lisp eval --jsonl", "\"value\":\"3\"").reads("{\"program\": \"(+ 1 2)\"}\n").wrong(""),
+    without_store("quickstart", "quickstart --directory {new}", "Nothing was lost"),
+    general("run", "run Sew --model {model}", "Done.").wrong("--model nonsense").held(1, "code: workspace_held"),
+    of_session("resume", "resume {done}", "Done.").refused_if_held(),
+    general("chat", "chat", "needs a terminal").exits_with(2).empty(2, "needs a terminal").damaged(2, "needs a terminal").held(2, "needs a terminal"),
+    of_session("ask", "ask {done} Again", "Done.").wrong("{done}").refused_if_held(),
+    general("ls", "ls", "Take stock").empty(0, "there are no sessions yet").wrong("--status mending"),
+    of_session("log", "log {done}", "write_file"),
+    of_session("show", "show {done}", "Take stock"),
+    of_session("request", "request {done} 1", "turn 1").wrong("{done} much"),
+    of_session("diff", "diff {done} start", "needles: 7").wrong("{done} nowhere"),
+    of_session("rewind", "rewind {done} start", "back at").wrong("{done} nowhere").refused_if_held(),
+    of_session("undo", "undo {done}", "code: nothing_to_undo").exits_with(1).refused_if_held(),
+    of_session("fork", "fork {done} --workspace {new}", "forked into"),
+    of_session("resolve", "resolve {waiting} {call} approve", "decided").wrong("{waiting} {call} perhaps").refused_if_held(),
+    of_session("send", "send {done} Hello", "resume").wrong("{done}"),
+    of_session("cancel", "cancel {waiting}", "sent"),
+    of_session("pause", "pause {waiting}", "sent"),
+    general("verify", "verify", "sound").damaged(1, ""),
+    general("salvage", "salvage {new}/store.db", "whole").wrong("").damaged(1, "code: store_damaged"),
+    general("backup", "backup {new}", "").wrong("").damaged(1, ""),
+    of_session("export", "export {done} --markdown", "Take stock").wrong("{done} --git a --bundle b"),
+    without_store("import", "import {new}", "code: store_not_found").exits_with(1).empty(1, "code: store_not_found").damaged(1, "code: store_not_found").held(1, "code: store_not_found"),
+    of_session("copy", "copy {done} --to {new}/store.db", "copied").wrong("{done}"),
+    general("gc", "gc --dry-run", "").wrong("--keep-days many"),
+    of_session("redact", "redact {done} --dry-run", "").reads("needles: 7"),
+    of_session("rm", "rm {done} --yes", "").refused_if_held(),
+    without_store("config show", "config show --origin", ""),
+    without_store("config path", "config path", "config.toml"),
+    without_store("config set", "config set model scripted:x", "").wrong("model"),
+    without_store("config unset", "config unset model", "").wrong(""),
+    without_store("explain", "explain", "session_not_found").wrong("nonsense"),
+    without_store("completions", "completions bash", "complete").wrong("tcsh"),
+];
