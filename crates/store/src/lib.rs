@@ -14,7 +14,8 @@ mod sqlite;
 pub use memory::MemoryStore;
 pub use sqlite::{
     BackupProgress, Bundle, BundleError, BundleReport, Counters, Expiry, Finding, FreedSpace, GcMode,
-    GcReport, LostTail, ObjectsSize, OpenError, Retention, SalvageReport, SalvagedSession, SessionRole,
-    SessionSize, SqliteOptions, SqliteStore, StoreLocation, StoreSize, TransferOutcome, TransferProgress,
-    TransferReport, TransferStep, TransferredSession, VerifyReport,
+    GcReport, LostTail, ObjectsSize, OpenError, Retention, RowSink, SalvageReport, SalvagedSession,
+    SelectError, SelectLimits, Selected, SessionRole, SessionSize, SqlValue, SqliteOptions, SqliteStore,
+    StoreLocation, StoreSize, TransferOutcome, TransferProgress, TransferReport, TransferStep,
+    TransferredSession, VerifyReport,
 };

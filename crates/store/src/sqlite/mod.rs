@@ -13,6 +13,7 @@
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `leases` | claims to sessions, and liveness of their holders |
 //! | `index`, `query` | summaries of sessions, and queries over them |
+//! | `select` | read-only SQL of people over documented views |
 //! | `reach`, `retention`, `gc`, `size` | garbage collection and disk usage |
 //! | `redact`, `redactions`, `remove`, `expiry`, `erase` | deletion of values and of sessions |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
@@ -50,6 +51,7 @@ mod retention;
 mod row;
 mod salvage;
 mod schema;
+mod select;
 mod size;
 mod slot;
 mod snapshots;
@@ -85,6 +87,7 @@ pub use gc::{FreedSpace, GcMode, GcReport};
 pub use options::SqliteOptions;
 pub use retention::Retention;
 pub use salvage::{LostTail, SalvageReport, SalvagedSession};
+pub use select::{RowSink, SelectError, SelectLimits, Selected, SqlValue};
 pub use size::{ObjectsSize, SessionSize, StoreSize};
 pub use verify::{Finding, StoreLocation, VerifyReport};
 

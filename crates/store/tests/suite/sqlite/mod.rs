@@ -20,6 +20,7 @@ mod remains;
 mod removal;
 mod replaced;
 mod salvage;
+mod select;
 mod support;
 mod torn;
 mod view;
