@@ -168,9 +168,23 @@ pub enum RuntimeError {
     /// A prompt without a mission cannot start an evaluation.
     #[error("the prompt has no mission")]
     EmptyMission,
-    /// The session was never rewound.
-    #[error("session {session} was never rewound, so there is nothing to undo")]
+    /// The session was never rewound, or all of its rewinds are undone.
+    #[error("there is nothing to undo: session {session} has no rewind that is not undone")]
     NothingToUndo {
+        /// The session.
+        session: SessionId,
+    },
+    /// The files of a point hold no such path, and neither do the current ones.
+    #[error("there is no file {path} at {point}, and none now")]
+    NoSuchFile {
+        /// The point.
+        point: String,
+        /// The path.
+        path: String,
+    },
+    /// There is no rewind to repeat.
+    #[error("there is nothing to redo: no rewind of session {session} was undone, or it has continued since")]
+    NothingToRedo {
         /// The session.
         session: SessionId,
     },
@@ -324,8 +338,10 @@ impl RuntimeError {
             Self::Policy(error) => error.code(),
             Self::Entropy(_) => ErrorCode::Entropy,
             Self::NoSuchPoint { .. } => ErrorCode::PointNotFound,
+            Self::NoSuchFile { .. } => ErrorCode::FileNotFound,
             Self::EmptyMission => ErrorCode::EmptyMission,
             Self::NothingToUndo { .. } => ErrorCode::NothingToUndo,
+            Self::NothingToRedo { .. } => ErrorCode::NothingToRedo,
             Self::NothingToRewind { .. } => ErrorCode::NothingToRewind,
             Self::NothingToCancel { .. } => ErrorCode::NothingToCancel,
             Self::NothingToPause { .. } => ErrorCode::NothingToPause,

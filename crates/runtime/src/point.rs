@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use backstitch_core::journal::Position;
 
+/// The most digits of a position.
+const POSITION_DIGITS: usize = 9;
+
 /// A point of a session, as people write it.
 ///
 /// ```
@@ -57,12 +60,15 @@ impl FromStr for PointSpec {
             Some(_) => Err(invalid()),
             None if text == "start" => Ok(Self::Start),
             None if text == "head" => Ok(Self::Head),
-            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                number(text).map(Position::new).map(Self::Position)
-            }
+            None if is_position(text) => number(text).map(Position::new).map(Self::Position),
             None => call(text).map(Self::After),
         }
     }
+}
+
+/// True for digits, unless there are so many that they are the end of a call's id, which may hold no letter.
+fn is_position(text: &str) -> bool {
+    (1..=POSITION_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// True if this may be a part of a call's id. A minimum length is required, since one character would match a
@@ -95,9 +101,9 @@ mod tests {
             assert_eq!(text.parse::<PointSpec>().unwrap().to_string(), text);
         }
         assert_eq!("0198a".parse::<PointSpec>().unwrap(), PointSpec::After("0198a".into()));
-        for text in
-            ["", "x", "before:", "turn:x", "after:zz", "side:3", "-1", "ab", "99999999999999999999999"]
-        {
+        // Short ids have twelve characters, which may all be digits.
+        assert_eq!("907374788406".parse::<PointSpec>().unwrap(), PointSpec::After("907374788406".into()));
+        for text in ["", "x", "before:", "turn:x", "after:zz", "side:3", "-1", "ab", &"9".repeat(40)] {
             assert!(text.parse::<PointSpec>().is_err(), "{text}");
         }
     }

@@ -274,6 +274,12 @@ pub struct SessionRewound {
     /// Reason, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Position of the rewind that this one undoes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Position>,
+    /// Position of the rewind that was undone and that this one repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redoes: Option<Position>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -282,7 +288,16 @@ pub struct SessionRewound {
 impl SessionRewound {
     /// Creates a rewind to this position that concerns no files.
     pub fn new(to: Position) -> Self {
-        Self { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() }
+        Self {
+            to,
+            root: None,
+            coverage: None,
+            rescue: None,
+            reason: None,
+            undoes: None,
+            redoes: None,
+            extra: Extra::default(),
+        }
     }
 }
 

@@ -41,8 +41,8 @@ pub use store::{
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
-    ChangeKind, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport, UncoveredPath,
-    UncoveredReason, Workspace, WorkspaceCapture, WorkspaceError,
+    ChangeKind, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport,
+    UncoveredPath, UncoveredReason, Workspace, WorkspaceCapture, WorkspaceError,
 };
 
 pub use crate::journal::Finish;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Filesystem, StoreError};
+use super::{FilePath, Filesystem, StoreError};
 use crate::code::ErrorCode;
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
@@ -95,6 +95,18 @@ pub trait Workspace: Send + Sync {
         Ok(RescueCapture { captured: self.capture_covering(coverage)?, left_out: Vec::new() })
     }
 
+    /// Captures the current state of the files as if `paths` had been restored to their state in another root. Nothing
+    /// is restored. Paths that neither state holds are listed.
+    fn capture_grafted(
+        &self,
+        from: WorkspaceRoot,
+        paths: &[FilePath],
+    ) -> Result<GraftedCapture, WorkspaceError> {
+        let _ = from;
+        let path = paths.first().map(ToString::to_string).unwrap_or_default();
+        Err(WorkspaceError::Blocked { path, reason: "this workspace is only restored as a whole".to_owned() })
+    }
+
     /// Restores the files to a state. Uncovered paths are not touched; the last capture decided the coverage.
     fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError>;
 
@@ -144,6 +156,15 @@ pub struct WorkspaceCapture {
     /// The coverage decision, for a later restore to this root. It has to be recorded and stored with the
     /// root. None if everything coverable is covered.
     pub coverage: Option<Object>,
+}
+
+/// A captured state in which some paths are those of another root.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraftedCapture {
+    /// The state.
+    pub captured: WorkspaceCapture,
+    /// The paths that neither state holds.
+    pub missing: Vec<String>,
 }
 
 /// A captured state that a restore is about to overwrite.

@@ -417,14 +417,18 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         option::of(object_id()),
         option::of(root()),
         option::of(text()),
+        option::of(position()),
+        option::of(position()),
         extra(),
     )
-        .prop_map(|(to, root, coverage, rescue, reason, extra)| SessionRewound {
+        .prop_map(|(to, root, coverage, rescue, reason, undoes, redoes, extra)| SessionRewound {
             to,
             root,
             coverage,
             rescue,
             reason,
+            undoes,
+            redoes,
             extra,
         });
     let resumed = (evaluation_id(), option::of(text()), option::of(limits()), any::<Option<u64>>(), extra())

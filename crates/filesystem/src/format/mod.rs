@@ -6,6 +6,7 @@
 
 mod diff;
 mod git_names;
+mod graft;
 mod manifest;
 mod modes;
 pub mod names;
@@ -15,6 +16,7 @@ mod tree;
 
 pub use diff::diff;
 pub use git_names::{git_refuses, is_attributes, is_modules};
+pub use graft::{GraftedRoot, graft, grafted};
 pub use manifest::{Manifest, ManifestError, RefusedEntry};
 pub use modes::Modes;
 pub use reach::check_complete;

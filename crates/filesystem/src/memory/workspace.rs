@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    Filesystem, ObjectOverlay, Objects, PathChange, RestoreReport, Workspace, WorkspaceCapture,
-    WorkspaceError,
+    FilePath, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RestoreReport, Workspace,
+    WorkspaceCapture, WorkspaceError,
 };
 
 use super::capture::Capture;
 use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
-use crate::format::{check_complete, diff};
+use crate::format::{check_complete, diff, grafted};
 
 /// Maximum number of remembered ids. Beyond it, the store is asked again.
 const MOST_REMEMBERED: usize = 1024 * 1024;
@@ -74,6 +74,14 @@ impl Workspace for MemoryWorkspace {
 
     fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError> {
         self.capture_files(&self.filesystem.snapshot())
+    }
+
+    fn capture_grafted(
+        &self,
+        from: WorkspaceRoot,
+        paths: &[FilePath],
+    ) -> Result<GraftedCapture, WorkspaceError> {
+        grafted(self.capture()?, &*self.objects, from, paths)
     }
 
     fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError> {

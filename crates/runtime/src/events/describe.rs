@@ -1,10 +1,14 @@
 //! One-line descriptions of records, for people.
 
 use backstitch_core::journal::{
-    CallVerdict, Finish, InnerMessage, ObservationCause, Origin, PauseReason, Record, RecordBody, Role,
+    CallVerdict, Decision, Finish, InnerMessage, ObservationCause, Origin, PauseReason, PauseResolved,
+    Record, RecordBody, Role,
 };
 use backstitch_core::message::Large;
 use backstitch_core::text::one_line;
+
+/// The topic of notes about restored files.
+pub(crate) const FILES_RESTORED: &str = "files_restored";
 
 /// Describes a record in one line. Returns `None` for records that only programs need.
 pub fn describe(record: &Record) -> Option<String> {
@@ -14,9 +18,10 @@ pub fn describe(record: &Record) -> Option<String> {
             Origin::Call { session, .. } => format!("sub-agent of {}", short(session)),
             Origin::Root => format!("session {}", created.session_id),
         },
-        RecordBody::EvaluationResumed(resumed) => {
-            format!("resumed by {}", resumed.owner.as_deref().unwrap_or("someone"))
-        }
+        RecordBody::EvaluationResumed(resumed) => match &resumed.owner {
+            Some(owner) => format!("resumed by {owner}"),
+            None => "resumed".to_owned(),
+        },
         RecordBody::RequestFailed(failed) => {
             let then = match failed.then.wait() {
                 Some(wait) => format!("retry in {:.1} s", wait.as_secs_f64()),
@@ -34,6 +39,14 @@ pub fn describe(record: &Record) -> Option<String> {
             _ => format!("stopped ({})", stopped.reason.as_str()),
         },
         RecordBody::MessageAppended(message) => return message_line(message),
+        RecordBody::CallStarted(started) if started.arguments.is_some() && started.attempt == 1 => {
+            let arguments = match &started.arguments {
+                Some(Large::Inline(arguments)) => serde_json::to_string(arguments).unwrap_or_default(),
+                Some(Large::Object(object)) => format!("arguments of {} bytes", object.length),
+                None => String::new(),
+            };
+            format!("  {} runs with {}", started.name, one_line(&arguments, 200))
+        }
         RecordBody::CallStarted(started) => match (started.session, started.attempt) {
             (Some(session), 1) => format!("  {} runs in {}", started.name, short(session)),
             (Some(session), attempt) => {
@@ -71,18 +84,18 @@ pub fn describe(record: &Record) -> Option<String> {
         },
         RecordBody::Rewound(rewound) => {
             let reason = rewound.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let place = match rewound.to == record.position {
+                true => "only the files are changed".to_owned(),
+                false => format!("back to {}", rewound.to),
+            };
             let rescue = rewound.rescue.map(|_| format!(" (files before it: rescue:{})", record.position));
-            format!("back to {}{reason}{}", rewound.to, rescue.unwrap_or_default())
+            format!("{place}{reason}{}", rescue.unwrap_or_default())
         }
         RecordBody::Paused(paused) => {
             let detail = paused.detail.as_deref().unwrap_or_default();
             format!("paused ({}): {}", reason_word(paused.reason), one_line(detail, 200))
         }
-        RecordBody::Resolved(resolved) => {
-            let by = resolved.by.as_deref().unwrap_or("someone");
-            let decision = serde_json::to_value(&resolved.decision).unwrap_or_default();
-            format!("decided by {by}: {}", decision["kind"].as_str().unwrap_or_default())
-        }
+        RecordBody::Resolved(resolved) => decision_line(resolved),
         RecordBody::EvaluationFinished(finished) => match &finished.error {
             Some(error) => {
                 let message = one_line(&error.message, 200);
@@ -102,9 +115,37 @@ pub fn describe(record: &Record) -> Option<String> {
                 ),
             }
         }
-        RecordBody::Note(note) => format!("{}: {}", note.topic, one_line(&note.text, 200)),
+        // The text of this one says everything.
+        RecordBody::Note(note) if note.topic == FILES_RESTORED => one_line(&note.text, 200),
+        RecordBody::Note(note) => {
+            format!("{}: {}", note.topic.replace('_', " "), one_line(&note.text, 200))
+        }
         _ => return None,
     })
+}
+
+/// Describes a decision, with the arguments that a person put in the place of the model's.
+fn decision_line(resolved: &PauseResolved) -> String {
+    let because = |reason: &Option<String>| match reason {
+        Some(reason) => format!(": {}", one_line(reason, 200)),
+        None => String::new(),
+    };
+    let by = resolved.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let decision = match &resolved.decision {
+        Decision::Continue => format!("continued{by}"),
+        Decision::Accept => format!("answer accepted{by}"),
+        Decision::Approve => format!("approved{by}"),
+        Decision::Edit { arguments } => {
+            let arguments = serde_json::to_string(arguments).unwrap_or_default();
+            format!("approved{by} with other arguments: {}", one_line(&arguments, 200))
+        }
+        Decision::Deny { reason } => format!("denied{by}{}", because(reason)),
+        Decision::Happened { .. } => format!("decided{by}: it happened"),
+        Decision::Retry => format!("decided{by}: run it again"),
+        Decision::Fail { reason } => format!("decided{by}: it failed{}", because(reason)),
+    };
+    let call = resolved.call_id.map(|call| format!("  [{}]", short(call))).unwrap_or_default();
+    format!("{decision}{call}")
 }
 
 fn counted(number: usize, noun: &str) -> String {

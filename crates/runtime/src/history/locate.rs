@@ -2,14 +2,19 @@
 //!
 //! A cut of the journal determines state and conversation. The root of the files at the cut belongs to it.
 
+use std::collections::HashSet;
+
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Position, Record, RecordBody, WorkspaceRevision};
+use backstitch_core::journal::{Position, Record, RecordBody, Role, WorkspaceRevision};
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Boundary, Checkpoint, JournalView};
 
 use crate::error::RuntimeError;
 use crate::live::{load_view, read_records};
 use crate::point::{PointSpec, is_call_name};
+
+/// How many records are read at a time in the search for a point.
+const PAGE: usize = 500;
 
 /// A point of a session, resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,18 +50,16 @@ pub async fn locate(
             let after = checkpoint(view, name)?.after;
             of_boundary(after.ok_or_else(|| missing("the call has not ended".to_owned()))?)
         }
-        PointSpec::Start => at(start(&all_records(store, session).await?)),
+        PointSpec::Start => at(start(store, view).await?),
         PointSpec::Turn(turn) => {
-            let records = all_records(store, session).await?;
-            let end = end_of_turn(view, &records, *turn);
+            let end = end_of_turn(store, view, *turn).await?;
             at(end.ok_or_else(|| {
                 missing("the latest evaluation has no such turn in this session".to_owned())
             })?)
         }
         PointSpec::Rescue(position) => {
-            let records = all_records(store, session).await?;
-            let record = usize::try_from(position.number()).ok().and_then(|index| records.get(index));
-            let files = record.and_then(rescue_of);
+            let records = read_records(store, session, *position, Some(position.next())).await?;
+            let files = records.first().and_then(rescue_of);
             let files = files.ok_or_else(|| missing("no files were kept there".to_owned()))?;
             ResolvedPoint { session, cut: view.head(), files: Some(files) }
         }
@@ -74,10 +77,6 @@ fn of_boundary(boundary: Boundary) -> ResolvedPoint {
         cut: boundary.position,
         files: WorkspaceRevision::of(boundary.root, boundary.coverage),
     }
-}
-
-async fn all_records(store: &dyn Store, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
-    read_records(store, session, Position::START, None).await
 }
 
 /// Returns the boundaries of the only call whose id begins or ends with `name`.
@@ -111,35 +110,53 @@ pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError>
 }
 
 /// Returns the cut before the first evaluation.
-fn start(records: &[Record]) -> Position {
-    let asked = records.iter().find(|record| matches!(record.body, RecordBody::EvaluationStarted(_)));
-    asked.map_or(Position::START.after(records.len()), |record| record.position)
+async fn start(store: &dyn Store, view: &JournalView) -> Result<Position, RuntimeError> {
+    let mut from = Position::START;
+    while from < view.head() {
+        let records = read_records(store, view.session_id(), from, Some(from.after(PAGE))).await?;
+        let asked = records.iter().find(|record| matches!(record.body, RecordBody::EvaluationStarted(_)));
+        if let Some(record) = asked {
+            return Ok(record.position);
+        }
+        from = from.after(PAGE);
+    }
+    Ok(view.head())
 }
 
-/// Returns the cut after all records of a turn of the latest evaluation.
-fn end_of_turn(view: &JournalView, records: &[Record], turn: u64) -> Option<Position> {
-    let evaluation = view.latest_evaluation()?.evaluation_id;
-    let visible = view.lineage().visible(view.head());
-    let is_visible = |record: &&Record| visible.iter().any(|range| range.contains(&record.position));
-    let mut calls = std::collections::HashSet::new();
-    let mut end = None;
-    for record in records.iter().filter(is_visible) {
-        let belongs = match &record.body {
-            RecordBody::MessageAppended(message) => {
-                let belongs = message.evaluation_id == evaluation && message.turn == turn && turn > 0;
-                if let Some(call) = message.message.option_call().filter(|_| belongs) {
-                    calls.insert(call.invocation_id);
-                }
-                belongs && message.role() != backstitch_core::journal::Role::User
-            }
-            RecordBody::CallFinished(finished) => calls.contains(&finished.call_id),
-            _ => false,
-        };
-        if belongs {
-            end = Some(record.position.next());
+/// Returns the cut after all records of a turn of the latest evaluation. The journal is read from its end, since
+/// people mostly name late turns.
+async fn end_of_turn(
+    store: &dyn Store,
+    view: &JournalView,
+    turn: u64,
+) -> Result<Option<Position>, RuntimeError> {
+    let Some(evaluation) = view.latest_evaluation().filter(|_| turn > 0) else { return Ok(None) };
+    let (evaluation, first) = (evaluation.evaluation_id, evaluation.started);
+    let messages = view.messages_of(evaluation)?;
+    let of_turn = messages.iter().filter(|message| message.turn == turn);
+    let calls: HashSet<CallId> =
+        of_turn.filter_map(|message| message.message.option_call()).map(|call| call.invocation_id).collect();
+    let belongs = |record: &Record| match &record.body {
+        RecordBody::MessageAppended(message) => {
+            message.evaluation_id == evaluation && message.turn == turn && message.role() != Role::User
         }
+        RecordBody::CallFinished(finished) => calls.contains(&finished.call_id),
+        _ => false,
+    };
+    let begin = if first.session == view.session_id() { first.position } else { Position::START };
+    let visible = view.lineage().visible(view.head());
+    let mut end = view.head().number();
+    while end > begin.number() {
+        let start = end.saturating_sub(PAGE as u64).max(begin.number());
+        let (from, to) = (Position::new(start), Position::new(end));
+        let records = read_records(store, view.session_id(), from, Some(to)).await?;
+        let is_visible = |record: &&Record| visible.iter().any(|range| range.contains(&record.position));
+        if let Some(last) = records.iter().rev().filter(is_visible).find(|record| belongs(record)) {
+            return Ok(Some(last.position.next()));
+        }
+        end = start;
     }
-    end
+    Ok(None)
 }
 
 /// Returns the files that a record saved before they were restored.

@@ -4,7 +4,9 @@ mod effects;
 mod fork;
 mod locate;
 mod resolve;
+mod restore;
 mod rewind;
+mod undo;
 
 pub(crate) use effects::pauses_of;
 pub use fork::Fork;

@@ -10,6 +10,7 @@ use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
     ObservationCause, Position, RecordBody, SessionRewound, WorkspaceRevision, WorkspaceRoot,
 };
+use backstitch_core::object::Object;
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
@@ -17,7 +18,7 @@ use backstitch_core::view::{Call, JournalView};
 use super::effects::pauses_for;
 use super::locate::{ResolvedPoint, locate};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, load_view, read_records, spent_for};
+use crate::live::{LiveSession, load_view, spent_for};
 use crate::point::PointSpec;
 
 /// The result of a rewind.
@@ -31,6 +32,16 @@ pub struct RewindReport {
     pub root: Option<WorkspaceRoot>,
     /// The root of the files before, if it was a different one.
     pub rescue: Option<WorkspaceRoot>,
+}
+
+/// Why a rewind happens.
+#[derive(Default)]
+pub(super) struct RewindCause {
+    pub(super) reason: Option<String>,
+    /// The rewind that it undoes.
+    pub(super) undoes: Option<Position>,
+    /// The rewind that it repeats.
+    pub(super) redoes: Option<Position>,
 }
 
 impl LiveSession {
@@ -53,34 +64,13 @@ impl LiveSession {
             );
             return Err(RuntimeError::NoSuchPoint { point: point.to_string(), reason });
         }
-        self.rewind_to(&view, place, reason).await
+        self.rewind_to(&view, place, RewindCause { reason, ..RewindCause::default() }, Vec::new()).await
     }
 
     /// Rewinds to before a call, which then runs again. It is a [rewind](Self::rewind) to `before:CALL`,
     /// since a live session changes only through its journal.
     pub async fn rollback_to_tool(&self, call: CallId) -> Result<RewindReport, RuntimeError> {
         self.rewind(&PointSpec::Before(call.to_string()), None).await
-    }
-
-    /// Undoes the latest rewind: the records before it are visible again, and the files are restored to their
-    /// state then.
-    pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
-        self.settle_files().await?;
-        self.bring_back_files().await?;
-        self.flush().await?;
-        let view = self.state().await.view.clone();
-        let latest = view.lineage().rewinds().last().copied();
-        let Some((at, _)) = latest else {
-            return Err(RuntimeError::NothingToUndo { session: self.id() });
-        };
-        let record = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
-        let rescue = match record.first().map(|record| &record.body) {
-            Some(RecordBody::Rewound(rewound)) => WorkspaceRevision::of(rewound.rescue, rewound.coverage),
-            _ => None,
-        };
-        let before = load_view(&**self.store(), self.id(), Some(at)).await?;
-        let place = ResolvedPoint { session: self.id(), cut: at, files: rescue.or(before.files()) };
-        self.rewind_to(&view, place, Some(format!("undoes the rewind at {at}"))).await
     }
 
     /// Rewinds to before the first evaluation, and leaves the files to the parent session. The ledger is not
@@ -113,19 +103,24 @@ impl LiveSession {
         withdrawn
     }
 
-    async fn rewind_to(
+    /// Rewinds to a cut and its files. `brought` are objects of these files that are not stored yet.
+    pub(super) async fn rewind_to(
         &self,
         view: &JournalView,
         place: ResolvedPoint,
-        reason: Option<String>,
+        cause: RewindCause,
+        brought: Vec<Object>,
     ) -> Result<RewindReport, RuntimeError> {
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
-        check_kept(&**self.store(), place.files).await?;
+        if brought.is_empty() {
+            check_kept(&**self.store(), place.files).await?;
+        }
         let files = place.files.filter(|_| self.workspace().is_some());
-        let (rescue, objects) = match files {
+        let (rescue, mut objects) = match files {
             Some(files) => self.rescue(files).await?,
             None => (None, Vec::new()),
         };
+        objects.extend(brought);
         // The actual files may differ from those in the journal: a stopped call restores its files.
         let is_there = place.files == view.files() || self.workspace().is_none();
         if place.cut == view.head() && is_there && rescue.is_none() {
@@ -144,7 +139,9 @@ impl LiveSession {
             root: files.map(|files| files.root),
             coverage: files.and_then(|files| files.coverage),
             rescue,
-            reason,
+            reason: cause.reason,
+            undoes: cause.undoes,
+            redoes: cause.redoes,
             ..SessionRewound::new(place.cut)
         };
         let at = self.go_back(&prefix, rewound, more, objects).await?;

@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Durable, LiveSession};
 use crate::error::RuntimeError;
+use crate::events::FILES_RESTORED;
 use crate::point::PointSpec;
-
-/// The topic of the note.
-const TOPIC: &str = "files_restored";
 
 /// The most files that are listed. Others are only counted.
 const MOST_LISTED: usize = 1_000;
@@ -37,7 +35,7 @@ impl FilesRestored {
     /// Returns the restore that a record describes.
     pub fn of(record: &RecordBody) -> Option<Self> {
         let RecordBody::Note(note) = record else { return None };
-        let is_one = note.topic == TOPIC;
+        let is_one = note.topic == FILES_RESTORED;
         is_one.then(|| serde_json::from_value(note.data.inline()?.clone()).ok()).flatten()
     }
 
@@ -66,7 +64,7 @@ impl FilesRestored {
         if let Some(point) = self.point() {
             text.push_str(&format!("; as found: {point}"));
         }
-        Note::new(TOPIC, text).with_data(serde_json::to_value(self).unwrap_or_default())
+        Note::new(FILES_RESTORED, text).with_data(serde_json::to_value(self).unwrap_or_default())
     }
 }
 

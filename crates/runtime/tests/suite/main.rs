@@ -42,6 +42,7 @@ mod redaction;
 mod replaced;
 mod resources;
 mod restarts;
+mod restoring;
 mod runner;
 mod sandbox;
 mod secrets;

@@ -190,6 +190,8 @@ pub fn every_kind() -> Journal {
             coverage: None,
             rescue,
             reason: Some("again".into()),
+            undoes: Some(Position::new(1)),
+            redoes: None,
             extra: extra.clone(),
         }),
         Batch::at(at)

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Filesystem, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport, Workspace,
-    WorkspaceCapture, WorkspaceError,
+    Access, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport,
+    Workspace, WorkspaceCapture, WorkspaceError,
 };
-use backstitch_filesystem::format::{damaged, fetch};
+use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
 use rustix::fs::{Mode, OFlags};
 
@@ -286,6 +286,14 @@ impl Workspace for HostWorkspace {
 
     fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<WorkspaceCapture, WorkspaceError> {
         self.capture_with(&stored_coverage(&*self.objects, coverage)?)
+    }
+
+    fn capture_grafted(
+        &self,
+        from: WorkspaceRoot,
+        paths: &[FilePath],
+    ) -> Result<GraftedCapture, WorkspaceError> {
+        grafted(self.capture_anew()?, &*self.objects, from, paths)
     }
 
     fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {

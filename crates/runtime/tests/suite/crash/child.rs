@@ -23,6 +23,8 @@ pub(crate) enum Role {
     /// Resumes to the end; calls with unknown effects count as failed.
     Fail,
     Rewind,
+    /// Restores single files.
+    Restore,
     Fork,
     /// Resumes the session once all rivals have started.
     Rival,
@@ -41,10 +43,11 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::End,
         Self::Fail,
         Self::Rewind,
+        Self::Restore,
         Self::Fork,
         Self::Rival,
         Self::Hammer,
@@ -130,6 +133,7 @@ fn plays() {
             Role::End => drop(to_the_end(&stage, &stage.open(), Unseen::Retry).await.unwrap()),
             Role::Fail => drop(to_the_end(&stage, &stage.open(), Unseen::Fail).await.unwrap()),
             Role::Rewind => history::rewinds(&stage).await,
+            Role::Restore => history::restores(&stage).await,
             Role::Fork => history::forks(&stage).await,
             Role::Rival => rivals::competes(&stage).await,
             Role::Hammer => hammer::hammers(&stage).await,

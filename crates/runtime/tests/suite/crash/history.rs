@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{ObservationCause, Position, RecordBody};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::Store as _;
+use backstitch_core::ports::{FilePath, Store as _};
 use backstitch_runtime::{FilesRestored, FunctionPolicy, PointSpec, ResumeOptions, read_records};
 use backstitch_testkit::crash::Crash;
 use backstitch_testkit::tool::Counter;
@@ -25,6 +25,15 @@ pub(crate) async fn rewinds(stage: &Stage) {
     let opened = stage.open();
     let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
     live.rewind(&TO, None).await.unwrap();
+    live.release().await.unwrap();
+}
+
+/// The work of a process that restores single files.
+pub(crate) async fn restores(stage: &Stage) {
+    let opened = stage.open();
+    let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
+    let paths = ["a", "site.txt"].map(|path| FilePath::new(path).unwrap());
+    live.restore_files(&TO, paths.to_vec()).await.unwrap();
     live.release().await.unwrap();
 }
 
@@ -168,6 +177,37 @@ async fn what_a_rewind_kept_is_not_kept_again_when_it_is_finished() {
     assert_eq!(kept, [], "the files have not been edited");
     let rescues: Vec<_> = restored.iter().map(|restored| restored.rescue).collect();
     assert_eq!(rescues, [Some(at)], "the position of the rewind keeps the files as found");
+}
+
+#[tokio::test]
+async fn killed_while_restoring_single_files() {
+    let stage = played();
+    let old = find(&stage, &stage.open(), session::id(), "files").await;
+    assert!(!stage.play(Role::Restore, &Death::None));
+    let (hits, new) = (stage.hits(), find(&stage, &stage.open(), session::id(), "files").await);
+    assert_ne!(old.files, new.files);
+    assert!(new.files.len() < old.files.len() && new.files.contains_key("notes.txt"), "{new:?}");
+    assert_eq!(Found { files: old.files.clone(), ..new.clone() }, old, "only files change");
+    for point in ["rewind.", "workspace.restore.", "append."] {
+        for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
+            for hit in super::matrix::hits_to_try(*reached, 2) {
+                let what = format!("killed at {point}, time {hit} of {reached}");
+                let stage = played();
+                assert!(stage.play(Role::Restore, &Death::At(Crash::at(point, hit))), "{what}");
+                let opened = stage.open();
+                let is_recorded = rewound(&opened).await;
+                let found = find(&stage, &opened, session::id(), "files").await;
+                assert_eq!(found, if is_recorded { new.clone() } else { old.clone() }, "{what}");
+                if is_recorded {
+                    let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
+                    live.undo().await.unwrap();
+                    live.release().await.unwrap();
+                    let undone = find(&stage, &opened, session::id(), "files").await;
+                    assert_eq!(undone, old, "{what}, and undone");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]

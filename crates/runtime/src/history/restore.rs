@@ -1,0 +1,50 @@
+//! Restores of single files.
+//!
+//! A restore is a rewind that keeps the conversation and changes only files: its target is the head, with the current
+//! files in which some paths are those of another point. So it is recorded before any file is written, a process
+//! that dies in between leaves it to the next one, the files before it are rescued, and it can be undone.
+
+use backstitch_core::ports::{FilePath, GraftedCapture};
+
+use super::locate::{ResolvedPoint, locate};
+use super::rewind::{RewindCause, RewindReport, check_kept};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, blocking, recorded};
+use crate::point::PointSpec;
+
+impl LiveSession {
+    /// Restores single files and directories to their state at a point. A path that did not exist there is removed.
+    /// State and conversation stay as they are.
+    pub async fn restore_files(
+        &self,
+        point: &PointSpec,
+        paths: Vec<FilePath>,
+    ) -> Result<RewindReport, RuntimeError> {
+        self.settle_files().await?;
+        self.bring_back_files().await?;
+        self.flush().await?;
+        let Some(workspace) = self.workspace().cloned() else {
+            return Err(RuntimeError::NoWorkspace { session: self.id() });
+        };
+        let view = self.state().await.view.clone();
+        let place = locate(&**self.store(), &view, point).await?;
+        check_kept(&**self.store(), place.files).await?;
+        let missing =
+            |reason: &str| RuntimeError::NoSuchPoint { point: point.to_string(), reason: reason.to_owned() };
+        let from = place.files.ok_or_else(|| missing("no files are recorded there"))?;
+        let names = paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let alone = self.files_alone().await;
+        let GraftedCapture { captured, missing } = blocking(move || {
+            let _alone = alone;
+            workspace.capture_grafted(from.root, &paths)
+        })
+        .await?;
+        if let Some(path) = missing.into_iter().next() {
+            return Err(RuntimeError::NoSuchFile { point: point.to_string(), path });
+        }
+        let (files, objects) = recorded(captured);
+        let place = ResolvedPoint { session: self.id(), cut: view.head(), files: Some(files) };
+        let cause = RewindCause { reason: Some(format!("{names} as at {point}")), ..RewindCause::default() };
+        self.rewind_to(&view, place, cause, objects).await
+    }
+}

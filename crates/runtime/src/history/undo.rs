@@ -1,0 +1,138 @@
+//! Undo and redo of rewinds.
+//!
+//! Both are rewinds themselves, and say which rewind they undo or repeat. Undoing several times therefore undoes
+//! several rewinds, the latest first, and redoing repeats them in the opposite order, until something new is
+//! recorded. Nothing is ever deleted.
+
+use backstitch_core::journal::{Position, RecordBody, SessionRewound, WorkspaceRevision};
+use std::sync::Arc;
+
+use super::locate::ResolvedPoint;
+use super::rewind::{RewindCause, RewindReport};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, load_view, read_records};
+
+/// The rewinds of a session that can be undone, and those that can be repeated, the latest last.
+#[derive(Debug, Default, PartialEq)]
+struct UndoStacks {
+    undo: Vec<Position>,
+    redo: Vec<Position>,
+}
+
+impl UndoStacks {
+    fn add(&mut self, at: Position, rewound: &SessionRewound) {
+        match (rewound.undoes, rewound.redoes) {
+            (Some(undone), _) => {
+                self.undo.retain(|other| *other != undone);
+                self.redo.push(undone);
+            }
+            (None, Some(redone)) => {
+                self.redo.retain(|other| *other != redone);
+                self.undo.push(redone);
+            }
+            (None, None) => {
+                self.undo.push(at);
+                self.redo.clear();
+            }
+        }
+    }
+}
+
+impl LiveSession {
+    /// Undoes the latest rewind that is not undone: the records before it are visible again, and the files are
+    /// restored to their state then. Undoing again undoes the rewind before it.
+    pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
+        let rewinds = self.settled_rewinds().await?;
+        let mut stacks = UndoStacks::default();
+        rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
+        let Some(at) = stacks.undo.last().copied() else {
+            return Err(RuntimeError::NothingToUndo { session: self.id() });
+        };
+        let reason = Some(format!("undoes the rewind at {at}"));
+        self.return_to_before(at, &rewinds, RewindCause { reason, undoes: Some(at), redoes: None }).await
+    }
+
+    /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if
+    /// the session has continued since then.
+    pub async fn redo(&self) -> Result<RewindReport, RuntimeError> {
+        let rewinds = self.settled_rewinds().await?;
+        let mut stacks = UndoStacks::default();
+        rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
+        let nothing = || RuntimeError::NothingToRedo { session: self.id() };
+        let redone = stacks.redo.last().copied().ok_or_else(nothing)?;
+        let latest = rewinds.last().map(|(at, _)| *at).ok_or_else(nothing)?;
+        let since = read_records(&**self.store(), self.id(), latest, None).await?;
+        let is_work = |body: &RecordBody| {
+            matches!(body, RecordBody::EvaluationStarted(_) | RecordBody::EvaluationResumed(_))
+        };
+        if since.iter().any(|record| is_work(&record.body)) {
+            return Err(nothing());
+        }
+        let undone = rewinds.iter().rev().find(|(_, rewound)| rewound.undoes == Some(redone));
+        let at = undone.map(|(at, _)| *at).ok_or_else(nothing)?;
+        let reason = Some(format!("repeats the rewind at {redone}"));
+        self.return_to_before(at, &rewinds, RewindCause { reason, undoes: None, redoes: Some(redone) }).await
+    }
+
+    /// Brings files and journal into agreement, and reads all rewinds.
+    async fn settled_rewinds(&self) -> Result<Vec<(Position, Arc<SessionRewound>)>, RuntimeError> {
+        self.settle_files().await?;
+        self.bring_back_files().await?;
+        self.flush().await?;
+        let rewinds = self.state().await.view.lineage().rewinds().to_vec();
+        let mut all = Vec::new();
+        for (at, _) in rewinds {
+            let records = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
+            if let Some(RecordBody::Rewound(rewound)) = records.first().map(|record| &record.body) {
+                all.push((at, rewound.clone()));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Rewinds to the state before a rewind, with the files that it rescued.
+    async fn return_to_before(
+        &self,
+        at: Position,
+        rewinds: &[(Position, Arc<SessionRewound>)],
+        cause: RewindCause,
+    ) -> Result<RewindReport, RuntimeError> {
+        let view = self.state().await.view.clone();
+        let rewound = rewinds.iter().find(|(position, _)| *position == at).map(|(_, rewound)| rewound);
+        let rescue = rewound.and_then(|rewound| WorkspaceRevision::of(rewound.rescue, rewound.coverage));
+        let before = load_view(&**self.store(), self.id(), Some(at)).await?;
+        let place = ResolvedPoint { session: self.id(), cut: at, files: rescue.or(before.files()) };
+        self.rewind_to(&view, place, cause, Vec::new()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stacks(rewinds: &[(u64, Option<u64>, Option<u64>)]) -> (Vec<u64>, Vec<u64>) {
+        let mut stacks = UndoStacks::default();
+        for (at, undoes, redoes) in rewinds {
+            let rewound = SessionRewound {
+                undoes: undoes.map(Position::new),
+                redoes: redoes.map(Position::new),
+                ..SessionRewound::new(Position::new(1))
+            };
+            stacks.add(Position::new(*at), &rewound);
+        }
+        let numbers = |positions: Vec<Position>| positions.into_iter().map(Position::number).collect();
+        (numbers(stacks.undo), numbers(stacks.redo))
+    }
+
+    #[test]
+    fn undo_walks_back_and_redo_walks_forward() {
+        let (a, b) = ((10, None, None), (20, None, None));
+        assert_eq!(stacks(&[a, b]), (vec![10, 20], vec![]));
+        assert_eq!(stacks(&[a, b, (30, Some(20), None)]), (vec![10], vec![20]));
+        assert_eq!(stacks(&[a, b, (30, Some(20), None), (40, Some(10), None)]), (vec![], vec![20, 10]));
+        let redone = [a, b, (30, Some(20), None), (40, Some(10), None), (50, None, Some(10))];
+        assert_eq!(stacks(&redone), (vec![10], vec![20]));
+        // A new rewind ends what could be repeated.
+        assert_eq!(stacks(&[a, b, (30, Some(20), None), (40, None, None)]), (vec![10, 40], vec![]));
+    }
+}
