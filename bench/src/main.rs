@@ -10,6 +10,7 @@
 
 mod agent;
 mod alone;
+mod command;
 mod core;
 mod lisp;
 mod measure;
@@ -36,6 +37,7 @@ const GROUPS: &[Group] = &[
         "turns of agents on a durable store, concurrent sessions, requests, and resuming after a crash",
         agent::run,
     ),
+    ("command", "the command on a long session: the time until it prints something", command::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     ("render", "rendering of earlier turns for a model", render::run),
     #[cfg(unix)]

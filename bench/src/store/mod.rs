@@ -25,6 +25,8 @@ use backstitch_testkit::block_on;
 use backstitch_testkit::sample::Journal;
 use tempfile::TempDir;
 
+pub(crate) use opening::long_session;
+
 use crate::alone::{self, Alone};
 use crate::report::Report;
 
@@ -59,7 +61,7 @@ pub(crate) fn run(report: &mut Report) {
     resume::run(report);
 }
 
-fn temporary() -> TempDir {
+pub(crate) fn temporary() -> TempDir {
     TempDir::new().expect("there is room for temporary files")
 }
 

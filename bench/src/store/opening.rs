@@ -96,6 +96,11 @@ impl LongSession {
     }
 }
 
+/// Creates a store with one long session and its snapshot. Returns the session and the number of its turns.
+pub(crate) fn long_session(directory: &Path) -> (SessionId, usize) {
+    (LongSession::create(directory).0.session, TURNS)
+}
+
 pub(crate) fn run(report: &mut Report) {
     let directory = temporary();
     let (long, written) = LongSession::create(directory.path());

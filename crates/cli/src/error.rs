@@ -84,6 +84,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, StoreError::code))
         .or_else(|| of(error, store::OpenError::code))
         .or_else(|| of(error, store::BundleError::code))
+        .or_else(|| of(error, store::SelectError::code))
         .or_else(|| of(error, ExportError::code))
         .or_else(|| of(error, StoresError::code))
         .or_else(|| of(error, WorkspaceError::code))
@@ -122,7 +123,11 @@ fn is_usage(error: &anyhow::Error) -> bool {
             .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
         let is_unnamed =
             error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
+        let about_sql = error.downcast_ref::<store::SelectError>().is_some_and(|error| {
+            matches!(error, store::SelectError::Refused { .. } | store::SelectError::Invalid { .. })
+        });
         about_file
+            || about_sql
             || is_unnamed
             || error.is::<Usage>()
             || error.is::<ConfigError>()

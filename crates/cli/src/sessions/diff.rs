@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use backstitch::filesystem::format;
+use backstitch::journal::WorkspaceRoot;
 use backstitch::ports::{ChangeKind, PathChange};
 use backstitch::view::JournalView;
 use backstitch::{PointSpec, load_view, locate};
@@ -37,7 +38,7 @@ pub(crate) struct Diff {
 /// A session at a point.
 struct At {
     view: JournalView,
-    root: Option<backstitch::journal::WorkspaceRoot>,
+    root: Option<WorkspaceRoot>,
 }
 
 impl Diff {
@@ -54,7 +55,7 @@ impl Diff {
         if common.json {
             let mut files = Vec::new();
             for change in &changes {
-                let text = if self.names { None } else { text_of(&place, &from, &to, change)? };
+                let text = if self.names { None } else { text_of(&place, from.root, to.root, change)? };
                 files.push(json!({"path": change.path, "change": change.change, "diff": text}));
             }
             let said = |at: &At| at.view.transcript().map(|transcript| transcript.all().len());
@@ -69,13 +70,7 @@ impl Diff {
         }
         let _pager = Pager::new();
         for change in &changes {
-            let (letter, role) = letter(change.change);
-            terminal::line(&Text::new().add(role, letter).plain(" ").add(Role::Emphasis, &change.path));
-            if !self.names
-                && let Some(text) = text_of(&place, &from, &to, change)?
-            {
-                print_diff(&text);
-            }
+            print_change(&place, from.root, to.root, change, !self.names)?;
         }
         for (name, (before, after)) in state(&from, &to)? {
             terminal::line(&counts(&format!("state {name}"), before, after, "item"));
@@ -134,10 +129,36 @@ fn print_diff(text: &str) {
     }
 }
 
+/// Prints the letter and the path of a change.
+pub(super) fn print_name(change: &PathChange) {
+    let (letter, role) = letter(change.change);
+    terminal::line(&Text::new().add(role, letter).plain(" ").add(Role::Emphasis, &change.path));
+}
+
+/// Prints the change of a file: its letter and path, and what changed in it if `with_text` is set.
+pub(super) fn print_change(
+    place: &OpenStore,
+    from: Option<WorkspaceRoot>,
+    to: Option<WorkspaceRoot>,
+    change: &PathChange,
+    with_text: bool,
+) -> anyhow::Result<()> {
+    print_name(change);
+    if with_text && let Some(text) = text_of(place, from, to, change)? {
+        print_diff(&text);
+    }
+    Ok(())
+}
+
 /// Returns the unified diff of a file; `None` if it is not text or too large.
-fn text_of(place: &OpenStore, from: &At, to: &At, change: &PathChange) -> anyhow::Result<Option<String>> {
-    let read = |at: &At| -> anyhow::Result<Option<String>> {
-        let Some(root) = at.root else { return Ok(Some(String::new())) };
+pub(super) fn text_of(
+    place: &OpenStore,
+    from: Option<WorkspaceRoot>,
+    to: Option<WorkspaceRoot>,
+    change: &PathChange,
+) -> anyhow::Result<Option<String>> {
+    let read = |root: Option<WorkspaceRoot>| -> anyhow::Result<Option<String>> {
+        let Some(root) = root else { return Ok(Some(String::new())) };
         let Some(object) = format::read_at(&*place.store, root, change.path.as_bytes())? else {
             return Ok(Some(String::new()));
         };

@@ -182,7 +182,7 @@ pub(super) fn tag(text: &str) -> Result<(String, String), String> {
 }
 
 /// A time, or a length of time before now.
-fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Usage> {
+pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Usage> {
     let wrong =
         || Usage(format!("{text:?} is no time: write 2026-01-31T08:00:00Z, or 2h or 3d for the last ones"));
     if let Ok(time) = text.parse() {

@@ -1,6 +1,8 @@
 //! Commands about sessions.
 
+mod calls;
 mod candidates;
+mod cat;
 mod chat;
 mod commits;
 mod decide;
@@ -11,6 +13,7 @@ mod ending;
 mod erase;
 mod export;
 mod failure;
+mod file_names;
 mod holder;
 mod import;
 mod list;
@@ -22,13 +25,17 @@ mod mission;
 mod moving;
 mod place;
 mod progress;
+mod query;
 mod quickstart;
 mod request;
+mod restore;
 mod restores;
 mod say;
 mod show;
 mod signals;
+mod stats;
 mod table;
+mod target;
 mod travel;
 mod turns;
 mod verify;
@@ -70,21 +77,45 @@ pub(crate) enum Command {
     /// Show the events of a session.
     #[command(after_help = "Example:\n  backstitch log 4f2a --follow")]
     Log(log::Log),
-    /// Show a session: conversation, calls and state.
-    #[command(after_help = "Example:\n  backstitch show 4f2a turn:2 --files")]
+    /// Show a session, or one of its calls in full.
+    #[command(
+        after_help = "Examples:\n  backstitch show 4f2a turn:2 --files\n  backstitch show 4f2a 9c41 --diff"
+    )]
     Show(show::Show),
     /// Show a request to the model, rendered again from the journal.
     #[command(after_help = "Example:\n  backstitch request 4f2a 2 --raw")]
     Request(request::Request),
+    /// Show what sessions used, by day, model, tool and agent.
+    #[command(
+        after_help = "Examples:\n  backstitch stats --since 7d\n  backstitch stats --all --by model --json"
+    )]
+    Stats(stats::Stats),
+    /// Execute SQL that reads, over the sessions, calls and requests of the store.
+    #[command(
+        after_help = "Examples:\n  backstitch query \"SELECT tool, count(*) FROM calls GROUP BY tool\"\n  backstitch query - --csv < report.sql"
+    )]
+    Query(query::Query),
     /// Compare two points of a session.
     #[command(after_help = "Example:\n  backstitch diff 4f2a start head --names")]
     Diff(diff::Diff),
+    /// Print one file as it was at a point.
+    #[command(
+        allow_missing_positional = true,
+        after_help = "Examples:\n  backstitch cat turn:2:src/main.rs\n  backstitch cat 4f2a rescue:31:note.txt > note.txt"
+    )]
+    Cat(cat::Cat),
+    /// Restore single files to their state at a point.
+    #[command(after_help = "Example:\n  backstitch restore src/main.rs --from turn:2 --session 4f2a")]
+    Restore(restore::Restore),
     /// Return to a point: state, files and conversation together.
     #[command(after_help = "Example:\n  backstitch rewind 4f2a before:9c41")]
     Rewind(travel::Rewind),
-    /// Undo the latest rewind.
+    /// Undo the latest rewind or restore; again, the one before it.
     #[command(after_help = "Example:\n  backstitch undo 4f2a")]
     Undo(travel::Undo),
+    /// Repeat the rewind or restore that was undone last.
+    #[command(after_help = "Example:\n  backstitch redo 4f2a")]
+    Redo(travel::Redo),
     /// Start a new session from a point of an existing one.
     #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
     Fork(travel::Fork),
@@ -150,8 +181,13 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Show(command) => command.run(common).await,
         Command::Request(command) => command.run(common).await,
         Command::Diff(command) => command.run(common).await,
+        Command::Stats(command) => command.run(common).await,
+        Command::Query(command) => command.run(common).await,
+        Command::Cat(command) => command.run(common).await,
+        Command::Restore(command) => command.run(common).await,
         Command::Rewind(command) => command.run(common).await,
         Command::Undo(command) => command.run(common).await,
+        Command::Redo(command) => command.run(common).await,
         Command::Fork(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,
         Command::Send(command) => command.run(common).await,

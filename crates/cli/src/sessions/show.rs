@@ -3,28 +3,39 @@
 use std::process::ExitCode;
 
 use backstitch::filesystem::format;
-use backstitch::journal::Role;
+use backstitch::journal::{InnerMessage, Role as Speaker, WorkspaceRevision};
+use backstitch::message::Large;
 use backstitch::one_line;
 use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence, Store as _};
 use backstitch::session::CaptureOptions;
-use backstitch::view::{CallStatus, DriverPresence, JournalView};
-use backstitch::{PointSpec, SystemClock, load_view, locate, reason_word, unfinished};
+use backstitch::view::{Call, CallStatus, DriverPresence, JournalView};
+use backstitch::{SystemClock, load_view, locate, reason_word, unfinished};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
+use super::calls::{self, CallReport};
 use super::failure::{attempts, evaluations, last_stop, text};
 use super::place::{OpenStore, short};
+use super::target::{ShownPoint, ShownTarget};
 use super::turns;
 use super::waiting::{self, PendingDecision, waiting};
 use crate::common::counted;
+use crate::terminal::pager::Pager;
+use crate::terminal::style::{Role, Text};
+use crate::terminal::{self, columns};
+
+/// How many messages are decoded at a time.
+const PAGE: usize = 200;
 
 #[derive(Args)]
 pub(crate) struct Show {
-    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
+    /// Session id, or at least 4 characters of its beginning or end. A call or a point of the latest session may stand
+    /// here instead. Default: the latest session.
     session: Option<String>,
-    /// Point to show: a position, before:CALL, after:CALL, CALL, turn:N, start or head. Default: head.
-    point: Option<PointSpec>,
+    /// Call to show in full, by its id, or point at which to show the session: a position, before:CALL, after:CALL,
+    /// turn:N, start, head or rescue:POSITION. Default: head.
+    point: Option<ShownPoint>,
     /// Show the items of all slices.
     #[arg(long)]
     state: bool,
@@ -34,18 +45,28 @@ pub(crate) struct Show {
     /// Show the turns of an agent that answers with programs: program, calls, printed text and result.
     #[arg(long)]
     turns: bool,
+    /// With a call: show what it changed in files, line by line.
+    #[arg(long)]
+    diff: bool,
 }
 
 impl Show {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::for_reading(common)?;
-        let session = place.session(self.session.as_deref()).await?;
-        let head = place.view(session).await?;
-        let view = match &self.point {
-            None => head,
+        let (head, point) =
+            match ShownTarget::find(&place, self.session.as_deref(), self.point.as_ref()).await? {
+                ShownTarget::Call(report) => return self.call(common, &place, &report),
+                ShownTarget::Session { view, point } => (view, point),
+            };
+        let session = head.session_id();
+        let (view, files) = match &point {
+            None => {
+                let files = head.files();
+                (*head, files)
+            }
             Some(point) => {
                 let found = locate(&*place.store, &head, point).await?;
-                load_view(&*place.store, found.session, Some(found.cut)).await?
+                (load_view(&*place.store, found.session, Some(found.cut)).await?, found.files)
             }
         };
         let driver = match place.store.holder(session).await? {
@@ -54,7 +75,7 @@ impl Show {
         };
         let waits = waiting(&*place.store, &view).await?;
         if common.json {
-            let mut shown = self.as_json(&place, &view, driver)?;
+            let mut shown = self.as_json(&place, &view, files, driver)?;
             shown["waiting"] = waiting::as_json(&waits);
             if self.turns {
                 let all = turns::of(&place, &view).await?;
@@ -62,76 +83,47 @@ impl Show {
                 shown["turns"] = serde_json::to_value(&turns)?;
             }
             println!("{shown}");
-        } else if self.turns {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let _pager = Pager::new();
+        if self.turns {
             turns::print(&place, &view).await?;
         } else {
-            self.print(&place, &view, driver, &waits)?;
+            print_overview(&view, driver, &waits);
+            print_conversation(&view)?;
+            self.print_more(&place, &view, files)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print(
+    fn call(&self, common: &Common, place: &OpenStore, report: &CallReport) -> anyhow::Result<ExitCode> {
+        if common.json {
+            println!("{}", report.as_json(place, self.diff)?);
+        } else {
+            let _pager = Pager::new();
+            calls::print(place, report, self.diff)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print_more(
         &self,
         place: &OpenStore,
         view: &JournalView,
-        driver: DriverPresence,
-        waits: &[PendingDecision],
+        files: Option<WorkspaceRevision>,
     ) -> anyhow::Result<()> {
-        println!("session {} ({}), {} records", view.session_id(), status_word(view, driver), view.head());
-        let spent = view.ledger().charged();
-        let cached = match spent.cache_read_tokens {
-            0 => String::new(),
-            tokens => format!(", {tokens} of them read from a cache"),
-        };
-        println!("{}; {} tokens spent{cached}", counted(view.calls().count(), "call"), spent.total_tokens());
-        attempts(view).iter().for_each(|line| println!("{line}"));
-        if let Some(failure) = view.failure() {
-            println!("no answer: {}", text(&failure));
-        }
-        for one in waits {
-            println!("waits ({}): {}", reason_word(one.reason), one.detail);
-            if let Some(call) = &one.call {
-                println!("{}", call.text("  "));
-            }
-        }
-        println!();
-        let transcript = view.transcript()?;
-        for message in transcript.all().iter() {
-            match (message.role(), message.message.option_call()) {
-                (_, Some(call)) => {
-                    let status = match transcript.status(call.invocation_id) {
-                        CallStatus::Pending => "pending",
-                        CallStatus::Completed => "ok",
-                        CallStatus::Failed => "failed",
-                    };
-                    let arguments = one_line(&call.arguments.text(), 70);
-                    println!(
-                        "  -> {} {arguments}  [{}] {status}",
-                        call.option_name,
-                        short(call.invocation_id)
-                    );
-                }
-                (Role::Tool, None) => println!("  <- {}", one_line(&message.content(), 90)),
-                (role, None) => {
-                    let who = match role {
-                        Role::System => "system",
-                        Role::User => "user",
-                        Role::Assistant | Role::Tool => "agent",
-                    };
-                    println!("{who}: {}{}", message.content(), unfinished(message));
-                }
-            }
-        }
         if self.state {
-            println!("\nstate:");
+            println!();
+            terminal::line(&Text::new().add(Role::Heading, "state:"));
             for (name, items) in slices(view)? {
                 println!("  {name} ({})", items.len());
                 items.iter().for_each(|item| println!("    {item}"));
             }
         }
         if self.files {
-            println!("\nfiles:");
-            files(place, view)?.iter().for_each(|path| println!("  {path}"));
+            println!();
+            terminal::line(&Text::new().add(Role::Heading, "files:"));
+            paths(place, files)?.iter().for_each(|path| println!("  {path}"));
         }
         Ok(())
     }
@@ -140,6 +132,7 @@ impl Show {
         &self,
         place: &OpenStore,
         view: &JournalView,
+        files: Option<WorkspaceRevision>,
         driver: DriverPresence,
     ) -> anyhow::Result<Value> {
         let transcript = view.transcript()?;
@@ -152,7 +145,7 @@ impl Show {
             "v": 1, "session": view.session_id(), "records": view.head(), "status": view.status(driver),
             "pauses": view.pauses().map(|pause| serde_json::to_value(&**pause)).collect::<Result<Vec<_>, _>>()?,
             "spent": view.ledger().charged(), "messages": messages.into_iter().collect::<Result<Vec<_>, _>>()?,
-            "calls": calls, "root": view.files().map(|files| files.root), "failure": view.failure(),
+            "calls": calls, "root": files.map(|files| files.root), "failure": view.failure(),
             "last_stop": last_stop(view), "evaluations": evaluations(view),
         });
         if self.state {
@@ -160,10 +153,111 @@ impl Show {
                 slices(view)?.into_iter().map(|(name, items)| (name, Value::Array(items))).collect();
         }
         if self.files {
-            shown["files"] = json!(files(place, view)?);
+            shown["files"] = json!(paths(place, files)?);
         }
         Ok(shown)
     }
+}
+
+fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDecision]) {
+    let status = status_word(view, driver);
+    let role = match status {
+        IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
+        IndexedStatus::Idle => Role::Success,
+        _ => Role::Warning,
+    };
+    let heading = Text::new().add(Role::Heading, "session ").add(Role::Id, view.session_id().to_string());
+    let heading = heading.plain(" (").add(role, status.to_string());
+    terminal::line(&heading.plain(format!("), {} records", view.head())));
+    let spent = view.ledger().charged();
+    let cached = match spent.cache_read_tokens {
+        0 => String::new(),
+        tokens => format!(", {tokens} of them read from a cache"),
+    };
+    let money = match spent.money_micros {
+        0 => String::new(),
+        micros => format!("; {} spent", calls::money(micros)),
+    };
+    println!(
+        "{}; {} tokens spent{cached}{money}",
+        counted(view.calls().count(), "call"),
+        spent.total_tokens()
+    );
+    for line in attempts(view) {
+        terminal::line(&Text::new().add(Role::Warning, line));
+    }
+    if let Some(failure) = view.failure() {
+        terminal::line(&Text::new().add(Role::Failure, format!("no answer: {}", text(&failure))));
+    }
+    for one in waits {
+        let reason = format!("waits ({}): ", reason_word(one.reason));
+        terminal::line(&Text::new().add(Role::Warning, reason).plain(&one.detail));
+        if let Some(call) = &one.call {
+            println!("{}", call.text("  "));
+        }
+    }
+    println!();
+}
+
+/// Prints the messages page by page, so that a long conversation starts to print at once.
+fn print_conversation(view: &JournalView) -> anyhow::Result<()> {
+    let count = view.message_count();
+    for start in (0..count).step_by(PAGE) {
+        for message in view.messages(start..count.min(start + PAGE))? {
+            print_message(view, &message);
+        }
+    }
+    Ok(())
+}
+
+fn print_message(view: &JournalView, message: &InnerMessage) {
+    let room = columns().saturating_sub(40).max(30);
+    match (message.role(), message.message.option_call()) {
+        (_, Some(call)) => {
+            let known = view.call(call.invocation_id);
+            let (role, status) = match known.map_or(CallStatus::Pending, Call::status) {
+                CallStatus::Pending => (Role::Warning, "pending"),
+                CallStatus::Completed => (Role::Success, "ok"),
+                CallStatus::Failed => (Role::Failure, "failed"),
+            };
+            let line = Text::new().plain("  -> ").add(Role::Accent, &call.option_name).plain(" ");
+            let line = line.plain(one_line(&call.arguments.text(), room.max(70))).plain("  [");
+            let line = line.add(Role::Id, short(call.invocation_id)).plain("] ").add(role, status);
+            terminal::line(&line);
+            if let Some(edited) = known.and_then(edited) {
+                let edited = one_line(&edited, room.max(70));
+                terminal::line(&Text::new().add(Role::Warning, "     edited; it ran with ").plain(edited));
+            }
+        }
+        (Speaker::Tool, None) => {
+            let text = one_line(&message.content(), room.max(90));
+            terminal::line(&Text::new().add(Role::Dim, "  <- ").add(Role::Dim, text));
+        }
+        (speaker, None) => {
+            let who = match speaker {
+                Speaker::System => "system",
+                Speaker::User => "user",
+                Speaker::Assistant | Speaker::Tool => "agent",
+            };
+            let content = message.content();
+            let mut lines = content.lines();
+            let first = lines.next().unwrap_or_default();
+            let mut line = Text::new().add(Role::Heading, format!("{who}:")).plain(format!(" {first}"));
+            for next in lines {
+                terminal::line(&line);
+                line = Text::new().plain(next);
+            }
+            terminal::line(&line.add(Role::Warning, unfinished(message)));
+        }
+    }
+}
+
+/// Returns the arguments that ran in the place of the model's.
+fn edited(call: &Call) -> Option<String> {
+    Some(match call.intent.as_ref()?.record.arguments.as_ref()? {
+        Large::Inline(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
+        Large::Object(object) => format!("arguments of {} bytes", object.length),
+    })
 }
 
 /// Returns the names and items of a session's slices, without the transcript.
@@ -174,9 +268,9 @@ pub(super) fn slices(view: &JournalView) -> anyhow::Result<Vec<(String, Vec<Valu
     Ok(others.map(|slice| (slice.name, slice.items)).collect())
 }
 
-/// Returns the paths of the files in the recorded root.
-fn files(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<String>> {
-    let Some(files) = view.files() else { return Ok(Vec::new()) };
+/// Returns the paths of recorded files.
+fn paths(place: &OpenStore, files: Option<WorkspaceRevision>) -> anyhow::Result<Vec<String>> {
+    let Some(files) = files else { return Ok(Vec::new()) };
     let nothing = backstitch::journal::WorkspaceRoot {
         tree: format::empty_tree().id(),
         manifest: format::Manifest::default().to_object().id(),

@@ -45,7 +45,7 @@ impl Rewind {
             live.record(moved).await?;
         }
         live.release().await?;
-        report(common, &mut restores, &live, &done?).await
+        report(common, &mut restores, &live, &done?, "undo").await
     }
 }
 
@@ -66,7 +66,28 @@ impl Undo {
             live.record(moved).await?;
         }
         live.release().await?;
-        report(common, &mut restores, &live, &done?).await
+        report(common, &mut restores, &live, &done?, "redo").await
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Redo {
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
+    session: Option<String>,
+    #[command(flatten)]
+    moved: MovedTo,
+}
+
+impl Redo {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let SessionToRewind { live, moved, mut restores, .. } =
+            opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
+        let done = live.redo().await;
+        if done.is_ok() {
+            live.record(moved).await?;
+        }
+        live.release().await?;
+        report(common, &mut restores, &live, &done?, "undo").await
     }
 }
 
@@ -168,15 +189,16 @@ pub(super) async fn opened_to_decide(
 }
 
 /// A session that this process holds and does not drive.
-struct SessionToRewind {
-    live: Arc<LiveSession>,
+pub(super) struct SessionToRewind {
+    pub(super) live: Arc<LiveSession>,
     workspace: Option<Arc<HostWorkspace>>,
     /// Records to append if the files were moved.
     moved: Vec<RecordBody>,
     restores: Restores,
 }
 
-async fn opened_with_files(
+/// Opens a session with its files, to change both. Fails if another process drives it.
+pub(super) async fn opened_with_files(
     common: &Common,
     session: Option<&str>,
     moved: Option<&MovedTo>,
@@ -217,6 +239,7 @@ async fn report(
     restores: &mut Restores,
     live: &LiveSession,
     done: &backstitch::RewindReport,
+    opposite: &str,
 ) -> anyhow::Result<ExitCode> {
     let session = live.id();
     let restored = restores.new_ones().await?;
@@ -229,7 +252,9 @@ async fn report(
             })
         );
     } else {
-        println!("back at {}; `{}` undoes it", done.to, common.hint(format_args!("undo {}", short(session))));
+        let command = common.hint(format_args!("{opposite} {}", short(session)));
+        let does = if opposite == "undo" { "undoes it" } else { "repeats what was undone" };
+        println!("back at {}; `{command}` {does}", done.to);
         restored.iter().flat_map(|restore| restore.lines(common)).for_each(|line| println!("{line}"));
         let next = match live.state().await.view.latest_evaluation() {
             Some(_) => common.hint(format_args!("resume {}", short(session))),

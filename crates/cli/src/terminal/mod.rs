@@ -78,6 +78,16 @@ pub(crate) fn data(text: &str) {
     flush();
 }
 
+/// Writes bytes to standard output: exactly, or as escaped text if that is a terminal.
+pub(crate) fn bytes(bytes: &[u8]) {
+    if io::stdout().is_terminal() {
+        output::stdout(safe(&String::from_utf8_lossy(bytes)).as_bytes());
+    } else {
+        output::stdout(bytes);
+    }
+    flush();
+}
+
 /// Prints a line to standard output, with colours if it has them.
 pub(crate) fn line(text: &Text) {
     output::stdout(format!("{}\n", text.rendered(style::stdout_has_colors())).as_bytes());

@@ -1,0 +1,72 @@
+//! `restore`: restores single files to their state at a point. The conversation stays.
+
+use std::process::ExitCode;
+
+use backstitch::filesystem::format;
+use backstitch::ports::{Objects, PathChange};
+use backstitch::{LiveSession, PointSpec, RewindReport};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::diff::print_name;
+use super::file_names::in_session;
+use super::place::{OpenStore, short};
+use super::travel::{SessionToRewind, opened_with_files};
+
+#[derive(Args)]
+pub(crate) struct Restore {
+    /// Files and directories to restore, relative to the directory of the session.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// Point whose files are restored: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION.
+    #[arg(long, value_name = "POINT")]
+    from: PointSpec,
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+}
+
+impl Restore {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let SessionToRewind { live, .. } = opened_with_files(common, self.session.as_deref(), None).await?;
+        let done = self.restore(&live).await;
+        live.release().await?;
+        let done = done?;
+        let place = OpenStore::for_reading(common)?;
+        let changed = changed(&*place.store, &done)?;
+        let session = live.id();
+        if common.json {
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": session, "at": done.at, "from": self.from.to_string(), "files": changed,
+                    "root": done.root, "rescue": done.rescue.map(|_| PointSpec::Rescue(done.at).to_string()),
+                })
+            );
+        } else {
+            changed.iter().for_each(print_name);
+            println!(
+                "restored from {}; `{}` undoes it",
+                self.from,
+                common.hint(format_args!("undo {}", short(session)))
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn restore(&self, live: &LiveSession) -> anyhow::Result<RewindReport> {
+        let view = live.state().await.view.clone();
+        let paths =
+            self.paths.iter().map(|path| in_session(&view, path)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(live.restore_files(&self.from, paths).await?)
+    }
+}
+
+/// Lists the files that a restore changed.
+fn changed(objects: &dyn Objects, done: &RewindReport) -> anyhow::Result<Vec<PathChange>> {
+    match (done.rescue, done.root) {
+        (Some(before), Some(after)) => Ok(format::diff(objects, before, after)?),
+        _ => Ok(Vec::new()),
+    }
+}

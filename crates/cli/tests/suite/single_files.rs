@@ -1,0 +1,244 @@
+//! `cat` and `restore`: single files at a point, and the agreement of all commands about files.
+
+use serde_json::{Value, json};
+
+use crate::pty::Pty;
+use crate::stage::{Stage, last_line, scripted, wait_until};
+
+fn write(path: &str, text: &str) -> Value {
+    json!({"calls": [{"name": "write_file", "arguments": {"path": path, "text": text}}]})
+}
+
+/// A session that writes `a.txt` three times and another file once, and its id.
+fn written(stage: &Stage) -> String {
+    let model = scripted(
+        stage,
+        &json!([
+            write("a.txt", "one\n"), write("a.txt", "two\n"), write("src/b.txt", "b\n"), write("a.txt", "three\n"),
+            {"text": "Done."},
+        ]),
+    );
+    let ran = stage.run(&["run", "Sew", "--model", &model, "--json"]);
+    last_line(&ran.output)["session"].as_str().unwrap().to_owned()
+}
+
+fn calls(stage: &Stage, session: &str) -> Vec<String> {
+    let shown = stage.json(&["show", session]);
+    shown["calls"].as_array().unwrap().iter().map(|call| call["call"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_file_is_printed_as_it_was() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    let calls = calls(&stage, &session);
+    let short = |call: &str| call[call.len() - 12..].to_owned();
+    for (point, text) in [
+        ("turn:1".to_owned(), "one\n"),
+        ("turn:2".to_owned(), "two\n"),
+        ("head".to_owned(), "three\n"),
+        (format!("before:{}", short(&calls[1])), "one\n"),
+        (format!("after:{}", short(&calls[1])), "two\n"),
+        (short(&calls[0]), "one\n"),
+    ] {
+        let file = format!("{point}:a.txt");
+        assert_eq!(stage.run(&["cat", &session, &file]).worked(), text, "{point}");
+        assert_eq!(stage.run(&["cat", &file]).worked(), text, "the latest session");
+        let report = stage.json(&["cat", &session, &file]);
+        assert_eq!((&report["text"], &report["bytes"]), (&json!(text), &json!(text.len())), "{point}");
+    }
+    assert_eq!(stage.run(&["cat", "a.txt"]).worked(), "three\n");
+    assert_eq!(stage.run(&["cat", "turn:3:./src/b.txt"]).worked(), "b\n");
+    let missing = stage.run(&["cat", "start:a.txt"]).failed();
+    assert!(
+        missing.contains("there is no file a.txt at start") && missing.contains("file_not_found"),
+        "{missing}"
+    );
+    assert!(stage.run(&["cat", "turn:3:src"]).failed().contains("file_not_found"));
+    for wrong in ["turn:2", "turn:x:a.txt", "turn:2:", "../../outside", "nothing:a.txt", "turn:1:/etc/passwd"]
+    {
+        stage.run(&["cat", wrong]).called_wrongly();
+    }
+    stage.run(&["cat"]).called_wrongly();
+    assert!(Stage::new().run(&["cat", "a.txt"]).failed().contains("store_not_found"));
+}
+
+#[test]
+fn bytes_are_exact_on_a_pipe_and_escaped_on_a_terminal() {
+    let stage = Stage::new();
+    let command = "printf 'a\\033[2J\\000\\377b\\n' > raw.bin";
+    let model = scripted(
+        &stage,
+        &json!([{"calls": [{"name": "shell", "arguments": {"command": command}}]}, {"text": "Done."}]),
+    );
+    stage.run(&["run", "Sew", "--model", &model]).worked_quietly();
+    let output = stage.command(&["cat", "raw.bin"]).output().unwrap();
+    assert_eq!(output.stdout, b"a\x1b[2J\0\xffb\n");
+    let report = stage.json(&["cat", "raw.bin"]);
+    assert_eq!((&report["text"], &report["hex"]), (&Value::Null, &json!("611b5b324a00ff620a")));
+    let (code, screen) = Pty::start(&stage, &["cat", "raw.bin"], 40, 10).finish();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("a\\u001b[2J\\u0000"), "{screen}");
+}
+
+#[test]
+fn a_restore_is_recorded_and_can_be_undone() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    std::fs::write(stage.path("files/mine.txt"), "by hand").unwrap();
+    let done = stage.json(&["restore", "a.txt", "src", "--from", "turn:1", "--session", &session]);
+    let changes = json!([{"path": "a.txt", "change": "modified"}, {"path": "src", "change": "added"}, {"path": "src/b.txt", "change": "deleted"}]);
+    assert!(done["files"] == changes || done["files"].as_array().unwrap().len() == 2, "{done}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+    assert_eq!(stage.file("src/b.txt"), None);
+    assert_eq!(stage.file("mine.txt").as_deref(), Some("by hand"));
+    // The conversation is as before, and the old content can be printed.
+    assert_eq!(calls(&stage, &session).len(), 4);
+    let rescue = done["rescue"].as_str().unwrap();
+    assert_eq!(stage.run(&["cat", &format!("{rescue}:a.txt")]).worked(), "three\n");
+    assert_eq!(stage.run(&["cat", &format!("{rescue}:mine.txt")]).worked(), "by hand");
+    let log = stage.run(&["log", &session]).worked();
+    assert!(log.contains("only the files are changed: a.txt, src as at turn:1"), "{log}");
+
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("three\n"));
+    assert_eq!(stage.file("src/b.txt").as_deref(), Some("b\n"));
+    stage.run(&["redo", &session]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+    assert!(stage.run(&["redo", &session]).failed().contains("nothing_to_redo"));
+    stage.run(&["verify"]).worked_quietly();
+
+    // For people.
+    let ran = stage.run(&["restore", "./a.txt", "--from", "turn:2"]).worked();
+    assert!(ran.contains("M a.txt") && ran.contains("restored from turn:2") && ran.contains("undo"), "{ran}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("two\n"));
+}
+
+#[test]
+fn wrong_restores_change_nothing() {
+    let stage = Stage::new();
+    assert!(stage.run(&["restore", "a.txt", "--from", "turn:1"]).failed().contains("store_not_found"));
+    let session = written(&stage);
+    let records = stage.json(&["show", &session])["records"].clone();
+    assert!(stage.run(&["restore", "nothing.txt", "--from", "turn:1"]).failed().contains("file_not_found"));
+    assert!(stage.run(&["restore", "a.txt", "--from", "turn:9"]).failed().contains("point_not_found"));
+    assert!(stage.run(&["restore", "a.txt", "--from", "head"]).failed().contains("nothing_to_rewind"));
+    for wrong in [
+        &["restore", "a.txt"][..],
+        &["restore", "--from", "turn:1"],
+        &["restore", "../x", "--from", "turn:1"],
+        &["restore", ".", "--from", "turn:1"],
+    ] {
+        stage.run(wrong).called_wrongly();
+    }
+    assert_eq!(stage.json(&["show", &session])["records"], records);
+    assert_eq!(stage.file("a.txt").as_deref(), Some("three\n"));
+}
+
+#[test]
+fn a_driven_session_is_not_restored() {
+    let stage = Stage::new();
+    let model = scripted(
+        &stage,
+        &json!([
+            write("a.txt", "one\n"),
+            {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 60"}}]},
+            {"text": "Done."},
+        ]),
+    );
+    let mut child = stage.command(&["run", "Sew", "--model", &model]).spawn().unwrap();
+    wait_until("the call", || stage.file("begun").is_some());
+    let errors = stage.run(&["restore", "a.txt", "--from", "start"]).failed();
+    assert!(errors.contains("session_held"), "{errors}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+}
+
+/// The names of the files that `show --files` lists.
+fn listed(stage: &Stage, session: &str, point: &str) -> Vec<String> {
+    let shown = stage.json(&["show", session, point, "--files"]);
+    shown["files"].as_array().unwrap().iter().map(|path| path.as_str().unwrap().to_owned()).collect()
+}
+
+fn on_disk(stage: &Stage) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![stage.path("files")];
+    while let Some(directory) = open.pop() {
+        let entries: Vec<_> =
+            std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        for path in &entries {
+            match path.is_dir() {
+                true => open.push(path.clone()),
+                false => {
+                    found.push(path.strip_prefix(stage.path("files")).unwrap().to_str().unwrap().to_owned())
+                }
+            }
+        }
+        if entries.is_empty() && directory != stage.path("files") {
+            found.push(directory.strip_prefix(stage.path("files")).unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// For every kind of point, `show --files`, `diff`, `cat` and `rewind` agree on the files.
+#[test]
+fn all_commands_agree_on_the_files_of_a_point() {
+    let stage = Stage::new();
+    let model = scripted(
+        &stage,
+        &json!([
+            write("a.txt", "one\n"),
+            {"calls": [{"name": "shell", "arguments": {"command": "echo half > half.txt; exit 3", "rollback_on_error": true}}]},
+            write("src/b.txt", "b\n"),
+            {"text": "Done."},
+        ]),
+    );
+    let ran = stage.run(&["run", "Sew", "--model", &model, "--json"]);
+    let session = last_line(&ran.output)["session"].as_str().unwrap().to_owned();
+    std::fs::write(stage.path("files/mine.txt"), "by hand").unwrap();
+    let rewound = stage.json(&["rewind", &session, "turn:1"]);
+    stage.run(&["undo", &session]).worked_quietly();
+    let log = stage.run(&["log", &session, "--json", "--all"]).worked();
+    let failed = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let failed =
+        failed.into_iter().find(|line| line["data"]["outcome"] == "failed").unwrap()["position"].clone();
+    let calls = calls(&stage, &session);
+    let points = [
+        "start".to_owned(),
+        "head".to_owned(),
+        "turn:1".to_owned(),
+        "turn:3".to_owned(),
+        format!("before:{}", calls[2]),
+        format!("after:{}", calls[2]),
+        format!("after:{}", calls[1]),
+        format!("rescue:{failed}"),
+        format!("rescue:{}", rewound["at"]),
+        "12".to_owned(),
+    ];
+    for point in &points {
+        let names = listed(&stage, &session, point);
+        // `diff` from nothing to the point lists the same.
+        let diff = stage.json(&["diff", &session, "start", point, "--names"]);
+        let added: Vec<_> =
+            diff["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+        assert_eq!(added, names, "{point}");
+        for name in names.iter().filter(|name| name.contains('.')) {
+            stage.run(&["cat", &session, &format!("{point}:{name}")]).worked();
+        }
+        let before = on_disk(&stage);
+        let ran = stage.run(&["rewind", &session, point]);
+        if ran.code != Some(0) {
+            assert!(ran.errors.contains("nothing_to_rewind"), "{point}: {ran:?}");
+        }
+        assert_eq!(on_disk(&stage), names, "{point}");
+        if ran.code == Some(0) {
+            stage.run(&["undo", &session]).worked_quietly();
+            assert_eq!(on_disk(&stage), before, "{point}");
+        }
+    }
+    let rescued = listed(&stage, &session, &format!("rescue:{failed}"));
+    assert!(rescued.contains(&"half.txt".to_owned()), "{rescued:?}");
+}
