@@ -97,6 +97,7 @@ impl AgentDefinition {
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
+        agent.window = self.window.filter(|_| self.mode == AnswerMode::Tools);
         agent.secrets = secrets;
         let agent = agent.with_definition(self.to_recorded()).prompt(prompt.clone());
         Ok(BuiltAgent { agent, prompt, lisp })

@@ -72,6 +72,10 @@ pub struct AgentDefinition {
     /// Prices of models, by `PROVIDER:MODEL`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, PriceDefinition>,
+    /// Context window of the model, in tokens. Conversations above three quarters of it are shortened in
+    /// requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// Maximum active time of an evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Span>,
@@ -113,6 +117,7 @@ impl Default for AgentDefinition {
             workspace: WorkspaceDefinition::default(),
             budget: BudgetDefinition::default(),
             prices: BTreeMap::new(),
+            window: None,
             deadline: None,
             max_turns: None,
             max_repeats: None,

@@ -36,6 +36,7 @@ mod build;
 mod definition;
 mod error;
 mod keys;
+mod known;
 mod locate;
 mod model;
 mod offered;
@@ -52,6 +53,7 @@ pub use definition::{
 };
 pub use error::{AgentFileError, Problem, SourceLocation};
 pub use keys::{KEY_VARIABLES, check_base_url, key_variables};
+pub use known::{KnownModel, KnownModels};
 pub use model::{ModelName, ModelProvider};
 pub use read::AgentFile;
 pub use source::TomlSource;

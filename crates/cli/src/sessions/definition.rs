@@ -54,6 +54,10 @@ pub(super) struct ModelFlags {
     /// Base URL of the model's API. Default: the provider's own.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
+    /// Context window of the model in tokens. Longer conversations are sent without older results. Default:
+    /// that of a known model.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1_000..))]
+    window: Option<u64>,
     /// Maximum spending of an evaluation, such as tokens=100000,turns=20,calls=50,money=2.5,time=10m.
     /// Default: that of the agent, else no limit.
     #[arg(long, value_name = "LIMITS", value_parser = budget)]
@@ -116,12 +120,18 @@ impl ModelFlags {
                 // The address belongs to the provider before.
                 definition.base_url = None;
             }
+            if definition.model.as_ref().is_some_and(|before| before != model) {
+                // So does the window.
+                definition.window = None;
+            }
             definition.set_model(model.clone())?;
         }
         if let Some(url) = &self.base_url {
             definition.base_url = Some(url.clone());
         }
-        Ok(self.model.is_some() || self.base_url.is_some())
+        definition.window = self.window.or(definition.window);
+        definition.fill_known_model();
+        Ok(self.model.is_some() || self.base_url.is_some() || self.window.is_some())
     }
 }
 

@@ -25,6 +25,7 @@ mod listing;
 mod log;
 mod log_lines;
 mod logging;
+mod long;
 mod model;
 mod moving;
 mod panics;

@@ -49,6 +49,11 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(provider: &'static str, answers: impl Into<Vec<Said>>) -> Self {
+        Self::with_limit(provider, answers, usize::MAX)
+    }
+
+    /// Refuses requests with a body of more than so many bytes, as too long for its context.
+    pub(crate) fn with_limit(provider: &'static str, answers: impl Into<Vec<Said>>, most: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -58,7 +63,8 @@ impl Model {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let Some(request) = read_request(&mut stream) else { continue };
-                let refused = refusal(provider, &request);
+                let refused =
+                    refusal(provider, &request).or_else(|| (request.body.len() > most).then(too_long));
                 requests.lock().unwrap().push(request);
                 let Some(answer) = refused.or_else(|| answers.pop_front()) else { continue };
                 std::thread::spawn(move || answer_with(&mut stream, provider, &answer));
@@ -83,6 +89,13 @@ fn refusal(provider: &str, request: &Asked) -> Option<Said> {
         "400 Bad Request",
         json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string(),
     ))
+}
+
+fn too_long() -> Said {
+    let message = "This model's maximum context length is exceeded.";
+    let error =
+        json!({"message": message, "type": "invalid_request_error", "code": "context_length_exceeded"});
+    Said::Refused("400 Bad Request", json!({ "error": error }).to_string())
 }
 
 fn read_request(stream: &mut TcpStream) -> Option<Asked> {

@@ -47,6 +47,11 @@ pub(crate) use weight::Weight;
 
 use crate::compression::{ConfiguredStrategy, Registry, Strategy};
 
+/// Returns the approximate number of tokens that messages have in a request.
+pub fn estimated_tokens<'a>(messages: impl Iterator<Item = &'a Arc<InnerMessage>>) -> u64 {
+    Weight::tokens(messages.map(|message| Weight::of(message)).sum())
+}
+
 /// The messages of a request, with statistics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedTranscript {

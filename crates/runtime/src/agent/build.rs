@@ -125,6 +125,13 @@ impl Agent {
         self
     }
 
+    /// Sets the context window of its model, in tokens.
+    #[must_use]
+    pub fn with_window(mut self, tokens: impl Into<Option<u64>>) -> Self {
+        self.window = tokens.into();
+        self
+    }
+
     /// Limits how much active time an evaluation has.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {

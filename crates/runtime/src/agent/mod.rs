@@ -112,6 +112,9 @@ pub struct Agent {
     pub budget: Option<Limits>,
     /// Prices of models. For other models only costs that the provider reports are counted.
     pub prices: Prices,
+    /// The context window of its model, in tokens. Conversations above three quarters of it are shortened in
+    /// requests. `None` sends everything until a provider refuses a request for its length.
+    pub window: Option<u64>,
     /// Active time of an evaluation.
     pub deadline: Option<Duration>,
     /// What happens to an evaluation whose answer reached its token limit.
@@ -167,6 +170,7 @@ impl Agent {
             compression: None,
             budget: None,
             prices: Prices::default(),
+            window: None,
             deadline: None,
             on_truncation: OnTruncation::default(),
             backoff: Backoff::default(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::code::ErrorCode;
 use backstitch_core::crash_point;
+use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
@@ -20,6 +21,7 @@ use tracing::Instrument as _;
 
 use super::content::Content;
 use super::drive::{LoopStep, millis};
+use super::fit::{MOST_SHORTENINGS, fitted, is_too_long, limit};
 use super::hydrate::media_in;
 use super::inbox::Inbox;
 use super::pause::Pauses;
@@ -43,6 +45,28 @@ enum AskOutcome {
     Withheld(String),
 }
 
+/// Why a request has no answer.
+enum AskError {
+    /// The provider refused it for its length. Also holds its digest.
+    TooLong(RuntimeError, Option<Digest>),
+    Other(RuntimeError),
+}
+
+impl AskError {
+    fn of(error: RuntimeError, digest: Option<Digest>) -> Self {
+        match &error {
+            RuntimeError::Policy(refused) if is_too_long(&refused.kind) => Self::TooLong(error, digest),
+            _ => Self::Other(error),
+        }
+    }
+}
+
+impl From<RuntimeError> for AskError {
+    fn from(error: RuntimeError) -> Self {
+        Self::Other(error)
+    }
+}
+
 /// Sends requests to the policy of an agent.
 pub(super) struct Asker {
     pub(super) live: Arc<LiveSession>,
@@ -62,14 +86,39 @@ impl Asker {
             let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
             return Ok(LoopStep::End(ended));
         }
+        let mut refused: Option<(RuntimeError, Option<Digest>)> = None;
+        for shortenings in 0.. {
+            match self.ask_once(evaluation, machine, refused.take()).await {
+                Err(AskError::TooLong(error, digest)) if shortenings < MOST_SHORTENINGS => {
+                    refused = Some((error, digest));
+                }
+                Err(AskError::TooLong(error, _) | AskError::Other(error)) => return Err(error),
+                Ok(step) => return Ok(step),
+            }
+        }
+        unreachable!("invariant: the loop ends by returning")
+    }
+
+    /// Sends one request. If the one before it was refused for its length, this one has to differ.
+    async fn ask_once(
+        &self,
+        evaluation: EvaluationId,
+        machine: &mut dyn Machine,
+        refused: Option<(RuntimeError, Option<Digest>)>,
+    ) -> Result<LoopStep, AskError> {
         let answers_left = answers_left(&self.live.state().await.view, evaluation);
         let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
+        if let Some((error, digest)) = refused
+            && digest == info.digest
+        {
+            return Err(error.into());
+        }
         info.renderer = info.renderer.or_else(|| question.renderer.clone());
         info.departures.extend(left_out.into_iter().map(|what| format!("not shown: {what}")));
         info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
-        let described = (info.provider.clone(), info.model.clone());
+        let (described, digest) = ((info.provider.clone(), info.model.clone()), info.digest);
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
@@ -81,7 +130,16 @@ impl Asker {
         let began = self.live.clock().monotonic();
         let span = spans::request(self.live.id(), turn, &info);
         let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
-        match asked.inspect_err(|error| spans::failed(&span, error.kind()))? {
+        let asked = asked.inspect_err(|error| spans::failed(&span, error.kind()));
+        if let Err(RuntimeError::Policy(error)) = &asked
+            && is_too_long(&error.kind)
+            && let Some(reservation) = &reservation
+        {
+            // It was refused, so it costs nothing.
+            let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
+            self.live.record(vec![settled.into()]).await?;
+        }
+        match asked.map_err(|error| AskError::of(error, digest))? {
             AskOutcome::Answered(mut answer, attempt) => {
                 crash_point!("ask.after");
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
@@ -101,7 +159,7 @@ impl Asker {
                 let output = answer.output.clone();
                 let messages = self.record_answer(finished, *answer, reservation).await?;
                 machine.take_in(MachineEvent::Answered { messages: messages.clone(), output });
-                self.settle_answer(evaluation, &messages, machine).await
+                Ok(self.settle_answer(evaluation, &messages, machine).await?)
             }
             AskOutcome::Stopped => {
                 let detail = "it was stopped while it waited for an answer";
@@ -150,6 +208,7 @@ impl Asker {
                 )
             }
         };
+        shown = fitted(shown, limit(&self.agent, &view));
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {

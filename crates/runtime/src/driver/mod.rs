@@ -16,6 +16,7 @@ mod cut_off;
 mod drive;
 mod fidelity;
 mod finish;
+mod fit;
 mod follow_up;
 mod hydrate;
 mod inbox;

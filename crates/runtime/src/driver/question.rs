@@ -13,6 +13,7 @@ use backstitch_core::session::{Items, Session};
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
 
+use super::fit;
 use super::hydrate::{ContentCache, ObjectSource, media_in};
 use super::past::with_content;
 use crate::agent::Agent;
@@ -105,6 +106,7 @@ pub(crate) async fn question_before(
         }
     });
     shown.messages = without_silent(shown.messages);
+    let shown = fit::fitted(shown, fit::limit(agent, view));
     let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);

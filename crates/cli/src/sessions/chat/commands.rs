@@ -151,7 +151,11 @@ impl Conversation {
             // The address belongs to the provider before.
             definition.base_url = None;
         }
+        if definition.model.as_ref() != Some(&model) {
+            definition.window = None;
+        }
         definition.set_model(model)?;
+        definition.fill_known_model();
         // A model that cannot be used, such as one without a key, changes nothing.
         let built = crate::sessions::definition::built(&definition)?;
         (self.definition, self.built) = (definition, built);

@@ -12,6 +12,7 @@ use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions,
 use tokio::signal::unix::SignalKind;
 
 use super::attach;
+use super::context::context;
 use super::prompt::{Prompt, TypedLine};
 use super::recap::recap;
 use super::slash;
@@ -299,10 +300,11 @@ impl Conversation {
         Ok(())
     }
 
-    /// Prints the line above the prompt: model, turn, tokens and money.
+    /// Prints the line above the prompt: model, turn, tokens, money and context.
     pub(super) fn print_status(&self, view: &JournalView) {
         let turn = view.evaluations().count();
-        let line = status_line(&self.model(), turn, view.ledger().charged(), None);
+        let context = context(view, self.definition.window);
+        let line = status_line(&self.model(), turn, view.ledger().charged(), context);
         terminal::error_line(&Text::new().add(Role::Dim, line));
     }
 

@@ -7,6 +7,7 @@
 
 mod attach;
 mod commands;
+mod context;
 mod conversation;
 mod prompt;
 mod recap;

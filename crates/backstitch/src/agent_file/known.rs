@@ -1,0 +1,133 @@
+//! Context windows and prices of known models, as dated data.
+//!
+//! The data is in `models.toml`, with its date and source. It applies to models at the address of their own
+//! provider, where the definition sets nothing else. A definition that was filled in is recorded with its
+//! session, so newer data does not change older sessions.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::definition::{AgentDefinition, PriceDefinition};
+use super::model::{ModelName, ModelProvider};
+
+/// Context windows and prices of models, at a date.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownModels {
+    /// The date up to which the data was compared with its source.
+    pub as_of: String,
+    /// The kind of source.
+    pub source: String,
+    /// The unit of the prices.
+    pub currency: String,
+    /// The models.
+    #[serde(rename = "model")]
+    pub models: Vec<KnownModel>,
+}
+
+/// A model whose window and price are known.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownModel {
+    /// The provider: `anthropic`, `openai` or `gemini`.
+    pub provider: String,
+    /// The name of the model, without a date or a version.
+    pub name: String,
+    /// The context window, in tokens.
+    pub window: u64,
+    /// The price per million tokens.
+    pub price: PriceDefinition,
+}
+
+static KNOWN: LazyLock<KnownModels> = LazyLock::new(|| {
+    toml::from_str(include_str!("models.toml")).expect("invariant: a test reads the data of known models")
+});
+
+impl KnownModels {
+    /// Returns the data of this version.
+    pub fn current() -> &'static Self {
+        &KNOWN
+    }
+
+    /// Returns the entry of a model.
+    pub fn find(&self, model: &ModelName) -> Option<&KnownModel> {
+        let ModelProvider::Wire(provider) = model.provider else { return None };
+        let provider = provider.as_str();
+        let is_of = |known: &&KnownModel| {
+            provider == known.provider || (provider == "openai-chat" && known.provider == "openai")
+        };
+        let is_named = |known: &&KnownModel| {
+            let rest = model.model.strip_prefix(&known.name);
+            // A letter after the hyphen would name another model, such as `gpt-5-mini`.
+            rest.is_some_and(|rest| {
+                let version = rest.strip_prefix(['-', '@']);
+                let is_version =
+                    |text: &str| text == "latest" || text.starts_with(|one: char| one.is_ascii_digit());
+                rest.is_empty() || version.is_some_and(is_version)
+            })
+        };
+        self.models.iter().filter(is_of).filter(is_named).max_by_key(|known| known.name.len())
+    }
+}
+
+impl AgentDefinition {
+    /// Sets the context window and the price of the model where they are known and not set.
+    pub fn fill_known_model(&mut self) {
+        // Another server has its own limits and prices.
+        let Some(model) = self.model.as_ref().filter(|_| self.base_url.is_none()) else { return };
+        let Some(known) = KnownModels::current().find(model) else { return };
+        let name = model.to_string();
+        self.window = self.window.or(Some(known.window));
+        if !self.prices.contains_key(&model.model) {
+            self.prices.entry(name).or_insert_with(|| known.price.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(model: &str) -> Option<u64> {
+        KnownModels::current().find(&model.parse().unwrap()).map(|known| known.window)
+    }
+
+    #[test]
+    fn the_data_is_dated_and_plausible() {
+        let known = KnownModels::current();
+        assert_eq!(known.as_of.len(), "2025-01-01".len());
+        assert_eq!(known.currency, "USD");
+        for model in &known.models {
+            assert!((8_000..=10_000_000).contains(&model.window), "{model:?}");
+            assert!(model.price.input.micros() <= model.price.output.micros(), "{model:?}");
+            let named: ModelName = format!("{}:{}", model.provider, model.name).parse().unwrap();
+            assert_eq!(known.find(&named).unwrap().name, model.name);
+        }
+    }
+
+    #[test]
+    fn names_match_up_to_a_date_or_version() {
+        assert_eq!(window("anthropic:claude-sonnet-4-5-20250929"), Some(200_000));
+        assert_eq!(window("openai-chat:gpt-5"), Some(400_000));
+        assert_eq!(window("openai:gpt-5-unheard-of"), None);
+        assert_eq!(window("openai:gpt-50"), None);
+        assert_eq!(window("scripted:gpt-5"), None);
+        let find = |name: &str| KnownModels::current().find(&name.parse().unwrap()).unwrap().name.clone();
+        assert_eq!(find("openai:gpt-4o-mini-2024-07-18"), "gpt-4o-mini");
+        assert_eq!(find("gemini:gemini-2.5-flash-lite"), "gemini-2.5-flash-lite");
+    }
+
+    #[test]
+    fn what_a_definition_sets_stays() {
+        let mut own =
+            AgentDefinition { model: Some("openai:gpt-5".parse().unwrap()), ..AgentDefinition::default() };
+        own.window = Some(7);
+        own.fill_known_model();
+        assert_eq!((own.window, own.prices.len()), (Some(7), 1));
+        let mut elsewhere = AgentDefinition { window: None, prices: Default::default(), ..own };
+        elsewhere.base_url = Some("http://localhost".to_owned());
+        elsewhere.fill_known_model();
+        assert_eq!((elsewhere.window, elsewhere.prices.len()), (None, 0));
+    }
+}
