@@ -52,9 +52,8 @@ fn a_request_that_is_refused_for_its_length_is_shortened_and_sent_again() {
     assert_eq!(refused, failed.len());
     assert!(model.asked().last().unwrap().body.contains("is not shown"));
     let notes = records(&stage, "note");
-    assert!(
-        notes.iter().any(|note| note["text"].as_str().is_some_and(|text| text.contains("older results")))
-    );
+    let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
+    assert!(notes.iter().any(|note| note.contains("older results")), "{notes:#?}");
     let session = crate::stage::last_line(&run.output)["session"].as_str().unwrap().to_owned();
     requests_agree(&stage, &session, 15);
 }
