@@ -81,7 +81,9 @@ pub(super) async fn finish(
         }
         other => live.status(&other.to_string()),
     }
-    live.close(&view);
+    if matches!(ended, DriveOutcome::Completed(_)) {
+        live.close(&view);
+    }
     Ok(match ended {
         DriveOutcome::Completed(_) => ExitCode::SUCCESS,
         DriveOutcome::Paused { .. } => ExitCode::from(3),

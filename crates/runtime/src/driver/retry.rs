@@ -14,7 +14,6 @@ use backstitch_core::rng::{Rng, Seed};
 
 use super::ask::Asker;
 use super::drive::millis;
-use super::fit::is_too_long;
 use super::stop::recordable;
 use crate::error::RuntimeError;
 use crate::events::{LiveKind, Retry};
@@ -51,13 +50,8 @@ impl Asker {
                 extra: Extra::default(),
             };
             if !error.retryable || attempt >= backoff.retries {
-                // A request that is too long is shortened and sent again.
-                let then = if is_too_long(&error.kind) {
-                    AfterFailure::Retry { wait_millis: 0 }
-                } else {
-                    AfterFailure::Stop
-                };
-                let failed = failed(then);
+                // If it was too long, a shorter request may follow, which is recorded as another one.
+                let failed = failed(AfterFailure::Stop);
                 self.live.record_when(vec![failed.into()], Durable::WithNext).await?;
                 return Err(error.into());
             }
