@@ -140,10 +140,10 @@ pub use backstitch_runtime::{
     FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair,
     IndexReport, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission, OnTruncation,
     OutputContract, PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions,
-    Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SessionEnvironment, SessionEvent,
-    SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession,
-    check_snapshot, describe, entropy, find_call, fold_view, latest_files, load_view, locate, one_line,
-    read_records, reason_word, unfinished,
+    Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
+    SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner,
+    Tools, UnreadableSession, check_snapshot, describe, entropy, find_call, fold_view, latest_files,
+    load_view, locate, one_line, probe, read_records, reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]

@@ -12,6 +12,7 @@ use super::values::{Money, Span, ThinkingSetting, ToolChoice};
 use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
+use crate::ports::Sandbox;
 use crate::slices::Visibility;
 use backstitch_runtime::OnTruncation;
 
@@ -63,6 +64,9 @@ pub struct AgentDefinition {
     /// Options of the shell tool.
     #[serde(skip_serializing_if = "ShellDefinition::is_default")]
     pub shell: ShellDefinition,
+    /// Limits of the processes of the shell and of commands. `None` means that they are not confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// Directory of the agent's files.
     #[serde(skip_serializing_if = "WorkspaceDefinition::is_default")]
     pub workspace: WorkspaceDefinition,
@@ -114,6 +118,7 @@ impl Default for AgentDefinition {
             tools: ToolChoice::All,
             approval: BTreeMap::new(),
             shell: ShellDefinition::default(),
+            sandbox: None,
             workspace: WorkspaceDefinition::default(),
             budget: BudgetDefinition::default(),
             prices: BTreeMap::new(),

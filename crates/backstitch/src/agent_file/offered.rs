@@ -25,7 +25,8 @@ pub(super) struct ToolCatalog {
 
 impl ToolCatalog {
     pub(super) fn new(definition: &AgentDefinition) -> Result<Self, Problem> {
-        let mut shell = Shell::default().effect(definition.shell.effect);
+        let sandbox = definition.sandbox.clone().unwrap_or_default();
+        let mut shell = Shell::default().effect(definition.shell.effect).sandbox(sandbox);
         if let Some(timeout) = definition.shell.timeout {
             shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
         }

@@ -87,6 +87,11 @@ impl AgentDefinition {
             let path = std::path::absolute(directory.join(path));
             self.workspace.path = Some(path.map_err(|error| Problem::new(["workspace", "path"], error))?);
         }
+        for (index, path) in self.sandbox.iter_mut().flat_map(|sandbox| &mut sandbox.write).enumerate() {
+            let index = index.to_string();
+            let problem = |message| Problem::new(["sandbox", "write", &index], message);
+            *path = writable_path(directory, path).map_err(problem)?;
+        }
         if let Some(OutputDefinition { schema, file: Some(file) }) = &self.output {
             if schema.is_some() {
                 return Err(Problem::new(["output"], "set either `schema` or `file`, not both").into());
@@ -107,6 +112,19 @@ impl DataDefinition {
     pub fn read(name: &str, path: &Path) -> Result<Self, AgentFileError> {
         Ok(Self { value: Some(json_in(path, ["data", name])?), file: None })
     }
+}
+
+/// Resolves a path that processes may write: `~` is the home directory, other paths are relative to the file.
+fn writable_path(directory: &Path, path: &Path) -> Result<PathBuf, String> {
+    let Ok(below) = path.strip_prefix("~") else {
+        if path.as_os_str().is_empty() {
+            return Err("the path is empty".to_owned());
+        }
+        return std::path::absolute(directory.join(path)).map_err(|error| error.to_string());
+    };
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let home = home.ok_or("`~` stands for the home directory, and HOME is not set")?;
+    Ok(home.join(below))
 }
 
 /// Parses a JSON file. Some programs write a byte order mark before the JSON.

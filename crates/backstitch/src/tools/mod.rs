@@ -23,6 +23,7 @@
 //! so they say what is wrong and what to do. A failed call leaves the files unchanged.
 
 mod arrange;
+mod confined;
 mod files;
 mod find;
 mod grep;

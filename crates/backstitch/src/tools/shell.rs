@@ -3,15 +3,19 @@
 //! An exit code other than 0 is a result, because commands such as `grep` and test runners report with it.
 //! The changes of the command are kept, unless the call asks to roll them back. A command that could not
 //! start, timed out or was killed is a failure, and is rolled back.
+//!
+//! Commands can run in a [`Sandbox`]. If it keeps all effects in the workspace, a command that a crash
+//! interrupted is rolled back and run again.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::confined::{description, effect_within, run_confined};
 use super::files::Files;
 use crate::journal::Effect;
-use crate::ports::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessSpec};
+use crate::ports::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessSpec, Sandbox};
 use crate::tool::{ContextError, Tool, ToolContext, ToolError, ToolExample, ToolOutcome, ToolResult};
 
 const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and returns its exit code and its output. \
@@ -30,10 +34,11 @@ pub struct Shell {
     longest_timeout: Duration,
     caps: OutputCaps,
     hidden: Vec<String>,
+    sandbox: Sandbox,
 }
 
 impl Default for Shell {
-    /// External effects, a time limit of two minutes (a call may ask for up to an hour), and the first and
+    /// External effects, no sandbox, a time limit of two minutes (a call may ask for up to an hour), and the first and
     /// last 16 KiB of each stream.
     fn default() -> Self {
         Self {
@@ -42,6 +47,7 @@ impl Default for Shell {
             longest_timeout: Duration::from_secs(3600),
             caps: OutputCaps { head: 16 * 1024, tail: 16 * 1024 },
             hidden: Vec::new(),
+            sandbox: Sandbox::off(),
         }
     }
 }
@@ -77,19 +83,38 @@ impl Shell {
         self
     }
 
+    /// Confines commands. A sandbox without network and without further paths gives them the effect
+    /// [`Effect::Workspace`], if the system enforces it.
+    ///
+    /// ```
+    /// use backstitch::ports::Sandbox;
+    /// use backstitch::tools::Shell;
+    ///
+    /// let shell = Shell::default().sandbox(Sandbox::workspace().without_network()).tool();
+    /// ```
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
     /// Builds the tool.
     pub fn tool(self) -> Tool {
         let arguments = serde_json::Map::from_iter([
             ("command".to_owned(), "cargo test --quiet".into()),
             ("timeout_seconds".to_owned(), 600.into()),
         ]);
-        let description = "Run the tests, which may take long".to_owned();
-        Tool::builder("shell", DESCRIPTION)
+        let example = ToolExample {
+            description: "Run the tests, which may take long".to_owned(),
+            arguments,
+            result: None,
+        };
+        Tool::builder("shell", format!("{DESCRIPTION}{}", description(&self.sandbox)))
             .expect("invariant: the name is one")
-            .effect(self.effect)
+            .effect(effect_within(&self.sandbox, self.effect))
             .workspace(crate::tool::WorkspaceUse::Write)
             .output::<CommandOutcome>()
-            .example(ToolExample { description, arguments, result: None })
+            .example(example)
             .handler(move |context: ToolContext, command: Command| {
                 let shell = self.clone();
                 async move { shell.run(&context, command).await }
@@ -98,8 +123,8 @@ impl Shell {
 
     async fn run(&self, context: &ToolContext, command: Command) -> ToolOutcome {
         let spec = self.spec(context, &command)?;
-        let outcome = match context.run_process(spec).await {
-            Ok(outcome) => outcome.redacted(&context.secrets()),
+        let (outcome, refused) = match run_confined(context, spec, &self.sandbox).await {
+            Ok(ran) => ran,
             Err(ContextError::Process(error)) => return Err(could_not_start(&error)),
             Err(error) => return Err(error.into()),
         };
@@ -107,7 +132,7 @@ impl Shell {
             ProcessExit::Code(code) => code,
             ProcessExit::Signal(signal) => {
                 let text = format!("the command was killed by signal {signal}");
-                return Err(ToolError::of_kind("killed", with_output(text, &outcome)));
+                return Err(ToolError::of_kind("killed", with_output(text, &outcome, refused.as_deref())));
             }
             ProcessExit::TimedOut => {
                 let text = format!(
@@ -115,15 +140,18 @@ impl Shell {
                     self.allowed(&command).as_secs(),
                     self.longest_timeout.as_secs()
                 );
-                return Err(ToolError::retryable("timed_out", with_output(text, &outcome)));
+                return Err(ToolError::retryable(
+                    "timed_out",
+                    with_output(text, &outcome, refused.as_deref()),
+                ));
             }
         };
         if code != 0 && command.rollback_on_error {
             let text = format!("exit code {code}; what the command changed in the workspace was rolled back");
-            return Err(ToolError::of_kind("exit_code", with_output(text, &outcome)));
+            return Err(ToolError::of_kind("exit_code", with_output(text, &outcome, refused.as_deref())));
         }
-        let ended =
-            CommandOutcome { exit_code: code, stdout: outcome.stdout.text(), stderr: outcome.stderr.text() };
+        let (stdout, stderr) = (outcome.stdout.text(), outcome.stderr.text());
+        let ended = CommandOutcome { exit_code: code, stdout, stderr, sandbox: refused };
         Ok(ToolResult::default().with_value(ended)?)
     }
 
@@ -183,19 +211,25 @@ struct CommandOutcome {
     stdout: String,
     /// Its standard error; the middle of a long one is left out.
     stderr: String,
+    /// What the sandbox refused, as far as the output shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
 }
 
 fn could_not_start(error: &ProcessError) -> ToolError {
     ToolError::of_kind("could_not_start", format_args!("the command could not be run: {error}"))
 }
 
-/// Adds the output of the command to the text of a failure.
-fn with_output(mut text: String, outcome: &ProcessOutcome) -> String {
+/// Adds the output of the command, and what the sandbox refused, to the text of a failure.
+fn with_output(mut text: String, outcome: &ProcessOutcome, refused: Option<&str>) -> String {
     for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let output = output.text();
         if !output.trim().is_empty() {
             text.push_str(&format!("\n{name}:\n{}", output.trim_end()));
         }
+    }
+    if let Some(refused) = refused {
+        text.push_str(&format!("\nsandbox:\n{refused}"));
     }
     text
 }

@@ -7,6 +7,7 @@ use backstitch::agent_file::{
 };
 use backstitch::budget::Limits;
 use backstitch::journal::Effect;
+use backstitch::ports::Sandbox;
 use backstitch::providers::Provider;
 use backstitch::store::MemoryStore;
 use backstitch::tool::Approval;
@@ -141,6 +142,19 @@ fn a_recorded_definition_is_complete_and_holds_no_secret() {
 }
 
 #[test]
+fn a_sandbox_is_a_name_or_a_table() {
+    let sandbox = |text: &str| AgentDefinition::from_toml(text).unwrap().sandbox;
+    assert_eq!(sandbox(""), None);
+    assert_eq!(sandbox("sandbox = 'read-only'"), Some(Sandbox::read_only()));
+    let home = std::path::PathBuf::from(std::env::var_os("HOME").unwrap());
+    let expected = Sandbox::workspace().write(home.join(".cargo")).write(std::path::absolute("a/b").unwrap());
+    let table = "[sandbox]\nwrite = ['~/.cargo', 'a/b']\nnetwork = false";
+    assert_eq!(sandbox(table), Some(expected.without_network()));
+    let definition = AgentDefinition::from_toml(table).unwrap();
+    assert_eq!(AgentDefinition::from_recorded(&definition.to_recorded()).unwrap(), definition);
+}
+
+#[test]
 fn definitions_of_older_versions_are_read() {
     let old = json!({
         "script": {"replies": [{"text": "Done."}]}, "system": "Mend.", "workspace": "/files",
@@ -165,6 +179,10 @@ fn errors_name_line_and_key_and_suggest_names() {
         ("max_turns = -1", &["line 1: max_turns: "]),
         ("tools = ['read_file',\n  'red_file']", &["line 2: tools[1]: ", "did you mean `read_file`?"]),
         ("tools = 'everything'", &["line 1: tools: ", "all"]),
+        ("sandbox = 'some'", &["line 1: sandbox: ", "there are workspace, read-only and off"]),
+        ("[sandbox]\nwrites = []", &["line 2: sandbox.writes: ", "did you mean `write`?"]),
+        ("[sandbox]\nmode = 'off'\nnetwork = false", &["sandbox", "`network` has no effect"]),
+        ("[sandbox]\nwrite = ['a',\n '']", &["line 3: sandbox.write[1]: ", "the path is empty"]),
         ("[budget]\ntoknes = 1", &["line 2: budget.toknes: ", "did you mean `tokens`?"]),
         ("[budget]\nmoney = -1", &["line 2: budget.money: "]),
         ("deadline = 'soon'", &["line 1: deadline: ", "10m"]),

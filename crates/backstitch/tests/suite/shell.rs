@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backstitch::journal::Effect;
-use backstitch::ports::OutputCaps;
+use backstitch::ports::{OutputCaps, Sandbox};
 use backstitch::tools::{Shell, shell};
 use serde_json::json;
 
@@ -171,4 +171,30 @@ async fn paths_that_are_not_rolled_back_are_named() {
     drop(input);
     tee.wait().unwrap();
     assert_eq!(place.read("run.log").unwrap(), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_confined_command_writes_only_in_the_workspace_and_reports_what_was_refused() {
+    let sandbox = Sandbox::workspace().without_network();
+    let tool = Shell::default().sandbox(sandbox.clone()).tool();
+    if !backstitch::probe().enforces(&sandbox) {
+        // Nothing is promised that the system does not enforce.
+        assert_eq!(tool.spec.effect, Effect::External);
+        return;
+    }
+    assert_eq!(tool.spec.effect, Effect::Workspace);
+    assert!(tool.spec.description.ends_with("It has no network."), "{}", tool.spec.description);
+    let place = Place::on_disk();
+    let harness = place.harness(vec![tool]).await;
+    let result =
+        harness.succeeds("shell", json!({"command": "echo in > in.txt; echo out > ../out.txt"})).await;
+    assert_eq!(place.read("in.txt").unwrap(), "in\n");
+    assert!(!place.host_path("../out.txt").exists());
+    let refused = result["sandbox"].as_str().unwrap();
+    assert!(refused.contains("/out.txt") && refused.contains("`write` in `[sandbox]`"), "{result}");
+    let arguments = json!({"command": "echo out > ../out.txt", "rollback_on_error": true});
+    let (_, text) = harness.fails("shell", arguments).await;
+    assert!(text.contains("\nsandbox:\nthe sandbox refused to write "), "{text}");
+    let fine = harness.succeeds("shell", json!({"command": "true"})).await;
+    assert_eq!(fine, json!({"exit_code": 0}));
 }

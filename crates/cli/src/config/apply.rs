@@ -27,6 +27,8 @@ impl Config {
         {
             definition.budget = budget;
         }
+        let sandbox = || self.strongest(|settings| settings.sandbox.clone());
+        definition.sandbox = definition.sandbox.take().or_else(sandbox);
         definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));
         definition.deadline = definition.deadline.or_else(|| self.strongest(|settings| settings.deadline));
         for layer in self.layers().rev() {

@@ -8,13 +8,15 @@ use backstitch::agent_file::{
     Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem, Span, ToolChoice,
     check_base_url,
 };
+use backstitch::ports::Sandbox;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use crate::terminal::style::ColorChoice;
 
 /// Keys that only the user may set.
-pub(super) const USER_ONLY: [(&str, &str); 4] = [
+pub(super) const USER_ONLY: [(&str, &str); 5] = [
+    ("sandbox", "a project cannot decide what commands may write"),
     ("store", "a project cannot choose where sessions are stored"),
     ("rules", "a project cannot decide about approvals for good"),
     ("color", "it is about your terminal"),
@@ -32,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) store: Option<PathBuf>,
     pub(crate) tools: Option<ToolChoice>,
     pub(crate) approve: Option<ApproveSetting>,
+    /// Limits of commands.
+    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) max_turns: Option<u64>,
     pub(crate) deadline: Option<Span>,
     pub(crate) budget: Option<BudgetDefinition>,
@@ -73,12 +77,17 @@ impl Settings {
                 return Err(Problem::new([key], "the path is empty"));
             }
         }
+        let writable = self.sandbox.iter().flat_map(|sandbox| &sandbox.write);
+        if writable.clone().any(|path| path.as_os_str().is_empty()) {
+            return Err(Problem::new(["sandbox", "write"], "a path is empty"));
+        }
         Ok(())
     }
 
     /// Resolves paths: `~/` is the home directory, and others are relative to the directory of the file.
     pub(super) fn resolve(&mut self, directory: &Path) {
-        for path in [&mut self.agent, &mut self.store].into_iter().flatten() {
+        let writable = self.sandbox.iter_mut().flat_map(|sandbox| &mut sandbox.write);
+        for path in [&mut self.agent, &mut self.store].into_iter().flatten().chain(writable) {
             *path = resolved(directory, path);
         }
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &mut self.model {

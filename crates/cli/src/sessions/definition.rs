@@ -13,7 +13,7 @@ use backstitch::agent_file::{
 };
 use backstitch::code::ErrorCode;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
-use backstitch::ports::fetch_large;
+use backstitch::ports::{Sandbox, SandboxMode, fetch_large};
 use backstitch::read_records;
 use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
@@ -34,6 +34,13 @@ enum ShellEffect {
     External,
     /// Only files of the workspace. After a crash, they are restored and the command runs again.
     Workspace,
+}
+
+/// Whether commands may use the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Network {
+    On,
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -103,6 +110,13 @@ pub(super) struct AgentFlags {
     /// Possible effects of shell commands. Default: external.
     #[arg(long, value_enum)]
     shell_effect: Option<ShellEffect>,
+    /// Files that shell commands may write: workspace (and $TMPDIR), read-only (only $TMPDIR), or off (all).
+    /// Default: that of the agent file, else workspace.
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<SandboxMode>,
+    /// Whether shell commands may use the network. Default: that of the agent file, else on.
+    #[arg(long, value_enum)]
+    network: Option<Network>,
     /// Maximum number of turns of an evaluation. Default: 5 for programs, no limit for tool calls.
     #[arg(long, value_name = "N")]
     max_turns: Option<u64>,
@@ -173,6 +187,7 @@ impl AgentFlags {
                 ShellEffect::Workspace => Effect::Workspace,
             };
         }
+        definition.sandbox = Some(self.sandbox(definition.sandbox.take())?);
         if let Some(directory) = &self.workspace {
             definition.workspace.path = Some(directory.clone());
         }
@@ -189,6 +204,21 @@ impl AgentFlags {
 }
 
 impl AgentFlags {
+    /// Returns the sandbox of commands: that of the flags, of the agent, or the default of the command.
+    fn sandbox(&self, of_agent: Option<Sandbox>) -> anyhow::Result<Sandbox> {
+        let mut sandbox = of_agent.unwrap_or_else(Sandbox::workspace);
+        match self.sandbox {
+            Some(SandboxMode::Off) => sandbox = Sandbox::off(),
+            Some(mode) => sandbox.mode = mode,
+            None => {}
+        }
+        if let Some(network) = self.network {
+            sandbox.network = network == Network::On;
+        }
+        sandbox.check().map_err(|error| Usage(error.to_string()))?;
+        Ok(sandbox)
+    }
+
     /// Applies the flags about answers, data and compression.
     fn answering(&self, definition: &mut AgentDefinition) -> anyhow::Result<()> {
         if let Some(mode) = self.mode {

@@ -33,6 +33,7 @@ mod pauses;
 mod pty;
 mod queries;
 mod replaced;
+mod sandbox;
 mod screen;
 mod sessions;
 mod show_call;

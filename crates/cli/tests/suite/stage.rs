@@ -15,13 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Stage {
     directory: tempfile::TempDir,
     variables: Vec<(String, String)>,
+    is_confined: bool,
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("files")).unwrap();
-        Self { directory, variables: Vec::new() }
+        Self { directory, variables: Vec::new(), is_confined: false }
+    }
+
+    /// A stage whose agents run commands in the default sandbox. On others the sandbox is off, so that
+    /// commands can leave marks beside the workspace.
+    pub(crate) fn confined() -> Self {
+        Self { is_confined: true, ..Self::new() }
     }
 
     /// Sets an environment variable of the command.
@@ -56,7 +63,13 @@ impl Stage {
         }
         // The settings of the person who runs the tests do not apply.
         command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
-        command.envs(self.variables.iter().cloned()).args(arguments);
+        command.envs(self.variables.iter().cloned());
+        match arguments {
+            [first @ ("run" | "chat"), rest @ ..] if !self.is_confined && !rest.contains(&"--help") => {
+                command.args([first, "--sandbox", "off"]).args(rest)
+            }
+            _ => command.args(arguments),
+        };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

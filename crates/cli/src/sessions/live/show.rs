@@ -6,7 +6,7 @@ use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{self, InnerMessage, RecordBody};
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
-use backstitch::{FilesRestored, LiveKind, Retry, SessionEvent, one_line};
+use backstitch::{FilesRestored, LiveKind, Retry, SandboxGap, SessionEvent, one_line};
 use serde_json::json;
 
 use super::{Mode, Role, Screen, Text, end_line};
@@ -33,6 +33,10 @@ impl Screen {
                 }
                 if let Some(restored) = FilesRestored::of(&record.body) {
                     self.restored(common, &Restore::new(session, restored));
+                }
+                if let Some(gap) = SandboxGap::of(&record.body) {
+                    self.event(json!({"v": 1, "event": "sandbox", "message": gap.text}));
+                    self.status(&format!("the sandbox is not complete: {}", gap.text));
                 }
             }
             SessionEvent::Live(event) => match &event.kind {
