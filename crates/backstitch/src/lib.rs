@@ -105,13 +105,14 @@
 //! | [`time`], [`id`], [`rng`] | clocks, ids and random numbers, all of them passed in |
 //! | [`SystemClock`], [`entropy`] | the system's sources of time and random numbers |
 //! | [`object`], [`digest`] | content-addressed data |
+//! | [`approval`] | rules about which calls need approval |
 //! | [`redaction`] | removal of a value from stored records |
 //! | [`json`], [`extra`], [`storable`] | limits of JSON, unknown fields, and values that can be stored |
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, code, digest, execution, extra, id, journal, json, machine, message, object, ports, prompt,
-    redaction, rng, secrets, session, slices, storable, time, tool, view,
+    approval, budget, code, digest, execution, extra, id, journal, json, machine, message, object, ports,
+    prompt, redaction, rng, secrets, session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -135,15 +136,16 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Adapters, Agent, AgentWorkspace, Backoff, CallOutcome, CallRequest, CheckpointError, CheckpointHandler,
-    DriftPolicy, DriveOutcome, Driver, Evaluator, EventStream, Fidelity, FileCheckpointHandler,
-    FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair,
-    IndexReport, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission, OnTruncation,
-    OutputContract, PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions,
-    Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
-    SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner,
-    Tools, UnreadableSession, check_snapshot, describe, entropy, find_call, fold_view, latest_files,
-    load_view, locate, one_line, probe, read_records, reason_word, unfinished,
+    Adapters, Agent, AgentWorkspace, Backoff, CallArguments, CallOutcome, CallRequest, CheckpointError,
+    CheckpointHandler, DriftPolicy, DriveOutcome, Driver, Evaluator, EventStream, Fidelity,
+    FileCheckpointHandler, FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, IndexCheck,
+    IndexProgress, IndexRepair, IndexReport, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError,
+    Mission, OnTruncation, OutputContract, PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint,
+    Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap,
+    SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock,
+    Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, check_snapshot, describe,
+    entropy, find_call, fold_view, latest_files, load_view, locate, one_line, probe, read_records,
+    reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]
@@ -177,7 +179,7 @@ pub mod prelude {
     pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::{
         Agent, DriveOutcome, EventStream, LiveEvent, LiveKind, Mission, PointSpec, ResumeOptions, Run,
-        Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent, Tools,
+        Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent, Tools, WaitingCall,
     };
     pub use schemars::JsonSchema;
     pub use tokio_util::sync::CancellationToken;

@@ -41,6 +41,9 @@ pub(crate) struct Common {
     /// Settings of the user.
     #[arg(skip)]
     pub(crate) config: Arc<Config>,
+    /// Never ask on the terminal: a session that waits for a decision ends the command with exit code 3.
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
 }
 
 /// The options without a command.

@@ -12,6 +12,7 @@ mod payload;
 #[doc(hidden)]
 #[path = "private/mod.rs"]
 pub mod __private;
+pub mod approval;
 pub mod budget;
 pub mod code;
 pub mod crash;

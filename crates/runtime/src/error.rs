@@ -91,6 +91,12 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
+    /// A session with this id exists already.
+    #[error("session {session} exists already; start another one with a new id, or ask this one")]
+    SessionExists {
+        /// The session.
+        session: SessionId,
+    },
     /// The session exists and has no messages, so there is nothing to resume. It can be started.
     #[error("session {session} has no messages, so there is nothing to resume")]
     ConversationNotFound {
@@ -324,6 +330,7 @@ impl RuntimeError {
             Self::Poisoned { .. } => ErrorCode::Poisoned,
             Self::NoEvaluation { .. } => ErrorCode::EvaluationNotFound,
             Self::SessionNotFound { .. } => ErrorCode::SessionNotFound,
+            Self::SessionExists { .. } => ErrorCode::AlreadyExists,
             Self::ConversationNotFound { .. } => ErrorCode::NoMessages,
             Self::AheadOfStore { .. } => ErrorCode::WriteUnknown,
             Self::PromptMismatch { .. } => ErrorCode::PromptMismatch,

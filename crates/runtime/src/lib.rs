@@ -35,6 +35,7 @@ mod runtime;
 mod schema;
 mod spans;
 mod tools;
+mod waiting;
 
 pub use adapters::Adapters;
 pub use agent::{
@@ -67,3 +68,4 @@ pub use run::Run;
 pub use runner::{CallOutcome, CallRequest, ToolRunner};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};
+pub use waiting::{CallArguments, WaitingCall, call_arguments};

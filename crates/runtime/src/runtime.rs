@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use backstitch_core::approval::ApprovalRule;
 use backstitch_core::execution::Resources;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
@@ -28,6 +29,7 @@ use crate::history::Fork;
 use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view, read_records};
 use crate::point::PointSpec;
 use crate::registry::Registry;
+use crate::waiting::{WaitingCall, waiting_calls};
 
 /// Options for creating or opening a session.
 ///
@@ -165,8 +167,13 @@ impl Runtime {
         &self.clock
     }
 
-    /// Creates a session.
+    /// Creates a session. Fails with [`RuntimeError::SessionExists`] if the options name one that exists.
     pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
+        if let Some(session) = options.id
+            && self.store.head(session).await.is_ok()
+        {
+            return Err(RuntimeError::SessionExists { session });
+        }
         let created = self.created(&agent, &options, Vec::new())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
@@ -244,10 +251,22 @@ impl Runtime {
         Ok(self.view(session).await?.session(self.clock.clone()))
     }
 
-    /// Returns the calls of a session that wait for a decision.
-    pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<CallId>, RuntimeError> {
-        let view = self.view(session).await?;
-        Ok(view.pauses().filter_map(|pause| pause.call_id).collect())
+    /// Returns the calls of a session and of its sub-agents that wait for a decision. Each names the session
+    /// that the decision has to be made in.
+    pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<WaitingCall>, RuntimeError> {
+        waiting_calls(&*self.store, session).await
+    }
+
+    /// Adds a rule about calls to a session that no process drives. It holds for the session and for its
+    /// sub-agents, and a rewind to a point before it removes it.
+    pub async fn add_approval_rule(
+        &self,
+        session: SessionId,
+        rule: ApprovalRule,
+    ) -> Result<(), RuntimeError> {
+        let live = self.open_idle(session, SessionOptions::default()).await?;
+        let added = live.add_approval_rule(rule).await;
+        live.release().await.and(added)
     }
 
     /// Returns the status of a session: running, paused, interrupted or idle.

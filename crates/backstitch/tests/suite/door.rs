@@ -124,7 +124,7 @@ async fn a_call_that_waits_is_approved_or_denied() {
         let ended = run.ended().await.unwrap();
         assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
         let session = run.session();
-        let call = runtime.waiting_calls(session).await.unwrap()[0];
+        let call = runtime.waiting_calls(session).await.unwrap()[0].call;
         if approve {
             runtime.approve(session, call).await.unwrap();
         } else {

@@ -3,7 +3,7 @@
 //! A setting is a default for what neither the agent file nor an option says. There are four layers, and a
 //! later one wins: the defaults of the command, the file of the user, the file of the project (only if the
 //! project is trusted), and the environment. Settings are applied when a session is started, and recorded
-//! with it: `resume` reads none of these files.
+//! with it: `resume` reads none of these files, except for the user's rules about approvals.
 //!
 //! Settings that a project could misuse belong to the user alone: the location of the store, rules about
 //! approvals, and commands that the terminal starts.
@@ -14,6 +14,7 @@ mod edit;
 mod environment;
 mod error;
 mod layer;
+mod rules;
 mod settings;
 
 pub(crate) use command::Configure;

@@ -71,6 +71,7 @@ impl Settings {
         if let Some((model, _)) = self.windows.iter().find(|(_, tokens)| **tokens == 0) {
             return Err(Problem::new(["windows", model], "a model accepts at least 1 token"));
         }
+        self.rules.check()?;
         let empty = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str().is_empty());
         for (key, path) in [("agent", &self.agent), ("store", &self.store)] {
             if empty(path) {

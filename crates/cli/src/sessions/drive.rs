@@ -3,30 +3,25 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
-use backstitch::{
-    DriftPolicy, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, SystemClock, entropy,
-};
+use backstitch::workspace::HostWorkspace;
+use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions, SystemClock, entropy};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tokio::task::JoinHandle;
 
 use super::Common;
 use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
+use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
 use super::holder::{WhenDriven, set_free};
 use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
 use super::mission;
 use super::place::{OpenStore, short, uncovered, uncovered_paths};
-use super::signals::Signals;
 use crate::error::CommandError;
 
 #[derive(Args)]
@@ -52,7 +47,7 @@ impl Run {
         };
         let definition = self.agent.definition(&common.config)?;
         // An agent that cannot be built is refused before anything is created.
-        let built = built(&definition)?;
+        let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;
         let live = Screen::new(common.json);
         let here = std::env::current_dir()?;
@@ -79,9 +74,28 @@ impl Run {
             let paths = uncovered_paths(workspace);
             live.event(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
         }
-        let driven = stopper.driven(common, &live, run).await;
-        announced.close(finish(common, &live, &place, &definition, id, driven).await)
+        let session = DrivenSession {
+            common,
+            live: &live,
+            place: &place,
+            stopper: &stopper,
+            agent: &built.agent,
+            session: id,
+            workspace,
+            fidelity: Fidelity::Compatible,
+        };
+        let ended = async {
+            let driven = session.drive(run).await?;
+            finish(common, &live, &place, &definition, id, driven).await
+        };
+        announced.close(ended.await)
     }
+}
+
+/// Adds the lasting rules of the user.
+pub(super) fn with_rules(common: &Common, mut built: BuiltAgent) -> BuiltAgent {
+    built.agent = built.agent.with_approval_rules(common.config.approval_rules());
+    built
 }
 
 fn model_of(definition: &AgentDefinition) -> String {
@@ -137,10 +151,14 @@ impl Resume {
             accept: self.accept,
             ..ResumeOptions::default()
         };
-        let options = opened.options()?;
+        let workspace = opened.workspace()?;
+        let options = opened.options(workspace.clone());
         let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
         let announced = opened.announce();
-        let driven = opened.stopper.driven(common, &opened.live, run).await;
+        let driven = match opened.drive(common, run, workspace, fidelity).await {
+            Ok(driven) => driven,
+            Err(error) => return announced.close(Err(error)),
+        };
         if let Err(error) = &driven.ended
             && matches!(error.cause(), RuntimeError::ConversationNotFound { .. })
         {
@@ -173,7 +191,8 @@ impl Ask {
         let session = Some(self.session.as_str());
         let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
         let mission = opened.built.mission(&text)?;
-        let options = opened.options()?;
+        let workspace = opened.workspace()?;
+        let options = opened.options(workspace.clone());
         let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
         let run = match asked.await {
             Err(error) if matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) => {
@@ -190,8 +209,11 @@ impl Ask {
             asked => asked?,
         };
         let announced = opened.announce();
-        let driven = opened.stopper.driven(common, &opened.live, run).await;
-        announced.close(opened.finish(common, driven).await)
+        let ended = async {
+            let driven = opened.drive(common, run, workspace, Fidelity::Compatible).await?;
+            opened.finish(common, driven).await
+        };
+        announced.close(ended.await)
     }
 }
 
@@ -223,7 +245,7 @@ impl SessionToDrive {
         let mut limited = definition.clone();
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
-        let built = built(&limited)?;
+        let built = with_rules(common, built(&limited)?);
         let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
@@ -237,10 +259,33 @@ impl SessionToDrive {
         Ok(Self { place, definition, built, live, stopper, session, take_over })
     }
 
-    fn options(&self) -> anyhow::Result<SessionOptions> {
-        let workspace = self.place.workspace(&self.definition, self.session)?;
+    fn workspace(&self) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
+        self.place.workspace(&self.definition, self.session)
+    }
+
+    fn options(&self, workspace: Option<Arc<HostWorkspace>>) -> SessionOptions {
         let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
-        Ok(SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() })
+        SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() }
+    }
+
+    async fn drive(
+        &self,
+        common: &Common,
+        run: backstitch::Run,
+        workspace: Option<Arc<HostWorkspace>>,
+        fidelity: Fidelity,
+    ) -> anyhow::Result<DriveReport> {
+        let session = DrivenSession {
+            common,
+            live: &self.live,
+            place: &self.place,
+            stopper: &self.stopper,
+            agent: &self.built.agent,
+            session: self.session,
+            workspace,
+            fidelity,
+        };
+        session.drive(run).await
     }
 
     fn announce(&self) -> AnnouncedRun {
@@ -250,51 +295,5 @@ impl SessionToDrive {
 
     async fn finish(&self, common: &Common, driven: DriveReport) -> anyhow::Result<ExitCode> {
         finish(common, &self.live, &self.place, &self.definition, self.session, driven).await
-    }
-}
-
-/// Stops a run cleanly on a signal, such as Ctrl-C, a closed terminal or `kill`: running calls are rolled
-/// back, and the session pauses. A second signal ends the process at once, and so does one before the session
-/// was announced.
-struct Stopper {
-    listener: JoinHandle<()>,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Stopper {
-    /// Starts to listen for signals.
-    fn start(runtime: &Runtime, live: &Screen) -> anyhow::Result<Self> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let (runtime, live, flag) = (runtime.clone(), live.clone(), interrupted.clone());
-        let mut signals = Signals::listen().context("signals cannot be handled here")?;
-        let listener = tokio::spawn(async move {
-            loop {
-                signals.next().await;
-                // The next resume recovers from this as from any crash.
-                if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
-                    live.quit();
-                }
-                live.status("stopping: running calls are rolled back");
-                runtime.stop(StopReason::Signal);
-            }
-        });
-        Ok(Self { listener, interrupted })
-    }
-
-    /// Prints the events of a run until it has ended.
-    async fn driven(&self, common: &Common, live: &Screen, mut run: backstitch::Run) -> DriveReport {
-        let tick = live.tick();
-        while let Some(event) = run.next().await {
-            live.show(common, run.session(), &event);
-        }
-        let ended = run.ended().await;
-        tick.abort();
-        DriveReport { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
-    }
-}
-
-impl Drop for Stopper {
-    fn drop(&mut self) {
-        self.listener.abort();
     }
 }

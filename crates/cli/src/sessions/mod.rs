@@ -1,5 +1,6 @@
 //! Commands about sessions.
 
+mod approve;
 mod calls;
 mod candidates;
 mod cat;
@@ -9,6 +10,7 @@ mod decide;
 mod definition;
 mod diff;
 mod drive;
+mod driving;
 mod ending;
 mod erase;
 mod export;
@@ -16,6 +18,7 @@ mod failure;
 mod file_names;
 mod holder;
 mod import;
+mod in_place;
 mod list;
 mod live;
 mod log;
@@ -122,6 +125,12 @@ pub(crate) enum Command {
     /// Decide about a call that waits.
     #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]
     Resolve(decide::Resolve),
+    /// Approve calls that wait for approval.
+    #[command(after_help = "Examples:\n  backstitch approve 4f2a --all\n  backstitch approve 4f2a 9c41")]
+    Approve(approve::Approve),
+    /// Deny calls that wait for approval.
+    #[command(after_help = "Example:\n  backstitch deny 4f2a --all --reason \"Keep the old files\"")]
+    Deny(approve::Deny),
     /// Send a message to a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch send 4f2a \"Skip the slow tests\"")]
     Send(say::Send),
@@ -190,6 +199,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Redo(command) => command.run(common).await,
         Command::Fork(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,
+        Command::Approve(command) => command.run(common).await,
+        Command::Deny(command) => command.run(common).await,
         Command::Send(command) => command.run(common).await,
         Command::Cancel(command) => command.run(common).await,
         Command::Pause(command) => command.run(common).await,

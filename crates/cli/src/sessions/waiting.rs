@@ -9,10 +9,9 @@ use anyhow::Context as _;
 use backstitch::budget::Limits;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, PauseReason, SessionPaused};
-use backstitch::load_view;
-use backstitch::message::Large;
-use backstitch::ports::{BoxFuture, Store, content_of, fetch_large};
+use backstitch::ports::{BoxFuture, Store, content_of};
 use backstitch::view::JournalView;
+use backstitch::{call_arguments, load_view};
 use serde_json::{Value, json};
 
 use super::Common;
@@ -25,6 +24,8 @@ pub(super) struct PendingDecision {
     pub(super) session: SessionId,
     pub(super) reason: PauseReason,
     pub(super) detail: String,
+    /// Whether files changed while the machine was restarted.
+    files_changed: bool,
     pub(super) call: Option<PendingCall>,
 }
 
@@ -54,7 +55,9 @@ pub(super) fn waiting<'a>(
     Box::pin(async move {
         let mut all = Vec::new();
         for pause in view.pauses() {
-            if let Some(child) = pause.session {
+            if let Some(waits) = pause.session {
+                // The pause names the session that waits, at any depth. Calls of the sessions between wait too.
+                let child = pause.call_id.and_then(|call| view.call(call)?.session()).unwrap_or(waits);
                 let below = load_view(store, child, None).await?;
                 let below = waiting(store, &below).await?;
                 if !below.is_empty() {
@@ -66,6 +69,7 @@ pub(super) fn waiting<'a>(
                 session: view.session_id(),
                 reason: pause.reason,
                 detail: pause.detail.clone().unwrap_or_default(),
+                files_changed: pause.files_changed,
                 call: pending_call(store, view, pause).await?,
             });
         }
@@ -83,30 +87,9 @@ pub(super) async fn pending_call(
 ) -> anyhow::Result<Option<PendingCall>> {
     let Some(id) = pause.call_id else { return Ok(None) };
     let Some(call) = view.call(id) else { return Ok(None) };
-    let arguments = arguments_of(store, view, id).await?;
+    let arguments = call_arguments(store, view, id).await;
+    let arguments = arguments.context("the call's arguments cannot be read")?.current();
     Ok(Some(PendingCall { id, name: call.name.clone(), arguments, is_offered: pause.offer.is_some() }))
-}
-
-/// Returns the arguments that a call ran with or would run with: those of its intent if a person edited them,
-/// else those of its message.
-async fn arguments_of(store: &dyn Store, view: &JournalView, id: CallId) -> anyhow::Result<Value> {
-    if let Some(intent) = view.call(id).and_then(|call| call.intent.as_ref()) {
-        let mut started = intent.record.clone();
-        fetch_large(store, &mut started).await.context("the call's arguments cannot be read")?;
-        if let Some(arguments) = started.arguments.as_ref().and_then(Large::inline) {
-            return Ok(Value::Object(arguments.clone()));
-        }
-    }
-    let transcript = view.transcript()?;
-    let Some(message) = transcript.message_of(id) else { return Ok(Value::Null) };
-    let message = with_content(store, message).await?;
-    let arguments = message.message.option_call().map(|call| &call.arguments);
-    Ok(match arguments.map(|arguments| (arguments.object(), arguments.text())) {
-        Some((Some(object), _)) => Value::Object(object.clone()),
-        // Arguments that are no JSON object are shown as text.
-        Some((None, text)) => Value::String(text.into_owned()),
-        None => Value::Null,
-    })
 }
 
 /// Loads the content of a message that is too large for its record.
@@ -126,13 +109,21 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
     let mut lines = Vec::new();
     let mut then = resume("");
     for one in all {
-        let PendingDecision { session, reason, detail, call } = one;
+        let PendingDecision { session, reason, detail, call, .. } = one;
         match (reason, call) {
             (PauseReason::Approval, Some(call)) => {
                 lines.push(format!("paused: {detail}"));
                 lines.push(call.text("  "));
-                lines.push("approve or deny it (`deny --reason TEXT` gives the model a reason, `edit --arguments JSON` approves it with other arguments):".to_owned());
-                lines.extend(["approve", "deny"].map(|what| decide(common, *session, call.id, what)));
+                let edit = common.hint(format_args!(
+                    "resolve {} {} edit --arguments JSON",
+                    short(session),
+                    short(call.id)
+                ));
+                lines.push(format!("approve or deny it (`--all` decides about all calls, `deny --reason TEXT` gives the model a reason, `{edit}` approves it with other arguments):"));
+                let root = short(view.session_id());
+                lines.extend(["approve", "deny"].map(|what| {
+                    format!("  {}", common.hint(format_args!("{what} {root} {}", short(call.id))))
+                }));
             }
             (PauseReason::EffectUnknown, Some(call)) => {
                 lines.push("paused: it is unknown whether this call has happened:".to_owned());
@@ -156,7 +147,7 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 then =
                     resume(&limits.map(|limits| format!(" --budget {}", twice(&limits))).unwrap_or_default());
             }
-            (PauseReason::Asked, _) if detail.starts_with(FILES_CHANGED) => {
+            (PauseReason::Asked, _) if one.files_changed => {
                 lines.push(format!("paused: {detail}"));
                 lines.push("keep them as they are, or undo the changes with `--files restore`:".to_owned());
                 then = resume(" --files keep");
@@ -177,9 +168,6 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
     lines.push(format!("  {then}"));
     lines
 }
-
-/// Start of the runtime's pause detail after a restart of the machine.
-const FILES_CHANGED: &str = "files changed while the machine was restarted";
 
 fn decide(common: &Common, session: SessionId, call: CallId, what: &str) -> String {
     format!("  {}", common.hint(format_args!("resolve {} {} {what}", short(session), short(call))))

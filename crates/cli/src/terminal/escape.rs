@@ -31,6 +31,14 @@ pub(crate) fn exact_json(value: &Value) -> String {
     escaped(&text, |character| steers(character) || is_invisible(character)).into_owned()
 }
 
+/// Renders a text without control characters except tab, and without invisible ones. Undoing the escapes
+/// `\\u001b` returns the same text: a backslash before a `u` is escaped too.
+pub(crate) fn exact_text(text: &str) -> String {
+    let text = text.replace("\\u", "\\u005cu");
+    let is_unsafe = |character| character == '\n' || steers(character) || is_invisible(character);
+    escaped(&text, is_unsafe).into_owned()
+}
+
 fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_unsafe) {
         return Cow::Borrowed(text);

@@ -42,7 +42,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use escape::{exact_json, safe};
+pub(crate) use escape::{exact_json, exact_text, safe};
 pub(crate) use layout::{cut, width, wrapped};
 
 use clap::builder::StyledStr;

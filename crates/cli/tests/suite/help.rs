@@ -22,6 +22,8 @@ const COMMANDS: &[&str] = &[
     "redo",
     "fork",
     "resolve",
+    "approve",
+    "deny",
     "send",
     "cancel",
     "pause",

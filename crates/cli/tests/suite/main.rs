@@ -15,6 +15,7 @@ mod exports;
 mod failures;
 mod files;
 mod help;
+mod in_place;
 mod keys;
 mod kills;
 mod lisp_agents;

@@ -117,6 +117,10 @@ pub struct SessionPaused {
     /// The session that waits, if it is a child session of the call. The decision is made there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
+    /// Whether files changed while the machine was restarted, so that a person has to decide whether to keep
+    /// or restore them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub files_changed: bool,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -125,7 +129,14 @@ pub struct SessionPaused {
 impl SessionPaused {
     /// Creates a pause of the whole session for this reason.
     pub fn new(reason: PauseReason) -> Self {
-        Self { reason, call_id: None, detail: None, offer: None, session: None, extra: Extra::default() }
+        let extra = Extra::default();
+        Self { reason, call_id: None, detail: None, offer: None, session: None, files_changed: false, extra }
+    }
+
+    /// Creates the pause of a session whose files changed while the machine was restarted.
+    pub fn of_changed_files() -> Self {
+        let detail = "files changed while the machine was restarted: decide whether to keep or restore them";
+        Self { files_changed: true, ..Self::new(PauseReason::Asked).with_detail(detail) }
     }
 
     /// Adds details for a person.

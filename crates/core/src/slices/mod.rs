@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`Plan`] | `plan` | State | working state, undone with a failed call |
 //! | [`VisibilityOverrides`] | `visibility_overrides` | State | working state, undone with a failed call |
+//! | [`ApprovalRule`](crate::approval::ApprovalRule) | `approval_rule` | State | a decision of a person, undone with a rewind |
 //! | [`WorkspaceDigest`] | `workspace_digest` | Cache | can be computed again |
 //! | [`ToolInvoked`] | `tool_invoked` | Log | a call that failed was still made |
 //! | [`PromptRendered`] | `prompt_rendered` | Log | a prompt that was rendered stays in the log |

@@ -393,13 +393,14 @@ fn paused() -> impl Strategy<Value = SessionPaused> {
     let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
-    (reason, option::of(call_id()), option::of(text()), option::of(point), extra()).prop_map(
-        |(reason, call_id, detail, offer, extra)| SessionPaused {
+    (reason, option::of(call_id()), option::of(text()), option::of(point), any::<bool>(), extra()).prop_map(
+        |(reason, call_id, detail, offer, files_changed, extra)| SessionPaused {
             reason,
             call_id,
             detail,
             offer,
             session: None,
+            files_changed,
             extra,
         },
     )

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::approval::ApprovalRules;
 use backstitch_core::budget::Limits;
 use backstitch_core::execution::Resources;
 use backstitch_core::machine::MachineFactory;
@@ -55,6 +56,15 @@ impl Agent {
             Ok(tools) => self.tools = tools,
             Err(error) => self.fail(error.into()),
         }
+        self
+    }
+
+    /// Sets rules about calls: which run without approval, which need it, and which are denied. They replace
+    /// what the tools declare, and apply to the calls of sub-agents as well. They are not recorded in
+    /// sessions.
+    #[must_use]
+    pub fn with_approval_rules(mut self, rules: ApprovalRules) -> Self {
+        self.approval_rules = rules;
         self
     }
 

@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::approval::ApprovalRules;
 use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
 use backstitch_core::execution::Resources;
@@ -104,6 +105,8 @@ pub struct Agent {
     pub tools: Tools,
     /// Keys that are neither recorded nor sent, in addition to those of its policy.
     pub secrets: Secrets,
+    /// Rules about calls of its tools and those of its sub-agents, such as the lasting ones of a user.
+    pub approval_rules: ApprovalRules,
     /// Replaces the default loop of calls.
     machinery: Option<Arc<dyn MachineFactory>>,
     /// Shortens the conversation that the policy sees. `None` shows all of it.
@@ -166,6 +169,7 @@ impl Agent {
             problem: None,
             tools: Tools::default(),
             secrets: Secrets::default(),
+            approval_rules: ApprovalRules::default(),
             machinery: None,
             compression: None,
             budget: None,

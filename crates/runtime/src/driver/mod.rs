@@ -29,6 +29,7 @@ mod program;
 mod question;
 mod recover;
 mod retry;
+mod rules;
 mod start;
 mod stop;
 mod supersede;
@@ -75,6 +76,7 @@ impl Driver {
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(inbox.stop.clone())
             .with_secrets(agent.all_secrets())
+            .with_approval_rules(agent.approval_rules.clone())
             .called_by(agent.clone(), child::drive_child)
             .saving(saver.clone());
         let (inbox, content) = (Arc::new(inbox), Arc::new(Content::new(live.clone())));

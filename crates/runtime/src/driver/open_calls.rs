@@ -152,10 +152,7 @@ impl Calls {
             (Some(known), _) if known.root == found.root => Ok(true),
             (Some(_), DriftPolicy::Restore) => self.live.undo_drift().await.map(|()| true),
             (Some(_), DriftPolicy::Ask) => {
-                let paused = SessionPaused::new(PauseReason::Asked).with_detail(
-                    "files changed while the machine was restarted: decide whether to keep or restore them",
-                );
-                self.live.record(vec![paused.into()]).await.map(|()| false)
+                self.live.record(vec![SessionPaused::of_changed_files().into()]).await.map(|()| false)
             }
             (Some(_), DriftPolicy::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
         }

@@ -150,7 +150,9 @@ impl Driver {
         // A cancellation needs no decision about a pause, as long as nothing has happened.
         let is_cancelled = !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty();
         for pause in pauses {
+            let ruled = self.ruled(&pause).await?;
             let is_resolved = match pause.reason {
+                _ if ruled.is_some() => true,
                 // A pause of a child session is decided there.
                 _ if let Some(child) = pause.session => {
                     let more = match pause.reason {
@@ -174,14 +176,15 @@ impl Driver {
             if !is_resolved {
                 return Ok(Some(self.pauses.paused_by(evaluation, &pause).await));
             }
-            let decision = match pause.reason {
-                PauseReason::Approval if pause.session.is_none() => {
-                    Decision::Deny { reason: Some("its evaluation was cancelled".to_owned()) }
-                }
-                _ => Decision::Continue,
-            };
             let owner = self.live.lease().owner.to_string();
-            let resolved = PauseResolved::new(decision).of_call(pause.call_id).by(owner);
+            let (decision, by) = match (pause.reason, ruled) {
+                (_, Some(ruled)) => ruled,
+                (PauseReason::Approval, None) if pause.session.is_none() => {
+                    (Decision::Deny { reason: Some("its evaluation was cancelled".to_owned()) }, owner)
+                }
+                _ => (Decision::Continue, owner),
+            };
+            let resolved = PauseResolved::new(decision).of_call(pause.call_id).by(by);
             self.live.record_when(vec![resolved.into()], Durable::WithNext).await?;
         }
         Ok(None)

@@ -1,5 +1,6 @@
 //! One-line descriptions of records, for people.
 
+use backstitch_core::approval::ApprovalRule;
 use backstitch_core::journal::{
     CallVerdict, Decision, Finish, InnerMessage, ObservationCause, Origin, PauseReason, PauseResolved,
     Record, RecordBody, Role,
@@ -96,6 +97,16 @@ pub fn describe(record: &Record) -> Option<String> {
             format!("paused ({}): {}", reason_word(paused.reason), one_line(detail, 200))
         }
         RecordBody::Resolved(resolved) => decision_line(resolved),
+        RecordBody::SliceChanged(change) => {
+            let rules = change.appended::<ApprovalRule>();
+            let rule = rules.first()?;
+            let by = rule.by.as_deref().unwrap_or("someone");
+            format!(
+                "rule of {by} for this session: {} `{}`",
+                rule.verdict,
+                one_line(&rule.scope.to_string(), 200)
+            )
+        }
         RecordBody::EvaluationFinished(finished) => match &finished.error {
             Some(error) => {
                 let message = one_line(&error.message, 200);

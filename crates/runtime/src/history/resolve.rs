@@ -1,5 +1,6 @@
 //! Decisions about paused sessions.
 
+use backstitch_core::approval::ApprovalRule;
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
@@ -89,6 +90,20 @@ impl LiveSession {
             }
             _ => self.record(vec![resolved.into()]).await,
         }
+    }
+
+    /// Adds a rule about calls. It holds for the session and for its sub-agents, and a rewind to a point before
+    /// it removes it.
+    pub async fn add_approval_rule(&self, rule: ApprovalRule) -> Result<(), RuntimeError> {
+        self.commit(|commit| {
+            let is_known = commit
+                .session()
+                .all::<ApprovalRule>()?
+                .iter()
+                .any(|known| (known.verdict, &known.scope) == (rule.verdict, &rule.scope));
+            if is_known { Ok(()) } else { commit.dispatch(rule) }
+        })
+        .await
     }
 
     /// Returns the recorded result that a pause offers, if it offers one.

@@ -14,6 +14,7 @@ use backstitch_core::message::Retry;
 use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
 
+use super::approval::rules_of;
 use super::attempt::{Stop, after};
 use super::child::{Child, ChildParams, DriveChild};
 use super::files::Hold;
@@ -76,6 +77,9 @@ impl ToolRunner {
         let mut agent = sub_agent.agent(caller);
         // Secrets of the parent are redacted at all levels below.
         agent.secrets = agent.secrets.and(&self.secrets);
+        // A person who decided for this session decided for its sub-agents too.
+        let own = std::mem::take(&mut agent.approval_rules);
+        agent.approval_rules = rules_of(&self.live, &self.rules).await?.and(own.iter().cloned());
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Some(started)) => started,
             Ok(None) => return Ok(CallOutcome::BudgetExhausted),

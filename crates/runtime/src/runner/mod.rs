@@ -5,6 +5,7 @@
 //! it starts. It works on a draft. It ends either with one batch that has all its changes, or with a rollback
 //! and one batch that has the reason. Telemetry comes strictly after that and cannot undo anything.
 
+mod approval;
 mod arguments;
 mod attempt;
 mod child;
@@ -25,12 +26,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::approval::ApprovalRules;
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::execution::CallResources;
 use backstitch_core::journal::{PauseReason, SessionPaused, WorkspaceRevision};
 use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::secrets::Secrets;
-use backstitch_core::tool::{Approval, Tool};
+use backstitch_core::tool::Tool;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -41,6 +43,8 @@ use crate::heap::boxed;
 use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
+use approval::ApprovalNeed;
+pub(crate) use approval::{denial, rules_of};
 use arguments::{Refusal, Validators};
 pub(crate) use child::ChildDriver;
 use delegate::Caller;
@@ -89,6 +93,8 @@ pub struct ToolRunner {
     cancel: CancellationToken,
     /// Redacted in results.
     secrets: Secrets,
+    /// Apply in addition to those of the session.
+    rules: ApprovalRules,
     caller: Option<Arc<Caller>>,
     saver: Option<Arc<Saver>>,
 }
@@ -146,6 +152,7 @@ impl ToolRunner {
             rescue_bytes: RESCUE_BYTES,
             cancel: CancellationToken::new(),
             secrets: Secrets::default(),
+            rules: ApprovalRules::default(),
             caller: None,
             saver: None,
         }
@@ -163,6 +170,13 @@ impl ToolRunner {
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
+        self
+    }
+
+    /// Sets rules about calls, in addition to those of the session.
+    #[must_use]
+    pub fn with_approval_rules(mut self, rules: ApprovalRules) -> Self {
+        self.rules = rules;
         self
     }
 
@@ -256,9 +270,18 @@ impl ToolRunner {
         if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
             return Ok(CallOutcome::Waits);
         }
-        if tool.spec.approval == Approval::Needed && !call.approved {
-            self.pause(&call, PauseReason::Approval, format!("{} needs approval", tool.name())).await?;
-            return Ok(CallOutcome::NeedsApproval);
+        if !call.approved {
+            match self.approval_of(&tool, arguments.as_ref()).await? {
+                ApprovalNeed::None => {}
+                ApprovalNeed::Person(detail) => {
+                    self.pause(&call, PauseReason::Approval, detail).await?;
+                    return Ok(CallOutcome::NeedsApproval);
+                }
+                ApprovalNeed::Denied(message) => {
+                    let failure = Failure::by_runtime("denied", message, Retry::Refused);
+                    return self.refuse(&call, failure).await;
+                }
+            }
         }
 
         // A resumed child session is stopped like a running call, so that its changes are rolled back.

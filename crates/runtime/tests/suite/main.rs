@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod adoption;
+mod approvals;
 mod asking;
 mod attempts;
 mod boundaries;

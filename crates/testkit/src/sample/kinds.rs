@@ -157,6 +157,7 @@ pub fn every_kind() -> Journal {
             detail: Some("a break".into()),
             offer: Some(Point { session, position: Position::new(3) }),
             session: Some(session),
+            files_changed: false,
             extra: extra.clone(),
         }),
         Batch::at(at).with(SessionStopped {

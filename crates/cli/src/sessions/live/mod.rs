@@ -149,6 +149,11 @@ impl Screen {
         }
     }
 
+    /// Ends a line of streamed text, before something else is printed.
+    pub(super) fn end_streamed_line(&self) {
+        end_line(&mut self.state());
+    }
+
     /// Prints an event for programs, if the session was announced and its end was not.
     pub(super) fn event(&self, event: Value) {
         if self.mode == Mode::Json {

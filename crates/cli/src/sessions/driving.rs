@@ -1,0 +1,126 @@
+//! Driving a session to its end, with approvals in place: one loop for `run`, `resume` and `ask`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use backstitch::id::SessionId;
+use backstitch::journal::StopReason;
+use backstitch::ports::Workspace;
+use backstitch::workspace::HostWorkspace;
+use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionOptions};
+use tokio::task::JoinHandle;
+
+use super::Common;
+use super::ending::DriveReport;
+use super::in_place::{
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, is_askable, is_person_there,
+};
+use super::live::Screen;
+use super::place::OpenStore;
+use super::signals::Signals;
+
+/// A session that this process drives, and everything that is needed to continue it after a decision.
+pub(super) struct DrivenSession<'a> {
+    pub(super) common: &'a Common,
+    pub(super) live: &'a Screen,
+    pub(super) place: &'a OpenStore,
+    pub(super) stopper: &'a Stopper,
+    pub(super) agent: &'a Agent,
+    pub(super) session: SessionId,
+    pub(super) workspace: Option<Arc<HostWorkspace>>,
+    pub(super) fidelity: Fidelity,
+}
+
+impl DrivenSession<'_> {
+    /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
+    pub(super) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
+        let mut driven = self.stopper.driven(self.common, self.live, run).await;
+        while self.can_ask(&driven) && self.ask().await? == Decisions::Made {
+            let workspace = self.workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
+            let options = SessionOptions { workspace, ..SessionOptions::default() };
+            let resume = ResumeOptions { fidelity: self.fidelity, ..ResumeOptions::default() };
+            let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
+            driven = self.stopper.driven(self.common, self.live, run).await;
+        }
+        Ok(driven)
+    }
+
+    fn can_ask(&self, driven: &DriveReport) -> bool {
+        let waits = matches!(&driven.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
+        waits && !driven.interrupted && is_person_there(self.common)
+    }
+
+    async fn ask(&self) -> anyhow::Result<Decisions> {
+        let interrupts = &self.stopper.interrupts;
+        let _asking = interrupts.asking();
+        self.live.end_streamed_line();
+        let waiting = WaitingSession {
+            place: self.place,
+            session: self.session,
+            workspace: self.workspace.clone(),
+            tools: &self.agent.tools,
+            rules: &self.agent.approval_rules,
+        };
+        ask_person(&waiting, &mut TerminalPerson::new(interrupts.clone())).await
+    }
+}
+
+/// Stops a run cleanly on a signal, such as Ctrl-C, a closed terminal or `kill`: running calls are rolled
+/// back, and the session pauses. A second signal ends the process at once, and so does one before the session
+/// was announced.
+pub(super) struct Stopper {
+    listener: JoinHandle<()>,
+    interrupted: Arc<AtomicBool>,
+    /// Signals while a person is asked.
+    interrupts: Arc<Interrupts>,
+}
+
+impl Stopper {
+    /// Starts to listen for signals.
+    pub(super) fn start(runtime: &Runtime, live: &Screen) -> anyhow::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let interrupts = Arc::new(Interrupts::default());
+        let (runtime, live, flag) = (runtime.clone(), live.clone(), interrupted.clone());
+        let asking = interrupts.clone();
+        let mut signals = Signals::listen().context("signals cannot be handled here")?;
+        let listener = tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                // At a question, nothing runs that would have to be stopped.
+                if asking.take() {
+                    continue;
+                }
+                // The next resume recovers from this as from any crash.
+                if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
+                    live.quit();
+                }
+                live.status("stopping: running calls are rolled back");
+                runtime.stop(StopReason::Signal);
+            }
+        });
+        Ok(Self { listener, interrupted, interrupts })
+    }
+
+    /// Prints the events of a run until it has ended.
+    pub(super) async fn driven(
+        &self,
+        common: &Common,
+        live: &Screen,
+        mut run: backstitch::Run,
+    ) -> DriveReport {
+        let tick = live.tick();
+        while let Some(event) = run.next().await {
+            live.show(common, run.session(), &event);
+        }
+        let ended = run.ended().await;
+        tick.abort();
+        DriveReport { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
+    }
+}
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}

@@ -1,0 +1,17 @@
+//! Approval rules: which calls run, which ones a person is asked about, and which ones are refused.
+//!
+//! A rule names a tool, or a tool and the first words of its command ([`ApprovalScope`]). Its
+//! [`ApprovalVerdict`] replaces the default of the tool. If several rules match a call, `deny` wins over `ask`,
+//! and `ask` over `allow`. A user's lasting rules are part of the [agent](crate::tool_spec); rules that a person
+//! made while deciding are items of the session's slice [`ApprovalRule`], so a rewind removes them and a fork
+//! has them.
+//!
+//! A rule about a command allows only what is certainly one plain command: see [`command`].
+
+mod command;
+mod rule;
+mod scope;
+
+pub use command::CommandWords;
+pub use rule::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
+pub use scope::{ApprovalScope, InvalidScope};

@@ -1,0 +1,153 @@
+//! What a rule is about.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::CommandWords;
+use crate::tool_spec::{InvalidToolName, ToolName};
+
+/// Programs that run whatever their arguments say. To allow one of them is to allow everything.
+const LAUNCHERS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "sudo", "doas", "su", "xargs", "nice",
+    "nohup", "setsid", "stdbuf", "timeout", "watch", "parallel", "ssh", "chroot", "unshare", "script",
+    "strace",
+];
+
+/// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the
+/// words after it, as in `shell git status`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ApprovalScope {
+    tool: ToolName,
+    prefix: Vec<String>,
+}
+
+/// The text does not say what a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidScope {
+    /// It does not start with the name of a tool.
+    #[error(transparent)]
+    Tool(#[from] InvalidToolName),
+    /// The words after the tool are no plain command.
+    #[error(
+        "{words:?} is not the start of a plain command: it has operators, variables, patterns or other marks of a shell"
+    )]
+    Words {
+        /// The words.
+        words: String,
+    },
+}
+
+impl ApprovalScope {
+    /// Creates the scope of all calls of a tool.
+    pub fn of_tool(tool: ToolName) -> Self {
+        Self { tool, prefix: Vec::new() }
+    }
+
+    /// Creates the scope of the commands of a tool that start with the first `count` words of a command.
+    /// Returns `None` if there are none.
+    pub fn of_command(tool: ToolName, words: &CommandWords, count: usize) -> Option<Self> {
+        let prefix: Vec<_> = words.as_slice().iter().take(count).cloned().collect();
+        (!prefix.is_empty()).then_some(Self { tool, prefix })
+    }
+
+    /// The name of the tool.
+    pub fn tool(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// The first words of the commands; empty for all calls of the tool.
+    pub fn prefix(&self) -> &[String] {
+        &self.prefix
+    }
+
+    /// Whether the words end with a program that runs whatever follows, such as `sh` or `env`. A rule that
+    /// allows it matches nothing.
+    pub fn is_launcher(&self) -> bool {
+        let program = |word: &String| {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            LAUNCHERS.contains(&name)
+        };
+        self.prefix.first().is_some_and(program) || self.prefix.last().is_some_and(program)
+    }
+}
+
+impl fmt::Display for ApprovalScope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.tool.as_str())?;
+        for word in &self.prefix {
+            // A word of a plain command has at most one kind of quotes, or is quoted in pieces.
+            let quoted = shlex::try_quote(word).map_err(|_| fmt::Error)?;
+            write!(formatter, " {quoted}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for ApprovalScope {
+    type Err = InvalidScope;
+
+    fn from_str(text: &str) -> Result<Self, InvalidScope> {
+        let text = text.trim();
+        let (tool, words) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let tool = ToolName::new(tool)?;
+        if words.trim().is_empty() {
+            return Ok(Self::of_tool(tool));
+        }
+        let prefix = CommandWords::parse(words);
+        let prefix = prefix.ok_or_else(|| InvalidScope::Words { words: words.trim().to_owned() })?;
+        Ok(Self { tool, prefix: prefix.as_slice().to_vec() })
+    }
+}
+
+impl TryFrom<String> for ApprovalScope {
+    type Error = InvalidScope;
+
+    fn try_from(text: String) -> Result<Self, InvalidScope> {
+        text.parse()
+    }
+}
+
+impl From<ApprovalScope> for String {
+    fn from(scope: ApprovalScope) -> Self {
+        scope.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_reads_as_it_is_written() {
+        for text in ["shell", "shell git status", "shell git commit -m 'two words'", "my-tool cargo test"] {
+            let scope: ApprovalScope = text.parse().unwrap();
+            assert_eq!(scope.to_string(), text);
+            let json = serde_json::to_string(&scope).unwrap();
+            assert_eq!(serde_json::from_str::<ApprovalScope>(&json).unwrap(), scope);
+        }
+        let quoted: ApprovalScope = r#"shell echo "it's" 'say "so"'"#.parse().unwrap();
+        assert_eq!(quoted.to_string().parse::<ApprovalScope>().unwrap(), quoted);
+        assert_eq!(" shell   git  status ".parse::<ApprovalScope>().unwrap().to_string(), "shell git status");
+        for text in ["", "a.b", "shell git; id", "shell $HOME", "shell a|b", "shell 'open"] {
+            assert!(text.parse::<ApprovalScope>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn launchers_are_recognised() {
+        for (text, is_launcher) in [
+            ("shell", false),
+            ("shell git status", false),
+            ("shell sh", true),
+            ("shell /usr/bin/env", true),
+            ("shell sudo apt", true),
+            ("shell nice -n 5 sh", true),
+        ] {
+            assert_eq!(text.parse::<ApprovalScope>().unwrap().is_launcher(), is_launcher, "{text}");
+        }
+    }
+}

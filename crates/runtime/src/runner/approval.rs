@@ -1,0 +1,56 @@
+//! Whether a call needs approval: what its tool declares, unless a rule says otherwise.
+
+use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
+use backstitch_core::tool::{Approval, Tool};
+use serde_json::{Map, Value};
+
+use super::ToolRunner;
+use crate::error::RuntimeError;
+use crate::live::LiveSession;
+
+/// What a call needs before it may run.
+pub(super) enum ApprovalNeed {
+    /// It may run.
+    None,
+    /// A person has to approve it. The text is the detail of the pause.
+    Person(String),
+    /// A rule denies it. The text is for the model.
+    Denied(String),
+}
+
+impl ToolRunner {
+    pub(super) async fn approval_of(
+        &self,
+        tool: &Tool,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Result<ApprovalNeed, RuntimeError> {
+        let rules = rules_of(&self.live, &self.rules).await?;
+        let none = Map::new();
+        let found = rules.judge(tool.name().as_str(), arguments.unwrap_or(&none));
+        let needs = || ApprovalNeed::Person(format!("{} needs approval", tool.name()));
+        Ok(match found {
+            Some(RuleMatch { verdict: ApprovalVerdict::Allow, .. }) => ApprovalNeed::None,
+            Some(RuleMatch { verdict: ApprovalVerdict::Ask, .. }) => needs(),
+            Some(RuleMatch { verdict: ApprovalVerdict::Deny, rule }) => ApprovalNeed::Denied(denial(&rule)),
+            None if tool.spec.approval == Approval::Needed => needs(),
+            None => ApprovalNeed::None,
+        })
+    }
+}
+
+/// Returns the rules that apply to the calls of a session: those that its agent has or inherits, and its own.
+pub(crate) async fn rules_of(
+    live: &LiveSession,
+    inherited: &ApprovalRules,
+) -> Result<ApprovalRules, RuntimeError> {
+    let own = live.state().await.execution.session.all::<ApprovalRule>()?;
+    Ok(inherited.clone().and(own.iter().map(|rule| (**rule).clone())))
+}
+
+/// Returns what the model is told about a call that a rule denies.
+pub(crate) fn denial(rule: &ApprovalRule) -> String {
+    format!(
+        "a rule of the user denies this call (deny `{}`); it was not run, and is denied again if it is repeated",
+        rule.scope
+    )
+}

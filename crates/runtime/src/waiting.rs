@@ -1,0 +1,124 @@
+//! Calls that wait for a person, and the arguments of calls.
+
+use std::collections::HashMap;
+
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{InnerMessage, PauseReason};
+use backstitch_core::message::Large;
+use backstitch_core::ports::{BoxFuture, Store, content_of, fetch_large};
+use backstitch_core::view::JournalView;
+use serde_json::Value;
+
+use crate::error::RuntimeError;
+use crate::live::load_view;
+
+/// A call that waits for a decision of a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingCall {
+    /// The session that the decision is recorded in: the given one, or a child session of one of its calls.
+    pub session: SessionId,
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub name: String,
+    /// The arguments that it would run with, or did run with.
+    pub arguments: Value,
+    /// What has to be decided: whether the call may run, or whether it took effect.
+    pub reason: PauseReason,
+    /// Details for a person.
+    pub detail: String,
+    /// Whether a result is recorded that can be used again.
+    pub has_offer: bool,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallArguments {
+    /// The arguments as the model wrote them: an object, or a text if they are none.
+    pub asked: Value,
+    /// The arguments that the call was started with, if a person edited them.
+    pub edited: Option<Value>,
+}
+
+impl CallArguments {
+    /// Returns the arguments that the call ran with, or would run with.
+    pub fn current(self) -> Value {
+        self.edited.unwrap_or(self.asked)
+    }
+}
+
+/// Returns the arguments of a call. Large ones are fetched from the store.
+pub async fn call_arguments(
+    store: &dyn Store,
+    view: &JournalView,
+    call: CallId,
+) -> Result<CallArguments, RuntimeError> {
+    let mut edited = None;
+    if let Some(intent) = view.call(call).and_then(|call| call.intent.as_ref()) {
+        let mut started = intent.record.clone();
+        fetch_large(store, &mut started).await.map_err(RuntimeError::Store)?;
+        edited = started.arguments.as_ref().and_then(Large::inline).cloned().map(Value::Object);
+    }
+    let transcript = view.transcript()?;
+    let Some(message) = transcript.message_of(call) else {
+        return Ok(CallArguments { asked: Value::Null, edited });
+    };
+    let message = with_content(store, message).await?;
+    let arguments = message.message.option_call().map(|call| &call.arguments);
+    let asked = match arguments.map(|arguments| (arguments.object(), arguments.text())) {
+        Some((Some(object), _)) => Value::Object(object.clone()),
+        // Arguments that are no JSON object are kept as text.
+        Some((None, text)) => Value::String(text.into_owned()),
+        None => Value::Null,
+    };
+    Ok(CallArguments { asked, edited })
+}
+
+/// Lists the calls of a session and of its sub-agents that wait for a decision, in the order in which they
+/// started to wait.
+pub(crate) fn waiting_calls(
+    store: &dyn Store,
+    session: SessionId,
+) -> BoxFuture<'_, Result<Vec<WaitingCall>, RuntimeError>> {
+    Box::pin(async move {
+        let view = load_view(store, session, None).await?;
+        let mut all = Vec::new();
+        for pause in view.pauses() {
+            let Some(id) = pause.call_id else { continue };
+            let Some(call) = view.call(id) else { continue };
+            // The pause names the session that waits, at any depth. Calls of the sessions between wait too.
+            if let Some(child) = pause.session {
+                let below = waiting_calls(store, call.session().unwrap_or(child)).await;
+                match below {
+                    Err(RuntimeError::SessionNotFound { .. }) => {}
+                    below => {
+                        all.extend(below?);
+                        continue;
+                    }
+                }
+            }
+            all.push(WaitingCall {
+                session,
+                call: id,
+                name: call.name.clone(),
+                arguments: call_arguments(store, &view, id).await?.current(),
+                reason: pause.reason,
+                detail: pause.detail.clone().unwrap_or_default(),
+                has_offer: pause.offer.is_some(),
+            });
+        }
+        Ok(all)
+    })
+}
+
+/// Returns a message with content that is too large for its record.
+async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<InnerMessage, RuntimeError> {
+    let mut contents = HashMap::new();
+    for id in message.object_refs() {
+        let found = content_of(store.object(id).await).map_err(RuntimeError::Store)?;
+        contents.extend(found.map(|content| (id, content)));
+    }
+    let mut message = message.clone();
+    message.hydrate_content(|reference| contents.get(&reference.object).cloned())?;
+    Ok(message)
+}

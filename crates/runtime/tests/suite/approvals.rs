@@ -1,0 +1,287 @@
+//! Approval rules, the calls that wait, and commands that a real shell reads as one.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, CommandWords};
+use backstitch_core::code::ErrorCode;
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Effect, PauseReason, RecordBody};
+use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
+use backstitch_runtime::{
+    Agent, DriveOutcome, PointSpec, Runtime, SessionOptions, SubAgent, call_arguments, describe,
+};
+use backstitch_store::MemoryStore;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::tailor::{reply, scripted, with_approval};
+
+/// A tool that counts its runs, and needs approval.
+fn shell(ran: &Arc<AtomicUsize>) -> Tool {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct ShellCommand {
+        command: String,
+    }
+    let ran = ran.clone();
+    let builder = Tool::builder("shell", "Runs a command.").unwrap().effect(Effect::External);
+    with_approval(builder.workspace(WorkspaceUse::None).handler(move |_, command: ShellCommand| {
+        ran.fetch_add(1, Ordering::SeqCst);
+        async move { Ok(ToolResult::ok(format!("ran {}", command.command))) }
+    }))
+}
+
+fn runs(command: &str) -> (&'static str, serde_json::Value) {
+    ("shell", json!({"command": command}))
+}
+
+fn rule(verdict: ApprovalVerdict, scope: &str) -> ApprovalRule {
+    ApprovalRule::new(verdict, scope.parse().unwrap())
+}
+
+fn runtime() -> Runtime {
+    Runtime::new(Arc::new(MemoryStore::new()))
+}
+
+/// The results of all calls, as the model gets them.
+async fn results(runtime: &Runtime, session: SessionId) -> Vec<String> {
+    let view = runtime.view(session).await.unwrap();
+    let transcript = view.transcript().unwrap();
+    let results = transcript.all();
+    let results = results.iter().filter(|message| message.message.option_result().is_some());
+    results.map(|message| message.content().to_string()).collect()
+}
+
+async fn driven(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
+    let run = runtime.start(agent, "sew").await.unwrap();
+    (run.session(), run.ended().await.unwrap())
+}
+
+#[tokio::test]
+async fn rules_of_the_agent_replace_what_its_tools_declare() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let calls = [runs("git status"), runs("git push"), runs("git status; git push"), runs("ls")];
+    let rules: ApprovalRules =
+        [rule(ApprovalVerdict::Allow, "shell git"), rule(ApprovalVerdict::Deny, "shell git push")]
+            .into_iter()
+            .collect();
+    let agent =
+        scripted(vec![reply("", &calls), reply("done", &[])]).tools([shell(&ran)]).with_approval_rules(rules);
+    let runtime = runtime();
+    let (session, ended) = driven(&runtime, &agent).await;
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
+    assert_eq!(ran.load(Ordering::SeqCst), 1, "only the allowed command ran");
+    let waiting = runtime.waiting_calls(session).await.unwrap();
+    let commands: Vec<_> = waiting.iter().map(|call| call.arguments["command"].as_str().unwrap()).collect();
+    assert_eq!(commands, ["git status; git push", "ls"]);
+    let told = results(&runtime, session).await;
+    assert!(told.iter().any(|text| text.contains("deny `shell git push`")), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_rule_can_require_approval_for_a_tool_without() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let mut free = shell(&ran);
+    Arc::make_mut(&mut free.spec).approval = backstitch_core::tool::Approval::NotNeeded;
+    let rules = [rule(ApprovalVerdict::Ask, "shell rm")].into_iter().collect();
+    let agent = scripted(vec![reply("", &[runs("rm a"), runs("ls"), runs("ls; rm a")]), reply("done", &[])])
+        .tools([free])
+        .with_approval_rules(rules);
+    let runtime = runtime();
+    let (session, _) = driven(&runtime, &agent).await;
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    assert_eq!(runtime.waiting_calls(session).await.unwrap().len(), 2, "also a command that may be `rm`");
+}
+
+#[tokio::test]
+async fn a_rule_of_the_session_holds_after_a_resume_and_not_before_it() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let replies = vec![reply("", &[runs("git status")]), reply("", &[runs("git log")]), reply("done", &[])];
+    let agent = scripted(replies).tools([shell(&ran)]);
+    let runtime = runtime();
+    let (session, _) = driven(&runtime, &agent).await;
+    let cut = runtime.view(session).await.unwrap().head();
+    let always = rule(ApprovalVerdict::Allow, "shell git").by(Some("ada".to_owned()));
+    runtime.add_approval_rule(session, always.clone()).await.unwrap();
+    // The same rule is recorded once.
+    runtime.add_approval_rule(session, always).await.unwrap();
+    let records = runtime.records(session).await.unwrap();
+    let lines: Vec<_> = records.iter().filter_map(describe).filter(|line| line.contains("rule of")).collect();
+    assert_eq!(lines, ["rule of ada for this session: allow `shell git`"]);
+
+    // Another process knows the rule: the waiting call needs no decision, and the next one does not wait.
+    let run = runtime.resume(session, &agent).await.unwrap();
+    assert_eq!(run.ended().await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
+    let records = runtime.records(session).await.unwrap();
+    let by = records.iter().find_map(|record| match &record.body {
+        RecordBody::Resolved(resolved) => resolved.by.clone(),
+        _ => None,
+    });
+    assert_eq!(by.as_deref(), Some("rule allow `shell git`"));
+
+    // A rewind to a point before the rule removes it, and undoing the rewind restores it.
+    runtime.rewind(session, &agent, PointSpec::Position(cut), None).await.unwrap();
+    let run = runtime.resume(session, &agent).await.unwrap();
+    let ended = run.ended().await.unwrap();
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
+    runtime.undo(session, &agent).await.unwrap();
+    assert_eq!(runtime.state(session).await.unwrap().all::<ApprovalRule>().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn calls_of_sub_agents_wait_in_their_own_sessions_and_inherit_rules() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let helper = scripted(vec![reply("", &[runs("git status"), runs("git log")]), reply("helped", &[])])
+        .tools([shell(&ran)]);
+    let helper = SubAgent::new("helper", "Helps.", helper).unwrap();
+    let mission = json!({"mission": "help"});
+    let calls = [("helper", mission.clone()), runs("ls")];
+    let agent = scripted(vec![reply("", &calls), reply("", &[("helper", mission)]), reply("done", &[])]);
+    let agent = agent.tools([helper.into(), shell(&ran)]);
+    let runtime = runtime();
+    let (session, _) = driven(&runtime, &agent).await;
+    let waiting = runtime.waiting_calls(session).await.unwrap();
+    let commands: Vec<_> = waiting.iter().map(|call| call.arguments["command"].as_str().unwrap()).collect();
+    assert_eq!(commands.len(), 3, "{waiting:?}");
+    assert!(commands.contains(&"git status") && commands.contains(&"git log") && commands.contains(&"ls"));
+    for call in &waiting {
+        assert_eq!(call.session != session, call.arguments["command"] != "ls", "{call:?}");
+    }
+    // The rule of the parent decides about the calls of the sub-agent, in this session and in the next one.
+    runtime.add_approval_rule(session, rule(ApprovalVerdict::Allow, "shell git")).await.unwrap();
+    let own = waiting.iter().find(|call| call.session == session).unwrap();
+    runtime.approve(session, own.call).await.unwrap();
+    let run = runtime.resume(session, &agent).await.unwrap();
+    assert_eq!(run.ended().await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(ran.load(Ordering::SeqCst), 5);
+    assert_eq!(runtime.waiting_calls(session).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_journal_has_what_was_asked_and_what_ran() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let agent = scripted(vec![reply("", &[runs("rm -r .")]), reply("done", &[])]).tools([shell(&ran)]);
+    let runtime = runtime();
+    let (session, _) = driven(&runtime, &agent).await;
+    let call = runtime.waiting_calls(session).await.unwrap()[0].call;
+    let arguments = json!({"command": "ls"}).as_object().cloned().unwrap();
+    let edit = backstitch_core::journal::Decision::Edit { arguments };
+    runtime.decide(session, Some(call), edit, None).await.unwrap();
+    runtime.resume(session, &agent).await.unwrap().ended().await.unwrap().answer().unwrap();
+    assert_eq!(results(&runtime, session).await, ["ran ls"]);
+    let view = runtime.view(session).await.unwrap();
+    let found = call_arguments(&**runtime.store(), &view, call).await.unwrap();
+    assert_eq!(found.asked, json!({"command": "rm -r ."}));
+    assert_eq!(found.edited, Some(json!({"command": "ls"})));
+}
+
+#[tokio::test]
+async fn a_session_that_exists_is_not_started_again() {
+    let agent = scripted(vec![reply("done", &[])]);
+    let runtime = runtime();
+    let (session, _) = driven(&runtime, &agent).await;
+    let options = SessionOptions { id: Some(session), ..SessionOptions::default() };
+    let refused = runtime.start_with(&agent, "again", options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::AlreadyExists, "{refused}");
+    // Also while it is driven.
+    let driver = runtime.open(session, agent.clone(), SessionOptions::default()).await.unwrap();
+    let options = SessionOptions { id: Some(session), ..SessionOptions::default() };
+    let refused = runtime.start_with(&agent, "again", options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::AlreadyExists, "{refused}");
+    driver.session().release().await.unwrap();
+}
+
+/// Pieces of commands, with everything that a shell may read as an operator.
+fn command() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "stub",
+        "a",
+        "b",
+        " ",
+        "  ",
+        "\t",
+        "'",
+        "\"",
+        "''",
+        "\"\"",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "\n",
+        "\r",
+        "$",
+        "$(stub x)",
+        "`stub x`",
+        "${IFS}",
+        "$IFS",
+        "\\",
+        "\\\n",
+        "(",
+        ")",
+        "{",
+        "}",
+        "<",
+        ">",
+        "<<",
+        "*",
+        "?",
+        "[",
+        "]",
+        "~",
+        "#",
+        "!",
+        "=",
+        "A=b ",
+        "-",
+        "%",
+        "é",
+        "\u{a0}",
+        "\u{2028}",
+        "if ",
+        "time ",
+        "coproc ",
+        "exec ",
+    ]);
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| format!("stub {}", pieces.concat()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+    /// Whatever matches a prefix is one command for a real shell, with exactly these words.
+    #[test]
+    fn a_shell_runs_a_matched_command_once_with_the_same_words(command in command()) {
+        let rules: ApprovalRules = [rule(ApprovalVerdict::Allow, "shell stub")].into_iter().collect();
+        let arguments = json!({"command": command});
+        let matched = rules.judge("shell", arguments.as_object().unwrap());
+        let words = CommandWords::parse(&command);
+        prop_assert_eq!(matched.is_some(), words.as_ref().is_some_and(|words| words.as_slice()[0] == "stub"));
+        if matched.is_some() {
+            let words = words.unwrap();
+            prop_assert_eq!(run_by_shell(&command), vec![words.as_slice().to_vec()]);
+        }
+    }
+}
+
+/// Runs a command with the real shell, and returns the words of each command that it ran.
+fn run_by_shell(command: &str) -> Vec<Vec<String>> {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("log");
+    let stub = place.path().join("stub");
+    let script = format!(
+        "#!/bin/sh\n{{ printf 'stub\\0'; for word; do printf '%s\\0' \"$word\"; done; printf '\\n\\0'; }} >> '{}'\n",
+        log.display()
+    );
+    std::fs::write(&stub, script).unwrap();
+    std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).env("PATH", place.path()).current_dir(place.path()).output().unwrap();
+    let text = String::from_utf8(std::fs::read(&log).unwrap_or_default()).unwrap();
+    let runs = text.split_terminator("\n\0");
+    runs.map(|run| run.split_terminator('\0').map(str::to_owned).collect()).collect()
+}
