@@ -9,6 +9,7 @@ use backstitch_lisp::{Engine, Limits, Map, Tools, Value, from_json};
 use serde_json::{Map as Object, Value as Json};
 
 use crate::compression::{Compression, NoCompression, for_turns};
+use crate::firewall::Firewall;
 use crate::mission::{MissionError, fill_mission};
 use crate::prompt;
 use crate::signature::{AnswerCheck, Signature};
@@ -208,6 +209,8 @@ pub(crate) struct CompiledAgent {
     pub(crate) data: Map,
     pub(crate) tools: Tools,
     pub(crate) schema: Option<Json>,
+    /// The values that no prompt may show.
+    pub(crate) firewall: Firewall,
     /// A digest of all inputs of a program apart from the results of earlier programs.
     pub(crate) inputs: Digest,
 }
@@ -234,7 +237,8 @@ impl CompiledAgent {
         let inputs = Digest::of_json(&(&agent.data, declared, format!("{:?}", agent.options.limits)))
             .map_err(|error| AgentError::NotJson { reason: error.to_string() })?;
         let schema = agent.signature.as_ref().map(Signature::to_schema);
-        Ok(Self { agent, engine, data, tools, schema, inputs })
+        let firewall = Firewall::of(&agent.data);
+        Ok(Self { agent, engine, data, tools, schema, firewall, inputs })
     }
 
     pub(crate) fn spec(&self, name: &str) -> Option<&ToolSpec> {

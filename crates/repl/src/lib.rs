@@ -11,6 +11,7 @@
 mod agent;
 pub mod compression;
 mod extract;
+mod firewall;
 mod machine;
 mod mission;
 mod prompt;

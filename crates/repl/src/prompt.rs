@@ -48,17 +48,18 @@ if-let when-let try catch throw; destructuring, `& rest`.
 - Sequences: map mapv filter remove reduce keep mapcat map-indexed group-by frequencies sort sort-by distinct partition \
 partition-by take drop take-while first rest last nth count some every? apply range concat into conj zipmap flatten.
 - Maps: get get-in assoc assoc-in update update-in dissoc merge merge-with select-keys keys vals update-vals. \
-Atoms: atom swap! reset! deref.
+Atoms: atom swap! reset! deref. Later: delay force.
 - Rows: `(sum-by :total rows)`, also avg-by min-by max-by distinct-by pluck.
-- Strings: str subs format str/join str/split str/trim str/replace str/lower-case str/includes? str/starts-with? \
+- Strings: str subs format with-out-str str/join str/split str/trim str/replace str/lower-case str/includes? str/starts-with? \
 parse-long parse-double re-find re-seq re-matches. Patterns have no lookaround and no backreferences.
 - Sets: set/union set/difference set/intersection. JSON: json/parse-string json/generate-string. Trees: walk/postwalk.
 - Numbers: + - * / quot rem mod max min Math/round Math/sqrt Math/pow. `(/ 1 3)` is a ratio, `(double 1/3)` is 0.333.
 ";
 
 const DATES: &str = "\
-- Dates: LocalDate/parse Instant/parse Duration/between System/currentTimeMillis, `(.plusDays date 1)`, \
-`(.isBefore a b)`. The time does not change while a program runs.
+- Dates: LocalDate/parse LocalDate/now LocalDateTime/parse Instant/parse Duration/between DateTimeFormatter/ofPattern; \
+`(.plusDays d 1)`, `(.isBefore a b)`, `(.between ChronoUnit/DAYS a b)`, `(.getDayOfWeek d)`. The time does not change \
+while a program runs.
 ";
 
 /// The system message of an agent.

@@ -50,6 +50,8 @@ const SYNTAX: &[&str] = &[
     "when-let",
     "try",
     "throw",
+    "delay",
+    "with-out-str",
     "return",
 ];
 

@@ -32,6 +32,9 @@ pub(crate) struct Request {
     /// Print only the bytes of the body, as they were sent.
     #[arg(long)]
     raw: bool,
+    /// Render the request for another model, for example to see what a scripted session would send.
+    #[arg(long = "for", value_name = "PROVIDER:MODEL")]
+    model: Option<String>,
 }
 
 impl Request {
@@ -40,11 +43,22 @@ impl Request {
         let session = place.session(Some(&self.session)).await?;
         let view = place.view(session).await?;
         let at = self.find(&place, &view).await?;
-        let definition = definition_of(&place, &view, Some(at)).await?;
+        let mut definition = definition_of(&place, &view, Some(at)).await?;
+        if let Some(model) = &self.model {
+            let other = AgentDefinition::of_model(model)
+                .map_err(|error| CommandError::new(error.code(), error.to_string()))?;
+            definition.model = other.model;
+            definition.script = None;
+        }
         let BuiltAgent { agent, prompt, .. } = built_to_look(&definition)?;
         let evaluator = backstitch::Evaluator::of(agent);
         let requested = evaluator.request_again(&prompt, &*place.store, session, at).await?;
-        let verdict = verdict(&requested);
+        let verdict = match &self.model {
+            Some(model) => {
+                Verdict { agrees: true, words: format!("rendered for {model}; it was not sent like this") }
+            }
+            None => verdict(&requested),
+        };
         self.print(common, &requested, &verdict)?;
         Ok(if verdict.agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -139,7 +153,8 @@ fn verdict(requested: &RequestReplay) -> Verdict {
             (true, format!("it is the request that was sent: {} bytes, digest {digest}", recorded.length))
         }
         _ if recorded.digest.is_none() && rendered.digest.is_none() => {
-            (true, "nothing was sent: this policy is no model, and has no requests".to_owned())
+            let words = "nothing was sent: this policy is no model, and has no requests; --for PROVIDER:MODEL renders what a model would get";
+            (true, words.to_owned())
         }
         (None, Some(digest)) if requested.is_redacted => {
             let words = format!(

@@ -231,6 +231,11 @@ fn turns_are_shown_in_full_and_do_not_steer_the_terminal() {
     let request = stage.run(&["request", &session]);
     assert_eq!(request.code, Some(0));
     assert!(request.errors.contains("nothing was sent"), "{}", request.errors);
+    let rendered = stage.run(&["request", &session, "--for", "openai-chat:any"]);
+    assert_eq!(rendered.code, Some(0), "{}", rendered.errors);
+    assert!(rendered.output.contains("Answer with ONE program"), "{}", rendered.output);
+    assert!(rendered.errors.contains("rendered for openai-chat:any"), "{}", rendered.errors);
+    assert_eq!(stage.run(&["request", &session, "--for", "nobody"]).code, Some(2));
 }
 
 #[test]

@@ -128,8 +128,6 @@ fn each_limit_can_be_set() {
         ("collection_size", 10, "(vec (range 11))", "size_exceeded"),
         ("string_bytes", 10, "(apply str (repeat 11 \"a\"))", "size_exceeded"),
         ("number_bits", 70, "(*' 9223372036854775807 9223372036854775807)", "number_size_exceeded"),
-        ("print_calls", 2, "(dotimes [i 3] (println i))", "print_limit_exceeded"),
-        ("print_characters", 10, "(dotimes [i 3] (println \"abcde\"))", "print_limit_exceeded"),
         ("memory_bytes", 100_000, "(vec (range 100000))", "memory_exceeded"),
     ];
     let lines: Vec<String> = cases

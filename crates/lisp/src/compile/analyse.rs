@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::builtins::{Builtins, INTERNAL, is_internal};
-use super::forms::unsupported;
+use super::forms::{foreign, unsupported};
 use super::names::Names;
 use super::node::{Expr, NodeKind, Slot};
 use super::scope::{Level, is_local, resolve};
@@ -36,6 +36,8 @@ pub(crate) struct Analyser<'a> {
     pub(crate) library_code: Vec<Arc<super::Code>>,
     /// Names that the library has defined so far.
     pub(crate) library_names: Vec<(Box<str>, Value)>,
+    /// The places of definitions, by number.
+    pub(crate) places: Vec<(u32, Span)>,
     depth: usize,
     gensyms: u32,
 }
@@ -44,7 +46,8 @@ impl<'a> Analyser<'a> {
     pub(crate) fn new(around: NameEnvironment<'a>, names: Names, source: Option<Arc<str>>) -> Self {
         let (levels, library_code, library_names) = (Vec::new(), Vec::new(), Vec::new());
         let is_stored = false;
-        Self { around, names, source, levels, is_stored, library_code, library_names, depth: 0, gensyms: 0 }
+        let (places, depth, gensyms) = (Vec::new(), 0, 0);
+        Self { around, names, source, levels, is_stored, library_code, library_names, places, depth, gensyms }
     }
 
     pub(crate) fn level(&mut self) -> &mut Level {
@@ -251,6 +254,7 @@ impl<'a> Analyser<'a> {
                     Err(with_hint(error, did_you_mean(short, known)))
                 }
             },
+            "data" if !self.is_stored && self.data_key(short).is_none() => Err(self.unknown_data(short)),
             "data" => {
                 let number = self.names.data.number_or_add(short);
                 Ok(Expr::new(NodeKind::Data(number), span))
@@ -281,9 +285,7 @@ impl<'a> Analyser<'a> {
         if !self.around.builtins.knows_namespace(namespace) {
             let error =
                 Error::new(ErrorKind::UnboundVar, format!("there is no namespace or class `{namespace}`"));
-            return error.hint(
-                "known are clojure.core, clojure.string (str/), clojure.set (set/), clojure.walk (walk/), Math/, tool/, data/ and user/",
-            );
+            return error.hint(format!("known are {}", self.around.builtins.namespaces().join(" ")));
         }
         let error = Error::new(ErrorKind::UnboundVar, format!("`{namespace}/{name}` does not exist"));
         let prefix = format!("{}/", super::builtins::canonical_namespace(namespace).unwrap_or(namespace));
@@ -318,23 +320,56 @@ impl<'a> Analyser<'a> {
         if let Some(unsupported) = unsupported(name) {
             return unsupported;
         }
+        // What the program itself calls something comes first.
+        let mut own: Vec<&str> = self.levels.iter().flat_map(Level::known_names).collect();
+        own.extend(self.names.globals.iter().map(|name| &**name));
+        own.extend(self.around.tools.names());
+        own.extend(self.data_names());
+        own.retain(|known| !known.starts_with(' '));
+        if let Some(hint) = did_you_mean(name, own.iter().copied()) {
+            return error.hint(hint);
+        }
+        if let Some(advice) = foreign(name) {
+            return error.hint(advice);
+        }
+        if name.ends_with('\'') {
+            return error.hint("a string is written in double quotes: `\"text\"`");
+        }
         // A name that starts with a lowercase letter is not meant as a class.
         let is_class = name.starts_with(char::is_uppercase);
-        let mut known: Vec<&str> = self
+        let known: Vec<&str> = self
             .around
             .builtins
             .names()
             .filter(|known| !known.contains('/') && !known.starts_with('.') && !known.ends_with('.'))
             .filter(|known| known.starts_with(char::is_uppercase) == is_class)
             .collect();
-        known.extend(self.names.globals.iter().map(|name| &**name));
-        known.extend(self.around.tools.names());
-        known.extend(self.around.data.keys().filter_map(|key| match key {
+        with_hint(error, did_you_mean(name, known))
+    }
+
+    fn data_names(&self) -> impl Iterator<Item = &str> {
+        self.around.data.keys().filter_map(|key| match key {
             Value::Keyword(name) => Some(name.full()),
             Value::String(text) => Some(text.as_str()),
             _ => None,
-        }));
-        with_hint(error, did_you_mean(name, known))
+        })
+    }
+
+    /// The error for a data item that does not exist.
+    fn unknown_data(&self, name: &str) -> Error {
+        /// The most items that are listed.
+        const MOST: usize = 20;
+        let error = Error::new(ErrorKind::UnboundVar, format!("there is no data item `{name}`"));
+        let known: Vec<&str> = self.data_names().collect();
+        if known.is_empty() {
+            return error.hint("there is no data; your own definitions have no prefix");
+        }
+        let listed: Vec<String> = known.iter().take(MOST).map(|name| format!("data/{name}")).collect();
+        let listed = format!("there is {}", listed.join(", "));
+        error.hint(match did_you_mean(name, known.iter().copied()) {
+            Some(guess) => format!("{guess} {listed}"),
+            None => listed,
+        })
     }
 
     /// Calls a function of `clojure.core`, even if the program shadows its name.

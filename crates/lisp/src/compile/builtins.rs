@@ -34,8 +34,15 @@ const NAMESPACES: &[(&str, &str)] = &[
 ];
 
 /// Java packages that a program may write before a class, or leave out.
-const PACKAGES: &[&str] =
-    &["java.lang.", "java.util.", "java.time.", "java.time.temporal.", "clojure.lang.", "java.math."];
+const PACKAGES: &[&str] = &[
+    "java.lang.",
+    "java.util.",
+    "java.time.temporal.",
+    "java.time.format.",
+    "java.time.",
+    "clojure.lang.",
+    "java.math.",
+];
 
 impl Builtins {
     pub(crate) fn define(&mut self, name: &str, value: Value) {
@@ -70,6 +77,23 @@ impl Builtins {
         }
         let prefix = format!("{}/", without_package(namespace).unwrap_or(namespace));
         self.values.keys().any(|name| name.starts_with(&prefix))
+    }
+
+    /// Returns the namespaces and classes that names may be written with, each as its usual prefix.
+    pub(crate) fn namespaces(&self) -> Vec<String> {
+        let mut prefixes: Vec<String> = self
+            .names()
+            .filter_map(|name| name.split_once('/'))
+            .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty())
+            .map(|(namespace, _)| match namespace {
+                "clojure.string" => "str/".to_owned(),
+                namespace => format!("{}/", namespace.trim_start_matches("clojure.")),
+            })
+            .chain(["tool/".to_owned(), "data/".to_owned(), "user/".to_owned()])
+            .collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        prefixes
     }
 
     /// Returns every name that a program may write.

@@ -34,7 +34,8 @@ impl<'f> FunctionForm<'f> {
                         _ => {
                             return Err(invalid(
                                 "each arity of a function is written ([parameters] body...)",
-                            ));
+                            )
+                            .hint("parameters stand in square brackets: `(fn [x] ...)`"));
                         }
                     }
                 }

@@ -31,12 +31,17 @@ use scope::Level;
 use crate::error::Result;
 use crate::reader::{Form, Span};
 
+/// The number under which the places of a program have that of its last form.
+pub(crate) const LAST_FORM: u32 = u32::MAX;
+
 /// A program compiled for a memory, data and tools.
 #[derive(Clone)]
 pub struct Program {
     pub(crate) code: Arc<Code>,
     pub(crate) names: Names,
     pub(crate) source: Arc<str>,
+    /// The places of its definitions, by number.
+    pub(crate) places: Arc<[(u32, Span)]>,
 }
 
 impl Program {
@@ -55,7 +60,9 @@ pub(crate) fn compile_program(
 ) -> Result<Program> {
     let mut analyser = Analyser::new(around, names, Some(source.clone()));
     let code = top_level(&mut analyser, forms, &source).map_err(|error| error.locate(&source))?;
-    Ok(Program { code, names: analyser.names, source })
+    analyser.places.extend(forms.last().map(|form| (LAST_FORM, form.span)));
+    let places = analyser.places.into();
+    Ok(Program { code, names: analyser.names, source, places })
 }
 
 /// Compiles a stored function from its text and the names of its captured values.

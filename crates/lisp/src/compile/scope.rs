@@ -96,6 +96,11 @@ impl Level {
         }
     }
 
+    /// Returns the names that are bound here, for suggestions.
+    pub(crate) fn known_names(&self) -> impl Iterator<Item = &str> {
+        self.locals.iter().chain(self.siblings.keys()).map(Name::full)
+    }
+
     fn local(&self, name: &Name) -> Option<Slot> {
         self.slots.get(name).and_then(|slots| slots.last()).copied()
     }

@@ -65,6 +65,12 @@ impl Error {
         self
     }
 
+    /// Sets the location, in place of the one that it has.
+    pub(crate) fn located(mut self, location: Location) -> Self {
+        self.0.location = Some(location);
+        self
+    }
+
     /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -105,3 +105,51 @@ impl CallContext<'_> {
 pub(crate) fn type_error(function: &str, expected: &str, got: &Value) -> Error {
     Error::new(ErrorKind::Type, format!("{function}: expected {expected}, got {}", got.type_name()))
 }
+
+/// The error for an argument that is not a sequence. The usual mistake is the order of the arguments.
+#[cold]
+pub(crate) fn not_a_sequence(function: &str, got: &Value) -> Error {
+    let error = type_error(function, "a sequence", got);
+    match got {
+        Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Keyword(_) if takes_function(function) => {
+            error.hint(format!(
+                "the function comes first and the collection last: `({function} f coll)`; thread collections with `->>`, not with `->`"
+            ))
+        }
+        Value::Keyword(_) if function.ends_with("-in") => error.hint("the path is a vector: `[:a :b]`"),
+        Value::Integer(_) | Value::Float(_) => error.hint("a number has no items; `(range n)` counts up to it"),
+        _ => error,
+    }
+}
+
+/// Whether a function takes another one before its collection.
+fn takes_function(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "map",
+        "mapv",
+        "filter",
+        "filterv",
+        "remove",
+        "reduce",
+        "keep",
+        "mapcat",
+        "map-indexed",
+        "sort-by",
+        "sort",
+        "group-by",
+        "some",
+        "every?",
+        "not-any?",
+        "not-every?",
+        "take-while",
+        "drop-while",
+        "run!",
+        "drop",
+        "take",
+        "concat",
+        "pmap",
+        "reduce-kv",
+        "frequencies",
+    ];
+    NAMES.contains(&name)
+}

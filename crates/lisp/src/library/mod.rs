@@ -15,13 +15,13 @@ mod native;
 mod regex;
 mod strings;
 
-pub(crate) use context::{CallContext, type_error};
+pub(crate) use context::{CallContext, not_a_sequence, type_error};
 pub use native::Native;
 pub(crate) use native::{Arity, Effects, Realise, Run};
 
 pub(crate) use core::predicates::CLASSES;
-pub(crate) use core::sequences::{integer, items, out_of_bounds};
-pub(crate) use dates::parse_tagged;
+pub(crate) use core::sequences::{count_of, integer, items, out_of_bounds};
+pub(crate) use dates::{DAYS, MONTHS, parse_tagged, random_uuid};
 pub(crate) use regex::CompiledPattern;
 pub(crate) use regex::compile_pattern;
 pub(crate) use strings::print_all;
@@ -47,8 +47,10 @@ const LEAVES: &[&[Native]] = &[
     core::predicates::NATIVES,
     core::predicates::MORE,
     core::sequences::NATIVES,
+    core::unchecked::NATIVES,
     bits::NATIVES,
     dates::NATIVES,
+    dates::CIVIL,
     format::NATIVES,
     json::NATIVES,
     math::convert::NATIVES,
@@ -88,5 +90,5 @@ pub(crate) const SYNONYMS: &[(&str, &str)] = &[
 
 /// Returns all tables of plain values.
 pub(crate) fn constants() -> &'static [&'static [Constant]] {
-    &[dates::CONSTANTS, math::CONSTANTS]
+    &[dates::CONSTANTS, dates::CIVIL_CONSTANTS, math::CONSTANTS]
 }

@@ -214,7 +214,7 @@ pub(super) fn collect<'a>(
     sweep_atoms(shared);
     for fiber in fibers {
         count.bytes += 16 * fiber.stack.capacity() + 64 * fiber.frames.capacity();
-        count.bytes += fiber.strand.prints.iter().map(|text| text.len() + 32).sum::<usize>();
+        count.bytes += fiber.strand.prints.bytes();
         fiber.each(&mut |value| count.look(value));
     }
     results.for_each(|value| count.look(value));

@@ -149,7 +149,7 @@ impl Fiber {
             step => step,
         };
         match step {
-            Step::Return(_) | Step::Become(..) | Step::Retry | Step::End(..) => {}
+            Step::Return(_) | Step::Become(..) | Step::BecomeWithRest(..) | Step::Retry | Step::End(..) => {}
             _ => self.frames.push(Frame::Native(work, floor)),
         }
         self.take_step(step, shared)
@@ -177,6 +177,16 @@ impl Fiber {
                     }
                     Some(Err(error)) => FiberState::Raise(error.into()),
                     None => FiberState::Invoke(count),
+                }
+            }
+            Step::BecomeWithRest(closure, arguments, rest) => {
+                self.stack.push(Value::Nil);
+                match self.enter_with_rest(closure, arguments, rest, shared) {
+                    Ok(frame) => {
+                        self.frames.push(Frame::Code(frame));
+                        FiberState::Run
+                    }
+                    Err(error) => FiberState::Raise(error.into()),
                 }
             }
             Step::Realise(cell) => match super::realise::start(cell, &mut self.strand, shared) {
@@ -305,6 +315,33 @@ impl Fiber {
             return Err(error);
         }
         Ok(CodeFrame { closure, arity, pc: 0, base })
+    }
+}
+
+impl Fiber {
+    /// Creates a frame for a call of a closure whose rest parameter has this value.
+    fn enter_with_rest(
+        &mut self,
+        closure: Arc<Closure>,
+        arguments: Vec<Value>,
+        rest: Value,
+        shared: &mut SharedState,
+    ) -> Result<CodeFrame> {
+        let Some(body) = &closure.function().variadic else {
+            return Err(super::invoke::wrong_arity(&closure, arguments.len() + 1));
+        };
+        let slots = usize::from(body.slots);
+        let arity = closure.function().fixed.len() as u32;
+        let base = self.stack.len();
+        self.stack.extend(arguments);
+        self.stack.push(rest);
+        if self.stack.len() < base + slots {
+            self.stack.resize(base + slots, Value::Nil);
+        }
+        match self.too_deep(shared) {
+            Some(error) => Err(error),
+            None => Ok(CodeFrame { closure, arity, pc: 0, base }),
+        }
     }
 }
 

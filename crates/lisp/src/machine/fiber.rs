@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::prints::PrintLog;
 use super::random::Random;
 use super::request::{CallPath, Request};
 use super::work::{Signal, Work};
@@ -85,7 +86,7 @@ pub(crate) struct Strand {
     pub(crate) forks: u32,
     pub(crate) random: Random,
     pub(crate) next_stamp: u64,
-    pub(crate) prints: Vec<String>,
+    pub(crate) prints: PrintLog,
     /// The number of cells of outer fibers that are being realised. No effects are allowed during that.
     pub(crate) foreign: u32,
     /// Atoms created in this fiber, which it may change.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::realise::{DeepWalk, Functions};
+use super::shared::SharedState;
 use super::work::{Host, Step, Work};
-use crate::error::Result;
+use crate::compile::LAST_FORM;
+use crate::error::{Error, ErrorKind, Location, Result};
 use crate::value::{Cursor, CursorStep, Exception, Map, Sequence, Set, Value, Vector};
 
 /// The bottom frame of a program: takes its result and realises everything lazy in it.
@@ -14,7 +16,73 @@ pub(super) struct Finish {
     result: Option<Value>,
     walk: Option<DeepWalk>,
     /// Values still to be walked.
-    roots: Option<Vec<Value>>,
+    roots: Option<Vec<Root>>,
+    /// Where the value that is being walked comes from.
+    origin: Option<Origin>,
+}
+
+/// A value that a program leaves.
+struct Root {
+    origin: Origin,
+    value: Value,
+}
+
+/// The origin of a value that a program leaves, for errors.
+#[derive(Clone)]
+enum Origin {
+    Result { place: Option<Location> },
+    Atom,
+    Definition { name: Arc<str>, place: Option<Location> },
+}
+
+impl Origin {
+    /// The error for a value that is too large to be kept.
+    fn too_large(&self, error: &Error) -> Error {
+        let what = match self {
+            Origin::Result { .. } => "the value of the program".to_owned(),
+            Origin::Atom => "the value of an atom".to_owned(),
+            Origin::Definition { name, .. } => format!("`{name}`"),
+        };
+        let message = format!("{what} is a sequence without end, or too long to keep: {}", error.message());
+        let hint = match self {
+            Origin::Result { .. } => {
+                "values are realised when the program ends: write `(take n ...)` around it"
+            }
+            _ => {
+                "what is defined is realised when the program ends: keep `(take n ...)`, use `let`, or define a function that returns it"
+            }
+        };
+        let explained = Error::new(error.kind(), message).hint(hint);
+        match self {
+            Origin::Definition { place: Some(place), .. } | Origin::Result { place: Some(place) } => {
+                explained.located(place.clone())
+            }
+            _ => explained,
+        }
+    }
+}
+
+impl Finish {
+    fn roots(shared: &SharedState, result: Value) -> Vec<Root> {
+        let place_of = |wanted: u32| {
+            let place = shared.places.iter().rfind(|(defined, _)| *defined == wanted);
+            place.map(|(_, span)| Location::find(&shared.source, *span))
+        };
+        let origin = Origin::Result { place: place_of(LAST_FORM) };
+        let mut roots = vec![Root { origin, value: result }];
+        for number in &shared.defined {
+            if let Some(Some(definition)) = shared.memory.slots.get(*number as usize)
+                && definition.value.may_hold_lazy()
+            {
+                let origin = Origin::Definition { name: definition.name.clone(), place: place_of(*number) };
+                roots.push(Root { origin, value: definition.value.clone() });
+            }
+        }
+        let atoms = shared.touched.iter().filter_map(|number| shared.memory.atoms.get(number));
+        roots.extend(atoms.map(|(_, value)| Root { origin: Origin::Atom, value: value.clone() }));
+        roots.retain(|root| root.value.may_hold_lazy());
+        roots
+    }
 }
 
 impl Work for Finish {
@@ -24,23 +92,7 @@ impl Work for Finish {
         }
         let shared = &mut *host.shared;
         let result = self.result.clone().unwrap_or_default();
-        let roots = self.roots.get_or_insert_with(|| {
-            let mut roots = vec![result];
-            for number in &shared.defined {
-                if let Some(Some(definition)) = shared.memory.slots.get(*number as usize) {
-                    roots.push(definition.value.clone());
-                }
-            }
-            roots.extend(
-                shared
-                    .touched
-                    .iter()
-                    .filter_map(|number| shared.memory.atoms.get(number))
-                    .map(|(_, v)| v.clone()),
-            );
-            roots.retain(Value::may_hold_lazy);
-            roots
-        });
+        let roots = self.roots.get_or_insert_with(|| Self::roots(shared, result));
         loop {
             if let Some(walk) = &mut self.walk {
                 if let Some(cell) = walk.advance(shared)? {
@@ -49,10 +101,14 @@ impl Work for Finish {
                 self.walk = None;
             }
             match roots.pop() {
-                Some(root) => self.walk = Some(DeepWalk::new(&root, Functions::Entered)),
+                Some(root) => {
+                    self.walk = Some(DeepWalk::new(&root.value, Functions::Entered));
+                    self.origin = Some(root.origin);
+                }
                 None => break,
             }
         }
+        self.origin = None;
         let mut hardener = Hardener::default();
         for number in &shared.defined {
             if let Some(Some(definition)) = shared.memory.slots.get_mut(*number as usize)
@@ -79,7 +135,25 @@ impl Work for Finish {
         if let Some(walk) = &self.walk {
             walk.each(look);
         }
-        self.roots.iter().flatten().for_each(look);
+        self.roots.iter().flatten().for_each(|root| look(&root.value));
+    }
+
+    fn explained(&self, error: Error) -> Error {
+        let is_limit = matches!(
+            error.kind(),
+            ErrorKind::MemoryExceeded
+                | ErrorKind::SizeExceeded
+                | ErrorKind::FuelExceeded
+                | ErrorKind::NumberSizeExceeded
+                | ErrorKind::NestingExceeded
+                | ErrorKind::StackExceeded
+        );
+        // The numbers of a sequence without end grow until they overflow.
+        let overflows = error.kind() == ErrorKind::Arithmetic && error.message().contains("overflow");
+        match &self.origin {
+            Some(origin) if is_limit || overflows => origin.too_large(&error),
+            _ => error,
+        }
     }
 }
 

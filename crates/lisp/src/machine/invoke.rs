@@ -53,6 +53,9 @@ fn not_callable(value: &Value) -> Error {
     match value {
         Value::Nil => error.hint("the name in call position has the value nil"),
         Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => error.hint("use `(nth sequence index)`"),
+        Value::Integer(_) | Value::Float(_) | Value::Ratio(_) | Value::String(_) | Value::Boolean(_) => {
+            error.hint("the first item of a list is called; write data as a vector: `[a b]`")
+        }
         _ => error,
     }
 }

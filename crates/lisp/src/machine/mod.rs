@@ -18,6 +18,7 @@ mod invoke;
 mod meter;
 mod natives;
 mod outcome;
+mod prints;
 mod random;
 mod realise;
 mod request;
@@ -35,6 +36,7 @@ use finish::Finish;
 pub(crate) use invoke::lookup;
 pub(crate) use meter::Meter;
 pub use outcome::{MachineOutcome, ProgramResult};
+use prints::PrintLog;
 pub(crate) use random::Random;
 pub use request::{CallPath, Request, TaskRecord, ToolCall};
 use shared::SharedState;
@@ -72,7 +74,7 @@ struct Fork {
     /// The fibers of the running branches, with the index of the branch.
     running: Vec<(u32, u32)>,
     results: Vec<Option<Result<Value, ThrownError>>>,
-    prints: Vec<Vec<String>>,
+    prints: Vec<PrintLog>,
 }
 
 /// The deepest nesting of forks.
@@ -98,10 +100,10 @@ impl Machine {
             journal,
             now,
             tool_calls: 0,
-            print_calls: 0,
-            print_characters: 0,
             suspects: Vec::new(),
             most_suspects: 1024,
+            source: program.source.clone(),
+            places: program.places.clone(),
             limits,
         };
         shared.adopt(program.names.clone());
@@ -113,7 +115,7 @@ impl Machine {
             forks: 0,
             random: Random::new(seed),
             next_stamp: first_stamp,
-            prints: Vec::new(),
+            prints: PrintLog::default(),
             foreign: 0,
             own_atoms: Vec::new(),
         };
@@ -186,7 +188,7 @@ impl Machine {
                     if index == 0 {
                         let result = match self.fibers[0].take() {
                             Some(Fiber { pending: FiberState::Done(result), strand, .. }) => {
-                                (result, strand.prints, strand.next_stamp)
+                                (result, strand.prints.into_lines(), strand.next_stamp)
                             }
                             _ => (Err(Error::new(ErrorKind::Internal, "no result").into()), Vec::new(), 0),
                         };
@@ -284,15 +286,20 @@ impl Machine {
                 forks: 0,
                 random: strand.random.branch(u64::from(number) << 32 | u64::from(place)),
                 next_stamp,
-                prints: Vec::new(),
+                prints: PrintLog::default(),
                 foreign: strand.foreign,
                 own_atoms: Vec::new(),
             };
             waiting.push_back((place, Fiber::new(branch, function, arguments)));
         }
         let results = std::iter::repeat_with(|| None).take(count).collect();
-        let mut fork =
-            Fork { parent, waiting, running: Vec::new(), results, prints: vec![Vec::new(); count] };
+        let mut fork = Fork {
+            parent,
+            waiting,
+            running: Vec::new(),
+            results,
+            prints: std::iter::repeat_with(PrintLog::default).take(count).collect(),
+        };
         start_branches(&mut fork, &mut self.fibers, self.shared.limits.parallelism);
         self.forks.push(fork);
     }
@@ -322,7 +329,9 @@ impl Machine {
         }
         let fork = self.forks.remove(at);
         let parent = self.fibers.get_mut(fork.parent as usize)?.as_mut()?;
-        parent.strand.prints.extend(fork.prints.into_iter().flatten());
+        for prints in fork.prints {
+            parent.strand.prints.extend(prints, &self.shared.limits);
+        }
         let results: Result<Vec<Value>, ThrownError> = fork.results.into_iter().flatten().collect();
         parent.pending = match results {
             Ok(values) => FiberState::Deliver(Value::vector(values)),
@@ -340,6 +349,7 @@ impl Machine {
             fiber.frames.clear();
             fiber.stack.clear();
             fiber.handlers.clear();
+            fiber.strand.prints.end_captures();
             fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
             fiber.pending = FiberState::Deliver(value);
         }
@@ -347,7 +357,7 @@ impl Machine {
 
     fn finish(&mut self, result: Result<Value, ThrownError>) -> ProgramResult {
         let prints = match self.fibers.first_mut() {
-            Some(Some(fiber)) => std::mem::take(&mut fiber.strand.prints),
+            Some(Some(fiber)) => std::mem::take(&mut fiber.strand.prints).into_lines(),
             _ => Vec::new(),
         };
         self.finish_with((result, prints, 0))

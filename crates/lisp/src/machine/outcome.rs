@@ -24,7 +24,7 @@ pub struct ProgramResult {
     pub result: Result<Value, Error>,
     /// The signal if the program ended itself with `return` or `fail`.
     pub signal: Option<Signal>,
-    /// The prints, one entry for each call.
+    /// The printed lines. What one call prints is one entry, also if it has line breaks.
     pub prints: Vec<String>,
     /// The memory after the program. If the program failed, it is the memory before it.
     pub memory: Memory,

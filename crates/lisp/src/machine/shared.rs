@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::meter::Meter;
 use crate::compile::Names;
 use crate::engine::EngineInner;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Span};
 use crate::inputs::Tools;
 use crate::limits::Limits;
 use crate::memory::Memory;
@@ -30,12 +30,14 @@ pub(crate) struct SharedState {
     pub(crate) journal: Map,
     pub(crate) now: i64,
     pub(crate) tool_calls: usize,
-    pub(crate) print_calls: usize,
-    pub(crate) print_characters: usize,
     /// Cells whose function might read a definition or an atom that leads back to the cell.
     pub(crate) suspects: Vec<Weak<LazyCell>>,
     /// The number of suspects at which dropped ones are removed from the list.
     pub(crate) most_suspects: usize,
+    /// The text of the program.
+    pub(crate) source: Arc<str>,
+    /// The places of its definitions, by number.
+    pub(crate) places: Arc<[(u32, Span)]>,
 }
 
 impl SharedState {
@@ -115,7 +117,7 @@ impl SharedState {
         }
     }
 
-    fn global_name(&self, number: u32) -> Arc<str> {
+    pub(crate) fn global_name(&self, number: u32) -> Arc<str> {
         self.memory.names.globals.name(number).cloned().unwrap_or_else(|| "".into())
     }
 

@@ -72,6 +72,10 @@ impl Fiber {
             let Some(frame) = self.frames.pop() else { break };
             if let Frame::Native(mut work, floor) = frame {
                 let foreign = work.leaves_foreign();
+                if work.captures_prints() {
+                    self.strand.prints.end_capture();
+                }
+                raised.error = work.explained(raised.error);
                 let recovered = work.failed(&raised.error);
                 if foreign {
                     self.strand.foreign = self.strand.foreign.saturating_sub(1);

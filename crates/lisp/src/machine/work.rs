@@ -6,7 +6,7 @@ use super::fiber::Strand;
 use super::request::Request;
 use super::shared::SharedState;
 use crate::error::{Error, Result};
-use crate::value::{LazyCell, Value};
+use crate::value::{Closure, LazyCell, Value};
 
 /// The resources of a frame during a step.
 pub(crate) struct Host<'a> {
@@ -46,6 +46,8 @@ pub(crate) enum Step {
     Repeat(usize),
     /// Calls a function in place of the frame.
     Become(Value, Vec<Value>),
+    /// Calls a function of the program in place of the frame, with this value as its rest parameter.
+    BecomeWithRest(Arc<Closure>, Vec<Value>, Value),
     /// Realises a cell; the frame continues without a value.
     Realise(Arc<LazyCell>),
     /// Runs another frame; this one continues with its result.
@@ -80,6 +82,16 @@ pub(crate) trait Work: Send + Sync {
     /// Handles a propagating error. Returning a step stops the propagation here.
     fn failed(&mut self, _error: &Error) -> Option<Step> {
         None
+    }
+
+    /// Adds to an error what only this frame knows about it.
+    fn explained(&self, error: Error) -> Error {
+        error
+    }
+
+    /// Returns whether the frame has begun to collect what is printed.
+    fn captures_prints(&self) -> bool {
+        false
     }
 
     /// Returns whether the frame counts in the number of foreign realisations of its fiber.

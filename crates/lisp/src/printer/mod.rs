@@ -20,7 +20,7 @@ pub use fields::label_with_fields;
 pub(crate) use full::{Style, print};
 pub(crate) use number::double_text;
 pub use sample::{Truncation, to_clojure, to_clojure_without_hidden};
-pub(crate) use temporal::temporal_json;
+pub(crate) use temporal::{temporal_json, temporal_text};
 
 use crate::error::Result;
 use crate::value::Value;

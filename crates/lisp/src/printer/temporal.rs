@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::library::{DAYS, MONTHS};
 use crate::reader::Tag;
 use crate::value::Temporal;
 
@@ -19,7 +20,38 @@ pub(crate) fn temporal_text(temporal: &Temporal) -> String {
             Err(_) => milliseconds.to_string(),
         },
         Temporal::Uuid(text) => text.to_string(),
+        Temporal::LocalDateTime(found) => date_time_text(*found),
+        Temporal::DayOfWeek(number) => constant_name(&DAYS, *number),
+        Temporal::Month(number) => constant_name(&MONTHS, *number),
+        Temporal::Unit(unit) => {
+            let name = unit.name();
+            format!("{}{}", &name[..1], name[1..].to_lowercase())
+        }
+        Temporal::Formatter(pattern) => pattern.to_string(),
     }
+}
+
+/// The name of a constant of Java: `SUNDAY`.
+fn constant_name(names: &[&str], number: i8) -> String {
+    let name = usize::try_from(number - 1).ok().and_then(|at| names.get(at));
+    name.map(|name| name.to_uppercase()).unwrap_or_default()
+}
+
+/// `LocalDateTime.toString`: without seconds if there are none, the fraction in groups of three digits.
+fn date_time_text(found: jiff::civil::DateTime) -> String {
+    let mut text = found.strftime("%Y-%m-%dT%H:%M").to_string();
+    let (second, nanosecond) = (found.second(), found.subsec_nanosecond());
+    // Writing to a string does not fail.
+    if second != 0 || nanosecond != 0 {
+        let _ = write!(text, ":{second:02}");
+    }
+    match nanosecond {
+        0 => {}
+        n if n % 1_000_000 == 0 => _ = write!(text, ".{:03}", n / 1_000_000),
+        n if n % 1_000 == 0 => _ = write!(text, ".{:06}", n / 1_000),
+        n => _ = write!(text, ".{n:09}"),
+    }
+    text
 }
 
 /// Returns the text in JSON: ISO 8601, also for a `java.util.Date`, as Clojure's JSON libraries write it.
@@ -40,6 +72,11 @@ pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
         Temporal::Instant(_) => (Tag::Instant, temporal_text(temporal)),
         Temporal::Duration(_) => (Tag::Duration, temporal_text(temporal)),
         Temporal::Uuid(_) => (Tag::Uuid, temporal_text(temporal)),
+        Temporal::LocalDateTime(_) => (Tag::LocalDateTime, temporal_text(temporal)),
+        Temporal::DayOfWeek(_) => (Tag::DayOfWeek, temporal_text(temporal)),
+        Temporal::Month(_) => (Tag::Month, temporal_text(temporal)),
+        Temporal::Unit(unit) => (Tag::Unit, unit.name().to_owned()),
+        Temporal::Formatter(_) => (Tag::Formatter, temporal_text(temporal)),
         Temporal::Date(milliseconds) => {
             let text = match Timestamp::from_millisecond(*milliseconds) {
                 Ok(instant) => {

@@ -200,11 +200,32 @@ pub enum Tag {
     Instant,
     /// `#time/duration "PT1H"`: a `Duration`.
     Duration,
+    /// `#time/date-time "2026-01-02T03:04"`: a `LocalDateTime`.
+    LocalDateTime,
+    /// `#time/day-of-week "FRIDAY"`: a `DayOfWeek`.
+    DayOfWeek,
+    /// `#time/month "JANUARY"`: a `Month`.
+    Month,
+    /// `#time/unit "DAYS"`: a `ChronoUnit`.
+    Unit,
+    /// `#time/formatter "dd.MM.yyyy"`: a `DateTimeFormatter`.
+    Formatter,
 }
 
 impl Tag {
     /// All tags.
-    pub const ALL: [Tag; 5] = [Tag::Inst, Tag::Uuid, Tag::LocalDate, Tag::Instant, Tag::Duration];
+    pub const ALL: [Tag; 10] = [
+        Tag::Inst,
+        Tag::Uuid,
+        Tag::LocalDate,
+        Tag::Instant,
+        Tag::Duration,
+        Tag::LocalDateTime,
+        Tag::DayOfWeek,
+        Tag::Month,
+        Tag::Unit,
+        Tag::Formatter,
+    ];
 
     /// Returns the tag as it is written, without the hash.
     pub const fn name(self) -> &'static str {
@@ -214,6 +235,11 @@ impl Tag {
             Tag::LocalDate => "time/date",
             Tag::Instant => "time/instant",
             Tag::Duration => "time/duration",
+            Tag::LocalDateTime => "time/date-time",
+            Tag::DayOfWeek => "time/day-of-week",
+            Tag::Month => "time/month",
+            Tag::Unit => "time/unit",
+            Tag::Formatter => "time/formatter",
         }
     }
 

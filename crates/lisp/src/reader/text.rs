@@ -108,7 +108,10 @@ pub(super) fn read_character(token: &str) -> Result<char> {
     {
         return Ok(character);
     }
-    Err(refused().hint(format!("a text of several characters is a string: \"{token}\"")))
+    if token.starts_with('"') {
+        return Err(refused().hint("write the quotes of a string without backslashes: `\"text\"`"));
+    }
+    Err(refused().hint(format!("a text of several characters is a string: `\"{token}\"`")))
 }
 
 /// The named characters.

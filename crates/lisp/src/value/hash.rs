@@ -88,6 +88,7 @@ impl Hasher {
             Temporal::Duration(duration) => self.bytes(23, &duration.as_nanos().to_le_bytes()),
             Temporal::Date(millis) => self.bytes(24, &millis.to_le_bytes()),
             Temporal::Uuid(text) => self.bytes(25, text.as_bytes()),
+            other => self.bytes(26, crate::printer::temporal_text(other).as_bytes()),
         }
     }
 

@@ -50,7 +50,7 @@ pub use ratio::Ratio;
 pub use sequence::Sequence;
 pub use set::Set;
 pub(crate) use shape::Shape;
-pub use temporal::Temporal;
+pub use temporal::{Temporal, TimeUnit};
 pub use text::{Keyword, Symbol, Text};
 pub use vector::Vector;
 

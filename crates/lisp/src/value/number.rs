@@ -113,6 +113,10 @@ fn not_numbers(name: &str, a: &Value, b: &Value) -> Error {
     if a.is_nil() || b.is_nil() {
         return error.hint("a missing key or an empty result gives nil; supply a default, as in `(get m :k 0)` or `(or x 0)`");
     }
+    if matches!(a, Value::String(_)) || matches!(b, Value::String(_)) {
+        return error
+            .hint("read a number from a text with `parse-long` or `parse-double`; join texts with `str`");
+    }
     error
 }
 

@@ -15,6 +15,86 @@ pub enum Temporal {
     Date(i64),
     /// A UUID; it is no time, but it too is a tagged scalar.
     Uuid(Box<str>),
+    /// A `java.time.LocalDateTime`: a day and a time without a place.
+    LocalDateTime(jiff::civil::DateTime),
+    /// A `java.time.DayOfWeek`, from Monday, which is 1.
+    DayOfWeek(i8),
+    /// A `java.time.Month`, from January, which is 1.
+    Month(i8),
+    /// A `java.time.temporal.ChronoUnit`.
+    Unit(TimeUnit),
+    /// A `java.time.format.DateTimeFormatter`: its pattern.
+    Formatter(Box<str>),
+}
+
+/// A unit of time, from the shortest on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum TimeUnit {
+    /// A nanosecond.
+    Nanos,
+    /// A millisecond.
+    Millis,
+    /// A second.
+    Seconds,
+    /// A minute.
+    Minutes,
+    /// An hour.
+    Hours,
+    /// A day.
+    Days,
+    /// A week.
+    Weeks,
+    /// A month of the calendar.
+    Months,
+    /// A year of the calendar.
+    Years,
+}
+
+impl TimeUnit {
+    const ALL: [TimeUnit; 9] = [
+        Self::Nanos,
+        Self::Millis,
+        Self::Seconds,
+        Self::Minutes,
+        Self::Hours,
+        Self::Days,
+        Self::Weeks,
+        Self::Months,
+        Self::Years,
+    ];
+
+    /// Returns the name of the constant in Java.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nanos => "NANOS",
+            Self::Millis => "MILLIS",
+            Self::Seconds => "SECONDS",
+            Self::Minutes => "MINUTES",
+            Self::Hours => "HOURS",
+            Self::Days => "DAYS",
+            Self::Weeks => "WEEKS",
+            Self::Months => "MONTHS",
+            Self::Years => "YEARS",
+        }
+    }
+
+    /// Returns the unit with this name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|unit| unit.name() == name)
+    }
+
+    /// Returns its length, if it has the same on every day.
+    pub(crate) fn nanoseconds(self) -> Option<i128> {
+        Some(match self {
+            Self::Nanos => 1,
+            Self::Millis => 1_000_000,
+            Self::Seconds => 1_000_000_000,
+            Self::Minutes => 60_000_000_000,
+            Self::Hours => 3_600_000_000_000,
+            Self::Days => 86_400_000_000_000,
+            Self::Weeks | Self::Months | Self::Years => return None,
+        })
+    }
 }
 
 impl Temporal {
@@ -25,6 +105,11 @@ impl Temporal {
             Temporal::Instant(_) => "instant",
             Temporal::Duration(_) => "duration",
             Temporal::Uuid(_) => "uuid",
+            Temporal::LocalDateTime(_) => "date-time",
+            Temporal::DayOfWeek(_) => "day-of-week",
+            Temporal::Month(_) => "month",
+            Temporal::Unit(_) => "unit",
+            Temporal::Formatter(_) => "formatter",
         }
     }
 
@@ -35,6 +120,11 @@ impl Temporal {
             Temporal::Duration(_) => 2,
             Temporal::Date(_) => 3,
             Temporal::Uuid(_) => 4,
+            Temporal::LocalDateTime(_) => 5,
+            Temporal::DayOfWeek(_) => 6,
+            Temporal::Month(_) => 7,
+            Temporal::Unit(_) => 8,
+            Temporal::Formatter(_) => 9,
         }
     }
 }
@@ -52,7 +142,14 @@ impl Ord for Temporal {
             (Temporal::Instant(a), Temporal::Instant(b)) => a.cmp(b),
             (Temporal::Duration(a), Temporal::Duration(b)) => a.cmp(b),
             (Temporal::Date(a), Temporal::Date(b)) => a.cmp(b),
-            (Temporal::Uuid(a), Temporal::Uuid(b)) => a.cmp(b),
+            (Temporal::Uuid(a), Temporal::Uuid(b)) | (Temporal::Formatter(a), Temporal::Formatter(b)) => {
+                a.cmp(b)
+            }
+            (Temporal::LocalDateTime(a), Temporal::LocalDateTime(b)) => a.cmp(b),
+            (Temporal::DayOfWeek(a), Temporal::DayOfWeek(b)) | (Temporal::Month(a), Temporal::Month(b)) => {
+                a.cmp(b)
+            }
+            (Temporal::Unit(a), Temporal::Unit(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
         }
     }

@@ -110,3 +110,105 @@ fn literals_hold_what_their_tag_says() {
         assert!(read_edn(text, &limits).is_ok(), "{text}");
     }
 }
+
+#[test]
+fn local_date_times() {
+    gives(r#"(str (LocalDateTime/parse "2026-03-01T10:15"))"#, r#""2026-03-01T10:15""#);
+    gives(r#"(str (java.time.LocalDateTime/parse "2026-03-01T10:15:30.5"))"#, r#""2026-03-01T10:15:30.500""#);
+    gives("(LocalDateTime/of 2026 3 1 10 15)", r##"#time/date-time "2026-03-01T10:15""##);
+    gives("(str (LocalDateTime/now))", r#""2026-01-02T03:04:05""#);
+    gives(
+        r#"(let [t (LocalDateTime/parse "2026-03-01T23:59")] [(str (.plusMinutes t 2)) (str (.plusMonths t 1)) (.getHour t) (.getDayOfMonth t) (str (.toLocalDate t))])"#,
+        r#"["2026-03-02T00:01" "2026-04-01T23:59" 23 1 "2026-03-01"]"#,
+    );
+    gives(r#"(str (.atStartOfDay (LocalDate/of 2026 3 1)))"#, r#""2026-03-01T00:00""#);
+    gives(
+        r#"(str (.toInstant (LocalDateTime/parse "2026-03-01T10:15") ZoneOffset/UTC))"#,
+        r#""2026-03-01T10:15:00Z""#,
+    );
+    gives(
+        r#"(.toMinutes (Duration/between (LocalDateTime/parse "2026-03-01T10:15") (LocalDateTime/parse "2026-03-01T11:00")))"#,
+        "45",
+    );
+    gives(
+        r#"(.isBefore (LocalDateTime/parse "2026-03-01T10:15") (LocalDateTime/parse "2026-03-01T10:16"))"#,
+        "true",
+    );
+    fails(r#"(LocalDateTime/parse "2026-03-01")"#, "invalid_text");
+    fails(r#"(LocalDateTime/parse "2026-03-01T10:15Z")"#, "invalid_text");
+    fails("(LocalDateTime/of 2026 2 30 1 1)", "invalid_argument");
+    fails("(.getHour (LocalDate/of 2026 3 1))", "type_error");
+}
+
+#[test]
+fn days_months_and_units() {
+    gives(r#"(str (.getDayOfWeek (LocalDate/parse "2026-03-01")))"#, r#""SUNDAY""#);
+    gives(r#"(= DayOfWeek/SUNDAY (.getDayOfWeek (LocalDate/parse "2026-03-01")))"#, "true");
+    gives(
+        r#"[(.getValue (.getDayOfWeek (LocalDate/parse "2026-03-01"))) (str (.getMonth (LocalDate/of 2026 3 1))) (.getValue Month/MAY)]"#,
+        r#"[7 "MARCH" 5]"#,
+    );
+    gives("(.between ChronoUnit/DAYS (LocalDate/of 2026 3 1) (LocalDate/of 2026 3 31))", "30");
+    gives(
+        "(.between java.time.temporal.ChronoUnit/DAYS (LocalDate/of 2026 3 31) (LocalDate/of 2026 3 1))",
+        "-30",
+    );
+    gives(
+        "(let [a (LocalDate/of 2024 1 31) b (LocalDate/of 2026 3 1)] [(.between ChronoUnit/WEEKS a b) (.between ChronoUnit/MONTHS a b) (.between ChronoUnit/YEARS a b) (.until a b ChronoUnit/DAYS)])",
+        "[108 25 2 760]",
+    );
+    gives(
+        r#"(let [a (LocalDateTime/parse "2026-03-01T10:00") b (LocalDateTime/parse "2026-03-03T09:00")] [(.between ChronoUnit/HOURS a b) (.between ChronoUnit/DAYS a b)])"#,
+        "[47 1]",
+    );
+    gives("(.between ChronoUnit/SECONDS (Instant/ofEpochMilli 0) (Instant/ofEpochMilli 2500))", "2");
+    fails("(.between ChronoUnit/HOURS (LocalDate/of 2026 3 1) (LocalDate/of 2026 3 2))", "type_error");
+    fails("(.between ChronoUnit/DAYS (LocalDate/of 2026 3 1) nil)", "type_error");
+    gives("(str (.withDayOfMonth (LocalDate/of 2026 3 15) 1))", "\"2026-03-01\"");
+    gives("(str (.withMonth (LocalDate/of 2026 3 31) 2))", "\"2026-02-28\"");
+}
+
+#[test]
+fn formatters_write_and_read() {
+    gives(
+        r#"(.format (LocalDate/of 2026 3 1) (DateTimeFormatter/ofPattern "dd.MM.yyyy"))"#,
+        r#""01.03.2026""#,
+    );
+    gives(
+        r#"(.format (java.time.format.DateTimeFormatter/ofPattern "EEE, d MMM yy") (LocalDate/of 2026 3 1))"#,
+        r#""Sun, 1 Mar 26""#,
+    );
+    gives(
+        r#"(.format (LocalDateTime/parse "2026-03-01T15:05:09") (DateTimeFormatter/ofPattern "EEEE d MMMM yyyy 'at' h:mm:ss a"))"#,
+        r#""Sunday 1 March 2026 at 3:05:09 PM""#,
+    );
+    gives(
+        r#"(str (LocalDate/parse "01.03.2026" (DateTimeFormatter/ofPattern "dd.MM.yyyy")))"#,
+        r#""2026-03-01""#,
+    );
+    gives(
+        r#"(str (LocalDate/parse "Mar 1, 2026" (DateTimeFormatter/ofPattern "MMM d, yyyy")))"#,
+        r#""2026-03-01""#,
+    );
+    gives(
+        r#"(str (LocalDateTime/parse "2026-03-01 15:05" (DateTimeFormatter/ofPattern "yyyy-MM-dd HH:mm")))"#,
+        r#""2026-03-01T15:05""#,
+    );
+    gives(r#"(str (LocalDate/parse "20260301" DateTimeFormatter/BASIC_ISO_DATE))"#, r#""2026-03-01""#);
+    gives(r#"(.format (LocalDate/of 2026 3 1) DateTimeFormatter/ISO_LOCAL_DATE)"#, r#""2026-03-01""#);
+    for (text, pattern) in [
+        ("32.01.2026", "dd.MM.yyyy"),
+        ("1.1.2026", "dd.MM.yyyy"),
+        ("Mon 01.03.2026", "EEE dd.MM.yyyy"),
+        ("x", "d"),
+    ] {
+        fails(
+            &format!("(LocalDate/parse {text:?} (DateTimeFormatter/ofPattern {pattern:?}))"),
+            "invalid_text",
+        );
+    }
+    fails(r#"(DateTimeFormatter/ofPattern "zz")"#, "invalid_argument");
+    fails(r#"(DateTimeFormatter/ofPattern "'open")"#, "invalid_argument");
+    fails(r#"(.format (LocalDate/of 2026 3 1) (DateTimeFormatter/ofPattern "HH:mm"))"#, "type_error");
+    fails(r#"(.format (LocalDate/of 2026 3 1) "dd")"#, "type_error");
+}

@@ -122,7 +122,7 @@ fn unknown_names_are_explained() {
     fails("(clojure.string/upper 1)", "upper-case");
     fails("(.nope \"a\")", "there is no method");
     fails("(str/uper-case 1)", "did you mean `str/upper-case` or `str/lower-case`?");
-    gives("data/missing", "nil");
+    fails("data/missing", "there is no data item `missing`");
 }
 
 #[test]

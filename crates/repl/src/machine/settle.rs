@@ -16,6 +16,7 @@ use super::feedback;
 use super::run::{ProgramCall, Run, json_of, too_large};
 use super::{LispMachine, LispMachinery};
 use crate::agent::CompiledAgent;
+use crate::firewall::Firewall;
 use crate::mission::without_firewalled;
 use crate::signature::mismatches;
 use crate::turn::{
@@ -57,7 +58,7 @@ impl LispMachine {
         let mut turn = self.turn_of(run, prints);
         turn.success = true;
         turn.signal = signal;
-        turn.result = Some(excerpt_of(&value, sample));
+        turn.result = Some(excerpt_of(&value, sample, &self.prepared.firewall));
         turn.memory = change;
         self.leave(memory, number, value);
         self.end_turn(turn);
@@ -89,7 +90,8 @@ impl LispMachine {
     /// Ends a failed turn: the definitions of its program are dropped, and its calls are kept.
     pub(super) fn settle_failure(&mut self, run: Run, error: TurnError, prints: Vec<String>) {
         let mut turn = self.turn_of(run, prints);
-        turn.error = Some(TurnError { message: feedback::bounded(error.message), ..error });
+        let message = self.prepared.firewall.hide(feedback::bounded(error.message));
+        turn.error = Some(TurnError { message, ..error });
         self.end_turn(turn);
     }
 
@@ -219,9 +221,18 @@ impl LispMachinery {
     }
 }
 
-fn excerpt_of(value: &Value, sample: Truncation) -> Excerpt {
-    match to_json(value, None) {
-        Ok(json) if storable::check(&json).is_ok() => Excerpt::of(&without_firewalled(&json), value, sample),
+/// The excerpt of a result, without what no prompt may show.
+fn excerpt_of(value: &Value, sample: Truncation, firewall: &Firewall) -> Excerpt {
+    let excerpt = match to_json(value, None) {
+        Ok(json) if storable::check(&json).is_ok() => {
+            Excerpt::of(&firewall.hide_in(without_firewalled(&json)), value, sample)
+        }
         _ => Excerpt::sample(value, sample),
+    };
+    match excerpt {
+        Excerpt::Sample { text, label } => {
+            Excerpt::Sample { text: firewall.hide(text), label: firewall.hide(label) }
+        }
+        whole => whole,
     }
 }

@@ -54,6 +54,40 @@ fn nothing_that_is_hidden_is_shown() {
 }
 
 #[test]
+fn firewalled_values_reach_no_request_through_errors_or_results() {
+    let agent = || agent().with_data("_pin", json!("pin-7788")).with_data("_salary", json!(51234));
+    let programs = [
+        "(Long/parseLong data/_pin)",
+        "data/_pin",
+        "(data/_salary 1)",
+        "[data/_salary {:a data/_pin}]",
+        "(throw (ex-info (str \"no \" data/_pin) {}))",
+        "(LocalDate/parse data/_pin)",
+        "(case data/_salary 1 2)",
+        "(nth [1] data/_salary)",
+        "(subs data/_pin 51234)",
+        "(str/split data/_pin data/_pin)",
+        "(re-pattern (str \"(\" data/_pin))",
+        "(set [data/_pin])",
+        "(repeat 40 (str data/_pin \" and more of it to make the value a large one\"))",
+        "(assert (= 1 data/_salary) data/_pin)",
+    ];
+    for program in programs {
+        for compression in [true, false] {
+            let mut agent = agent();
+            if !compression {
+                agent = agent.with_compression(Arc::new(NoCompression::default()));
+            }
+            let (simulation, _) = simulate(agent, &[program, "(return 1)"]);
+            assert_eq!(simulation.shown.len(), 2, "{program}");
+            let shown = &simulation.shown[1];
+            // The program itself is shown where it failed, and it names no value.
+            assert!(!shown.contains("pin-7788") && !shown.replace("51234)", "").contains("51234"), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn answers_without_a_program_are_failed_turns() {
     let mut simulation = Simulation::new(agent(), &["I am thinking.", "", "```clojure\n(return 1)\n```"]);
     let ending = simulation.drive();

@@ -36,6 +36,7 @@ impl Analyser<'_> {
         let short = self.defined(name)?.name().to_owned();
         // The name is in scope in its own value, so that functions can be recursive.
         let global = self.names.globals.number_or_add(&short);
+        self.places.push((global, span));
         let value = value.map(|value| self.form(value, false)).transpose()?.map(Box::new);
         if value.is_none() {
             let nodes = vec![

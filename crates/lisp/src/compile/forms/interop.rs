@@ -6,6 +6,13 @@ use crate::compile::node::Expr;
 use crate::error::{Error, ErrorKind, Result, did_you_mean};
 use crate::reader::{Form, Name, Span};
 
+/// The methods that there are. The type of an object is not known here, and a method with a similar name may
+/// mean something else.
+const METHODS: &str = "dates have .plusDays .minusDays .plusWeeks .plusMonths .plusYears .isBefore .isAfter .getYear \
+.getMonthValue .getDayOfMonth .getDayOfWeek .getDayOfYear .toEpochDay .lengthOfMonth .isLeapYear .format; instants have \
+.toEpochMilli .plusSeconds; durations have .toDays .toHours .toMinutes .toMillis; strings have .length .substring .indexOf \
+.contains .startsWith .endsWith .trim .toUpperCase .toLowerCase .replace .split; lists have .indexOf .contains";
+
 impl Analyser<'_> {
     /// Compiles `.method` and `Class.` in call position; `None` for any other name.
     pub(crate) fn interop(&mut self, name: &Name, items: &[Form], span: Span) -> Result<Option<Expr>> {
@@ -18,7 +25,10 @@ impl Analyser<'_> {
         let Some(function) = self.builtin(text.strip_prefix(".-").map_or(text, |_| text)) else {
             let kind = if is_method { "method" } else { "class" };
             let error = Error::new(ErrorKind::UnboundVar, format!("there is no {kind} `{text}`"));
-            let known = self.around.builtins.names().filter(|other| other.starts_with('.') == is_method);
+            if is_method {
+                return Err(error.hint(METHODS));
+            }
+            let known = self.around.builtins.names().filter(|other| other.ends_with('.'));
             return Err(with_hint(error, did_you_mean(text, known)));
         };
         let arguments = self.forms(&items[1..])?;

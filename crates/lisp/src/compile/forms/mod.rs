@@ -37,7 +37,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("reify", "use a map of functions"),
     ("proxy", "use a map of functions"),
     ("gen-class", "there are no classes"),
-    ("import", "Java classes need no import here"),
     ("set!", "nothing can be assigned; use `loop` or an atom"),
     ("binding", "pass the value as an argument"),
     ("with-redefs", "pass the function as an argument"),
@@ -59,6 +58,20 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ),
     ("re-groups", "`re-find`, `re-matches` and `re-seq` give the groups themselves"),
     ("monitor-enter", "there are no threads"),
+    ("with-meta", "there is no metadata: keep it beside the value, in a map or a vector"),
+    ("vary-meta", "there is no metadata: keep it beside the value, in a map or a vector"),
+    ("meta", "there is no metadata; a docstring stands after the name: `(defn f \"doc\" [x] ...)`"),
+    ("add-watch", "call the function after `swap!` or `reset!`"),
+    ("remove-watch", "there are no watches"),
+    ("bigdec", "there are no decimals: count in cents as integers, or use a ratio such as `1/10`"),
+    ("sorted-map-by", "maps iterate by their keys; for another order sort the entries: `(sort-by key > m)`"),
+    ("sorted-set-by", "sets iterate in order; for another order sort the items: `(sort > s)`"),
+    ("with-precision", "there are no decimals; round with `(Math/round x)` or `(format \"%.2f\" x)`"),
+    ("memfn", "write a function: `#(.method %)`"),
+    ("load-file", "there are no files; use a tool"),
+    ("read-line", "nobody types; read `data/name`"),
+    ("thread", "use `pmap` or `pcalls`"),
+    ("go", "use `pmap` or `pcalls`"),
 ];
 
 impl Analyser<'_> {
@@ -113,7 +126,9 @@ impl Analyser<'_> {
             "defn" | "defn-" => self.form_defn(arguments, span)?,
             "declare" => self.form_declare(arguments, span)?,
             "var" => self.form_var(arguments, span)?,
-            "ns" | "in-ns" | "require" | "use" | "refer" => self.form_require(name, arguments, span)?,
+            "ns" | "in-ns" | "require" | "use" | "refer" | "import" => {
+                self.form_require(name, arguments, span)?
+            }
             "->" => self.form_thread(arguments, tail, thread::ThreadPosition::First)?,
             "->>" => self.form_thread(arguments, tail, thread::ThreadPosition::Last)?,
             "some->" => self.form_some_thread(arguments, span, thread::ThreadPosition::First)?,
@@ -129,6 +144,8 @@ impl Analyser<'_> {
             "while" => self.form_while(arguments, span)?,
             "lazy-seq" => self.form_lazy_seq(arguments, span)?,
             "lazy-cat" => self.form_lazy_cat(arguments, span)?,
+            "delay" => self.form_later("delay*", arguments, span)?,
+            "with-out-str" => self.form_later("with-out-str*", arguments, span)?,
             "try" => self.form_try(arguments, span)?,
             "assert" => self.form_assert(arguments, span)?,
             "new" => self.form_new(arguments, span)?,
@@ -144,12 +161,81 @@ impl Analyser<'_> {
         }))
     }
 
+    /// Passes a body to an internal function, as a function of no arguments.
+    fn form_later(&mut self, internal_name: &str, arguments: &[Form], span: Span) -> Result<Expr> {
+        let parameters = Form::vector(Vec::new(), span);
+        let body =
+            list("clojure.core/fn", std::iter::once(parameters).chain(arguments.iter().cloned()), span);
+        self.form(&internal(internal_name, [body], span), false)
+    }
+
     fn form_task(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [id, body @ ..] = arguments else { return Err(invalid("(task \"id\" body...)")) };
         let id = self.form(id, false)?;
         let body = self.body(body, span, false)?;
         Ok(Expr::new(NodeKind::Task(Box::new(id), Box::new(body)), span))
     }
+}
+
+/// Names of other languages, with what they are called here.
+const FOREIGN: &[(&[&str], &str)] = &[
+    (&["sum"], "write `(reduce + xs)`, or `(sum-by :field rows)`"),
+    (&["avg", "average", "mean"], "write `(/ (reduce + xs) (count xs))`, or `(avg-by :field rows)`"),
+    (&["len", "length", "size", "strlen"], "write `(count xs)`"),
+    (&["append", "push", "add"], "write `(conj xs x)`, or `(concat xs ys)` for several"),
+    (&["foreach", "for-each", "forEach"], "write `(doseq [x xs] ...)`"),
+    (&["null", "None", "undefined", "nill"], "it is `nil`"),
+    (&["True"], "it is `true`"),
+    (&["False"], "it is `false`"),
+    (&["lambda", "function", "func"], "write `(fn [x] ...)` or `#(... %)`"),
+    (&["defun", "define"], "write `(defn name [x] ...)`, or `(def name value)`"),
+    (&["setq", "setf", "set!"], "write `(def name value)`, or use an atom"),
+    (&["elif", "elsif", "else"], "write `(cond test1 a test2 b :else c)`"),
+    (&["car", "head"], "write `(first xs)`"),
+    (&["cdr", "tail"], "write `(rest xs)`"),
+    (&["progn", "begin"], "write `(do ...)`"),
+    (&["mapcar"], "write `(map f xs)`"),
+    (&["fold", "foldl", "reduce-left"], "write `(reduce f init xs)`"),
+    (&["&&"], "write `(and a b)`"),
+    (&["||"], "write `(or a b)`"),
+    (&["!"], "write `(not x)`"),
+    (&["!=", "<>"], "write `(not= a b)`"),
+    (&["**", "^", "pow", "expt"], "write `(Math/pow x n)`"),
+    (&["sqrt"], "write `(Math/sqrt x)`"),
+    (&["round"], "write `(Math/round x)`"),
+    (&["floor"], "write `(Math/floor x)`"),
+    (&["ceil", "ceiling"], "write `(Math/ceil x)`"),
+    (&["++"], "write `(inc n)`, or `(str a b)` for texts"),
+    (&["null?", "is-nil"], "write `(nil? x)`"),
+    (&["isEmpty", "is-empty"], "write `(empty? xs)`"),
+    (
+        &["contains", "includes", "in", "in?", "member", "member?"],
+        "write `(some #{x} xs)`, `(contains? m key)` or `(str/includes? s part)`",
+    ),
+    (&["indexOf", "index"], "write `(.indexOf xs x)` or `(str/index-of s part)`"),
+    (&["parseInt", "parse-int", "to-int", "str->int"], "write `(parse-long s)`"),
+    (&["parseFloat", "parse-float", "to-float"], "write `(parse-double s)`"),
+    (&["toString", "to-string", "to-str"], "write `(str x)`"),
+    (&["json-parse", "parse-json", "JSON.parse"], "write `(json/parse-string s true)`"),
+    (&["json-stringify", "to-json", "JSON.stringify"], "write `(json/generate-string x)`"),
+    (&["console.log", "echo", "puts", "display"], "write `(println x)`"),
+    (&["now", "today"], "write `(LocalDate/now)` or `(System/currentTimeMillis)`"),
+    (&["string-join", "str-join"], "write `(str/join \", \" xs)`"),
+    (&["string-split", "str-split"], "write `(str/split s #\",\")`"),
+    (&["group", "groupBy"], "write `(group-by f xs)`"),
+    (&["sortBy"], "write `(sort-by f xs)`"),
+    (&["flat-map", "flatMap"], "write `(mapcat f xs)`"),
+    (&["unique", "uniq"], "write `(distinct xs)`"),
+    (&["zip"], "write `(map vector xs ys)`, or `(zipmap keys values)`"),
+    (&["enumerate"], "write `(map-indexed vector xs)`"),
+    (&["find-first"], "write `(first (filter p xs))`"),
+    (&["any?", "any"], "write `(some p xs)`"),
+    (&["all?", "all"], "write `(every? p xs)`"),
+];
+
+/// The advice for a name of another language.
+pub(in crate::compile) fn foreign(name: &str) -> Option<&'static str> {
+    FOREIGN.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
 }
 
 /// The error for a name that Clojure has and this language does not.

@@ -5,16 +5,23 @@ use super::sorting::sort_values;
 use super::{DEEP, NOT, SPINE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
-use crate::value::{List, Map, Sequence, Set, Value, Vector};
+use crate::value::{List, Map, Sequence, Set, Value, Vector, compare};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("vector", Arity::at_least(0), NOT, |c, a| c.vector(a.to_vec())),
     Native::taking("vec", Arity::exactly(1), SPINE, vec),
     Native::leaf("hash-map", Arity::at_least(0), DEEP, |c, a| map_of("hash-map", c, a)),
     Native::leaf("array-map", Arity::at_least(0), DEEP, |c, a| map_of("array-map", c, a)),
-    Native::leaf("sorted-map", Arity::at_least(0), DEEP, |c, a| map_of("sorted-map", c, a)),
+    Native::leaf("sorted-map", Arity::at_least(0), DEEP, |c, a| {
+        let sorted = map_of("sorted-map", c, a)?;
+        all_compare(c, a.iter().step_by(2))?;
+        Ok(sorted)
+    }),
     Native::leaf("hash-set", Arity::at_least(0), DEEP, |c, a| set_of(c, a.to_vec())),
-    Native::leaf("sorted-set", Arity::at_least(0), DEEP, |c, a| set_of(c, a.to_vec())),
+    Native::leaf("sorted-set", Arity::at_least(0), DEEP, |c, a| {
+        all_compare(c, a.iter())?;
+        set_of(c, a.to_vec())
+    }),
     Native::leaf("set", Arity::exactly(1), DEEP, |c, a| match &a[0] {
         Value::Set(_) => Ok(a[0].clone()),
         other => {
@@ -32,11 +39,6 @@ pub(crate) const NATIVES: &[Native] = &[
             Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => Value::List(List::EMPTY),
             _ => Value::Nil,
         })
-    }),
-    Native::leaf("zipmap", Arity::exactly(2), &[Realise::Deep, Realise::Spine], |c, a| {
-        let (keys, values) = (items(c, "zipmap", &a[0])?, items(c, "zipmap", &a[1])?);
-        c.allocate(64 * keys.len())?;
-        Ok(Value::Map(keys.into_iter().zip(values).collect()))
     }),
     Native::leaf("frequencies", Arity::exactly(1), DEEP, |c, a| {
         let items = items(c, "frequencies", &a[0])?;
@@ -62,6 +64,10 @@ pub(crate) const NATIVES: &[Native] = &[
         c.allocate(32 * a.len())?;
         let mut seen = Set::new();
         Ok(a.iter().all(|item| seen.insert(item.clone())).into())
+    }),
+    Native::leaf("sort-items*", Arity::exactly(1), SPINE, |c, a| {
+        let items = items(c, "sort-by", &a[0])?;
+        Ok(Value::vector(items))
     }),
     Native::leaf("sort*", Arity::exactly(1), DEEP, |c, a| {
         let mut items = items(c, "sort", &a[0])?;
@@ -102,6 +108,17 @@ fn map_of(name: &str, context: &mut CallContext<'_>, arguments: &[Value]) -> Res
     context.collection(arguments.len())?;
     context.allocate(48 * arguments.len())?;
     Ok(Value::Map(arguments.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()))
+}
+
+/// Refuses keys of a sorted collection that cannot be compared with each other.
+fn all_compare<'v>(context: &mut CallContext<'_>, keys: impl Iterator<Item = &'v Value>) -> Result<()> {
+    let mut before: Option<&Value> = None;
+    for key in keys.filter(|key| !key.is_nil()) {
+        context.work(1)?;
+        compare(before.unwrap_or(key), key)?;
+        before = Some(key);
+    }
+    Ok(())
 }
 
 fn set_of(context: &mut CallContext<'_>, items: Vec<Value>) -> Result<Value> {

@@ -23,6 +23,11 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("map-entry*", Arity::exactly(2), NOT, |_, a| {
         Ok(Value::Vector(Vector::entry(a[0].clone(), a[1].clone())))
     }),
+    // The entry of `zipmap`: a key is compared with others, so all of it is realised and charged.
+    Native::leaf("zip-entry*", Arity::exactly(2), &[Realise::Deep, Realise::Not], |c, a| {
+        c.allocate(160)?;
+        Ok(Value::Vector(Vector::entry(a[0].clone(), a[1].clone())))
+    }),
     Native::leaf("select-keys", Arity::exactly(2), &[Realise::Not, Realise::Deep], select_keys),
     Native::leaf("destructure-map*", Arity::exactly(1), SPINE, destructure_map),
     Native::leaf("entries", Arity::exactly(1), NEXT, |c, a| match &a[0] {

@@ -9,6 +9,7 @@ pub(super) mod lookups;
 pub(super) mod predicates;
 pub(super) mod sequences;
 mod sorting;
+pub(super) mod unchecked;
 
 use crate::library::Realise;
 

@@ -3,7 +3,7 @@
 use super::{NEXT, NOT, SPINE};
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, CallContext, Native, Realise, type_error};
+use crate::library::{Arity, CallContext, Native, Realise, not_a_sequence, type_error};
 use crate::value::{Cursor, CursorStep, List, Sequence, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
@@ -46,13 +46,16 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(if items.is_empty() { Value::Nil } else { Sequence::realised(items) })
     }),
     Native::leaf("take-last", Arity::exactly(2), &[Realise::Not, Realise::Spine], |c, a| {
-        let wanted = integer("take-last", &a[0])?;
+        let wanted = count_of("take-last", &a[0])?;
         let mut items = items(c, "take-last", &a[1])?;
-        let from = items.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
+        let from = items.len().saturating_sub(usize::try_from(wanted).unwrap_or(usize::MAX));
         let kept = items.split_off(from);
         Ok(if kept.is_empty() { Value::Nil } else { Sequence::realised(kept) })
     }),
-    Native::leaf("flatten", Arity::exactly(1), super::DEEP, flatten),
+    // Only of what is realised: everything else is flattened lazily.
+    Native::leaf("flatten*", Arity::exactly(1), NOT, |c, a| {
+        if a[0].may_hold_lazy() { Ok(Value::Nil) } else { flatten(c, a) }
+    }),
     Native::leaf("shuffle*", Arity::exactly(1), SPINE, |c, a| {
         let mut items = items(c, "shuffle", &a[0])?;
         for at in (1..items.len()).rev() {
@@ -87,7 +90,7 @@ pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) ->
         return Ok(vector.iter().cloned().collect());
     }
     account_for_walk(context, value)?;
-    let Some(mut cursor) = Cursor::new(value) else { return Err(type_error(name, "a sequence", value)) };
+    let Some(mut cursor) = Cursor::new(value) else { return Err(not_a_sequence(name, value)) };
     if let Some(left) = cursor.left() {
         context.collection(left)?;
     }
@@ -261,6 +264,27 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<i64> {
     }
 }
 
+/// Reads a number of items to take or to drop. A fraction counts as a whole item, since Clojure counts down
+/// while the number is positive; a number that is not positive is none.
+pub(crate) fn count_of(name: &str, value: &Value) -> Result<u64> {
+    Ok(match value {
+        Value::Integer(value) => u64::try_from(*value).unwrap_or(0),
+        Value::BigInteger(value) if value.sign() == num_bigint::Sign::Minus => 0,
+        Value::BigInteger(value) => num_traits::ToPrimitive::to_u64(&**value).unwrap_or(u64::MAX),
+        // A conversion saturates, and NaN is none.
+        Value::Float(value) => value.ceil() as u64,
+        Value::Ratio(ratio) => {
+            let whole = ratio.truncate();
+            let is_negative = whole.sign() == num_bigint::Sign::Minus;
+            let whole =
+                num_traits::ToPrimitive::to_u64(&whole).unwrap_or(if is_negative { 0 } else { u64::MAX });
+            // A ratio is never whole.
+            if ratio.to_f64() > 0.0 { whole.saturating_add(1) } else { 0 }
+        }
+        other => return Err(type_error(name, "a number", other)),
+    })
+}
+
 /// `nth` of an indexed value; sequences are handled by a frame.
 fn nth_ready(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let index = integer("nth", &arguments[1])?;
@@ -308,6 +332,7 @@ fn range(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
 }
 
 fn flatten(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    context.work(arguments[0].shape().weight() as usize / 8)?;
     let is_sequential = |value: &Value| {
         matches!(value, Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_))
     };

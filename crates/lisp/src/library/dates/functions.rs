@@ -10,7 +10,12 @@ use crate::library::{CallContext, type_error};
 use crate::value::{Temporal, Value};
 
 pub(super) fn local_date_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    parse_date(text("LocalDate/parse", &arguments[0])?).map(|date| temporal(Temporal::LocalDate(date)))
+    let written = text("LocalDate/parse", &arguments[0])?;
+    let date = match arguments.get(1) {
+        Some(formatter) => super::civil::date_by(written, formatter)?,
+        None => parse_date(written)?,
+    };
+    Ok(temporal(Temporal::LocalDate(date)))
 }
 
 pub(super) fn local_date_of(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
@@ -61,10 +66,15 @@ pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> 
             .hint("make an instant of a date with `(.toInstant date)`")),
         Some(Temporal::LocalDate(_)) => {
             Err(Error::new(ErrorKind::Type, "Duration/between: a local date has no time of day")
-                .hint("subtract days: `(- (.toEpochDay b) (.toEpochDay a))`"))
+                .hint("count days: `(.between ChronoUnit/DAYS a b)`"))
         }
         _ => Err(type_error("Duration/between", "an instant", value)),
     };
+    if let (Some(Temporal::LocalDateTime(from)), Some(Temporal::LocalDateTime(to))) =
+        (as_temporal(&arguments[0]), as_temporal(&arguments[1]))
+    {
+        return Ok(temporal(Temporal::Duration(to.duration_since(*from))));
+    }
     let (from, to) = (instant(&arguments[0])?, instant(&arguments[1])?);
     Ok(temporal(Temporal::Duration(to.duration_since(from))))
 }
@@ -97,9 +107,18 @@ pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ord
         (Some(a), _) if matches!(a, Temporal::Date(_)) != of_date => {
             Err(type_error(function, expected, &arguments[0]))
         }
-        (Some(Temporal::Duration(_) | Temporal::Uuid(_)) | None, _) => {
-            Err(type_error(function, expected, &arguments[0]))
-        }
+        (
+            Some(
+                Temporal::Duration(_)
+                | Temporal::Uuid(_)
+                | Temporal::DayOfWeek(_)
+                | Temporal::Month(_)
+                | Temporal::Unit(_)
+                | Temporal::Formatter(_),
+            )
+            | None,
+            _,
+        ) => Err(type_error(function, expected, &arguments[0])),
         (Some(a), Some(b)) if std::mem::discriminant(a) == std::mem::discriminant(b) => {
             Ok(Value::Boolean(a.cmp(b) == wanted))
         }
@@ -118,6 +137,9 @@ pub(super) fn shift(
         Some(Temporal::LocalDate(date)) => {
             Ok(temporal(Temporal::LocalDate(date.checked_add(span).map_err(|_| out_of_range())?)))
         }
+        Some(Temporal::LocalDateTime(found)) => {
+            Ok(temporal(Temporal::LocalDateTime(found.checked_add(span).map_err(|_| out_of_range())?)))
+        }
         Some(Temporal::Duration(duration)) if function.ends_with("Days") => {
             let hours = i64::from(span.get_days()).saturating_mul(24);
             let moved = duration.checked_add(SignedDuration::from_hours(hours)).ok_or_else(out_of_range)?;
@@ -132,6 +154,9 @@ pub(super) fn move_by(function: &str, arguments: &[Value], milliseconds: i64) ->
     let count = integer(function, &arguments[1])?;
     let by = SignedDuration::from_millis(count.checked_mul(milliseconds).ok_or_else(out_of_range)?);
     match as_temporal(&arguments[0]) {
+        Some(Temporal::LocalDateTime(found)) => {
+            Ok(temporal(Temporal::LocalDateTime(found.checked_add(by).map_err(|_| out_of_range())?)))
+        }
         Some(Temporal::Instant(instant)) => {
             Ok(temporal(Temporal::Instant(instant.checked_add(by).map_err(|_| out_of_range())?)))
         }
@@ -143,10 +168,7 @@ pub(super) fn move_by(function: &str, arguments: &[Value], milliseconds: i64) ->
 }
 
 pub(super) fn on_date(function: &str, arguments: &[Value], part: fn(Date) -> i64) -> Result<Value> {
-    match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDate(date)) => Ok(Value::Integer(part(*date))),
-        _ => Err(type_error(function, "a local date", &arguments[0])),
-    }
+    super::civil::date_of(function, &arguments[0]).map(|date| Value::Integer(part(date)))
 }
 
 /// Converts a duration to whole units of `nanoseconds`, with Java's rounding: seconds down, everything else

@@ -3,15 +3,19 @@
 //! The only time zone is UTC, and the only clock is the start time of the program, so time does not change
 //! while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
 
+mod civil;
 mod functions;
+mod pattern;
 mod text;
 
 use std::sync::Arc;
 
+pub(crate) use civil::{CONSTANTS as CIVIL_CONSTANTS, NATIVES as CIVIL};
 use functions::{
     duration_between, duration_of, duration_parse, epoch_day, in_units, instant_parse, local_date_of,
     local_date_of_epoch_day, local_date_parse, move_by, new_date, on_date, ordered, shift,
 };
+pub(crate) use pattern::{DAYS, MONTHS};
 pub(crate) use text::parse_tagged;
 use text::parse_uuid;
 
@@ -23,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Temporal, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("LocalDate/parse", Arity::exactly(1), &[], local_date_parse),
+    Native::leaf("LocalDate/parse", Arity::between(1, 2), &[], local_date_parse),
     Native::leaf("LocalDate/of", Arity::exactly(3), &[], local_date_of),
     Native::leaf("LocalDate/ofEpochDay", Arity::exactly(1), &[], local_date_of_epoch_day),
     Native::leaf("LocalDate/now", Arity::exactly(0), &[], |context, _| {
@@ -67,7 +71,12 @@ pub(crate) const NATIVES: &[Native] = &[
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
         _ => Err(type_error(".getTime", "a date", &arguments[0])),
     }),
-    Native::leaf(".toInstant", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::leaf(".toInstant", Arity::between(1, 2), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        // The only time zone is UTC.
+        Some(Temporal::LocalDateTime(found)) => {
+            let zoned = found.to_zoned(TimeZone::UTC).map_err(|_| out_of_range())?;
+            Ok(temporal(Temporal::Instant(zoned.timestamp())))
+        }
         Some(Temporal::Date(milliseconds)) => Ok(temporal(Temporal::Instant(instant_of(*milliseconds)?))),
         _ => Err(type_error(".toInstant", "a date", &arguments[0])),
     }),
@@ -116,6 +125,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".minusYears", Arity::exactly(2), &[], |_, a| {
         shift(".minusYears", a, |n| Span::new().try_years(n.saturating_neg()))
     }),
+    Native::leaf(".plusHours", Arity::exactly(2), &[], |_, a| move_by(".plusHours", a, 3_600_000)),
+    Native::leaf(".minusHours", Arity::exactly(2), &[], |_, a| move_by(".minusHours", a, -3_600_000)),
+    Native::leaf(".plusMinutes", Arity::exactly(2), &[], |_, a| move_by(".plusMinutes", a, 60_000)),
+    Native::leaf(".minusMinutes", Arity::exactly(2), &[], |_, a| move_by(".minusMinutes", a, -60_000)),
     Native::leaf(".plusSeconds", Arity::exactly(2), &[], |_, a| move_by(".plusSeconds", a, 1_000)),
     Native::leaf(".minusSeconds", Arity::exactly(2), &[], |_, a| move_by(".minusSeconds", a, -1_000)),
     Native::leaf(".plusMillis", Arity::exactly(2), &[], |_, a| move_by(".plusMillis", a, 1)),
@@ -170,6 +183,7 @@ pub(crate) const NATIVES: &[Native] = &[
 pub(crate) const CONSTANTS: &[Constant] = &[
     ("Instant/EPOCH", || temporal(Temporal::Instant(Timestamp::UNIX_EPOCH))),
     ("LocalDate/EPOCH", || temporal(Temporal::LocalDate(jiff::civil::date(1970, 1, 1)))),
+    ("ZoneOffset/UTC", || Value::symbol("Z")),
     ("Duration/ZERO", || temporal(Temporal::Duration(SignedDuration::ZERO))),
 ];
 
@@ -208,4 +222,12 @@ fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
         Value::String(text) => Ok(text),
         other => Err(type_error(function, "a string", other)),
     }
+}
+
+/// Returns the random UUID (version 4) of these bits.
+pub(crate) fn random_uuid(bits: u128) -> Value {
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let text = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+    temporal(Temporal::Uuid(text.into()))
 }

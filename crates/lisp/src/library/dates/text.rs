@@ -1,12 +1,14 @@
 //! Dates, instants and durations as texts.
 
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::Tag;
-use crate::value::Temporal;
+use crate::value::{Temporal, TimeUnit};
+
+use super::pattern::{DAYS, DatePattern, MONTHS};
 
 /// Parses the text of a tagged literal.
 pub(crate) fn parse_tagged(tag: Tag, text: &str) -> Result<Temporal> {
@@ -20,7 +22,38 @@ pub(crate) fn parse_tagged(tag: Tag, text: &str) -> Result<Temporal> {
         Tag::LocalDate => parse_date(text).map(Temporal::LocalDate),
         Tag::Instant => parse_instant(text).map(Temporal::Instant),
         Tag::Duration => parse_duration(text).map(Temporal::Duration),
+        Tag::LocalDateTime => parse_date_time(text).map(Temporal::LocalDateTime),
+        Tag::DayOfWeek => named(&DAYS, text)
+            .map(Temporal::DayOfWeek)
+            .ok_or_else(|| unreadable("a day of the week", text, "MONDAY")),
+        Tag::Month => {
+            named(&MONTHS, text).map(Temporal::Month).ok_or_else(|| unreadable("a month", text, "JANUARY"))
+        }
+        Tag::Unit => TimeUnit::from_name(text)
+            .map(Temporal::Unit)
+            .ok_or_else(|| unreadable("a unit of time", text, "DAYS")),
+        Tag::Formatter => DatePattern::parse(text).map(|_| Temporal::Formatter(text.into())),
     }
+}
+
+/// The number of a name, from 1.
+fn named(names: &[&str], text: &str) -> Option<i8> {
+    let at = names.iter().position(|name| name.to_uppercase() == text)?;
+    i8::try_from(at + 1).ok()
+}
+
+/// Parses an ISO date and time without an offset. Seconds may be missing.
+pub(super) fn parse_date_time(text: &str) -> Result<DateTime> {
+    let shaped = text.as_bytes().get(10).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'T'))
+        && text[11..].bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.'));
+    let found = if shaped && text.is_ascii() { text.parse().ok() } else { None };
+    found.ok_or_else(|| {
+        let error = unreadable("a date and a time", text, "2026-01-02T03:04");
+        if text.ends_with(['Z', 'z']) || text.contains('+') {
+            return error.hint("a text with an offset is an instant: `(Instant/parse text)`");
+        }
+        error
+    })
 }
 
 pub(super) fn parse_date(text: &str) -> Result<Date> {

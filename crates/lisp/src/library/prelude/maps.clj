@@ -145,3 +145,25 @@
   (if (and (regex? match) (not (string? replacement)))
     (clojure.string/replace-by* (str s) match replacement true)
     (clojure.string/replace-first-plain* s match replacement)))
+
+;; As Clojure prints a table: a blank line, then every cell right-aligned.
+(defn clojure.pprint/print-table
+  ([rows] (clojure.pprint/print-table (keys (first rows)) rows))
+  ([ks rows]
+   (if (seq rows)
+     (let [cells (mapv* (fn [row] (mapv* (fn [k] (str (get row k))) ks)) rows)
+           widths (vec (map-indexed
+                         (fn [at k] (reduce max (count (str k)) (mapv* (fn [row] (count (nth row at))) cells)))
+                         ks))
+           line (fn [open between close texts]
+                  (str open (clojure.string/join between texts) close))
+           pad (fn [text width] (str (apply str (repeat (- width (count text)) " ")) text))
+           row-line (fn [texts] (line "| " " | " " |" (map pad texts widths)))]
+       (newline)
+       (println (row-line (map str ks)))
+       (println (line "|-" "-+-" "-|" (map (fn [width] (apply str (repeat width "-"))) widths)))
+       (run!* (fn [row] (println (row-line row))) cells))
+     nil)))
+(defn print-table
+  ([rows] (clojure.pprint/print-table rows))
+  ([ks rows] (clojure.pprint/print-table ks rows)))

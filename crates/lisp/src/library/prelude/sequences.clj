@@ -229,12 +229,12 @@
   ([comparator coll]
    (if (nil? comparator)
      (sort* coll)
-     (let [items (vec coll)] (sort-with* comparator items items)))))
+     (let [items (sort-items* coll)] (sort-with* comparator items items)))))
 (defn sort-by
   ([f coll]
-   (let [items (vec coll)] (sort-keyed* (mapv* f items) items)))
+   (let [items (sort-items* coll)] (sort-keyed* (mapv* f items) items)))
   ([f comparator coll]
-   (let [items (vec coll)] (sort-with* comparator items (mapv* f items)))))
+   (let [items (sort-items* coll)] (sort-with* comparator items (mapv* f items)))))
 (defn max-key
   ([f x] x)
   ([f x y] (if (> (f x) (f y)) x y))
@@ -258,6 +258,40 @@
            (recur best best-key (rest left))))
        best))))
 (defn bounded-count [n coll] (if (counted? coll) (count coll) (count (take n coll))))
+;; The state of a transducer is in its reducing function, and each cell is realised once, so that the items of
+;; a source are taken one by one, as they are needed.
+(defn sequence-step* [rf call s]
+  (lazy-seq
+    (loop [s (seq s)]
+      (if s
+        (let [out (call rf (first s))]
+          (if (reduced? out)
+            (seq (rf (deref out)))
+            (if (seq out)
+              (concat out (sequence-step* rf call (step* s)))
+              (recur (next s)))))
+        (seq (rf []))))))
 (defn sequence
   ([coll] (if (seq? coll) coll (or (seq coll) ())))
-  ([xform coll] (or (seq (into* [] (let [rf (xform (fn ([r] r) ([r x] (conj r x))))] (rf (unreduced (reduce rf [] coll)))))) ())))
+  ([xform coll]
+   (or (seq (sequence-step* (xform (fn ([r] r) ([r x] (conj r x)))) (fn [rf x] (rf [] x)) coll)) ()))
+  ([xform coll & colls]
+   (or (seq (sequence-step* (xform (fn ([r] r) ([r x] (conj r x))))
+                            (fn [rf xs] (apply rf [] xs))
+                            (apply map vector coll colls)))
+       ())))
+(defn flatten [x]
+  (or (flatten* x)
+      (filter (fn [y] (not (sequential? y))) (rest (tree-seq sequential? seq x)))))
+(defn zipmap [ks vs] (into* {} (map zip-entry* ks vs)))
+(defn subseq-part* [sc keep?]
+  (seq (if (map? sc)
+         (filter (fn [e] (keep? (key e))) sc)
+         (if (set? sc) (filter keep? sc) (throw (IllegalArgumentException. "subseq: expected a sorted map or set"))))))
+(defn subseq
+  ([sc test k] (subseq-part* sc (fn [x] (test (compare x k) 0))))
+  ([sc from-test from to-test to]
+   (subseq-part* sc (fn [x] (and (from-test (compare x from) 0) (to-test (compare x to) 0))))))
+(defn rsubseq
+  ([sc test k] (seq (reverse (subseq sc test k))))
+  ([sc from-test from to-test to] (seq (reverse (subseq sc from-test from to-test to)))))

@@ -10,7 +10,7 @@ use super::{is_space, piece, string, whole_string};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::regex::{Replacement, Times, make_pattern, replace_matches, whole_match};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
-use crate::value::{Value, equal};
+use crate::value::{Cursor, CursorStep, Value, equal};
 
 const DEEP: &[Realise] = &[Realise::Deep];
 
@@ -22,14 +22,26 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".isBlank", Arity::exactly(1), &[], |_, a| {
         Ok(Value::Boolean(whole_string(".isBlank", &a[0])?.chars().all(is_space)))
     }),
-    Native::leaf(".contains", Arity::exactly(2), &[], |_, a| {
+    Native::leaf(".contains", Arity::exactly(2), DEEP, |_, a| {
+        if let Some(found) = place_of(&a[0], &a[1], Direction::Forwards) {
+            return Ok(Value::Boolean(found >= 0));
+        }
+        if let Value::Set(set) = &a[0] {
+            return Ok(Value::Boolean(set.contains(&a[1])));
+        }
         let (text, wanted) = (whole_string(".contains", &a[0])?, whole_string(".contains", &a[1])?);
         Ok(Value::Boolean(text.contains(wanted.as_str())))
     }),
-    Native::leaf(".indexOf", Arity::between(2, 3), &[], |c, a| {
+    Native::leaf(".indexOf", Arity::between(2, 3), DEEP, |c, a| {
+        if let Some(found) = place_of(&a[0], &a[1], Direction::Forwards) {
+            return Ok(Value::Integer(found));
+        }
         first_index(c, ".indexOf", string(".indexOf", &a[0])?, a).map(Value::Integer)
     }),
-    Native::leaf(".lastIndexOf", Arity::between(2, 3), &[], |c, a| {
+    Native::leaf(".lastIndexOf", Arity::between(2, 3), DEEP, |c, a| {
+        if let Some(found) = place_of(&a[0], &a[1], Direction::Backwards) {
+            return Ok(Value::Integer(found));
+        }
         last_index(c, ".lastIndexOf", string(".lastIndexOf", &a[0])?, a).map(Value::Integer)
     }),
     Native::leaf(".substring", Arity::between(2, 3), &[], |c, a| substring(c, ".substring", a)),
@@ -125,6 +137,33 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf("String/join", Arity::exactly(2), DEEP, |c, a| join(c, "String/join", a)),
 ];
+
+/// The direction of a search in a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forwards,
+    Backwards,
+}
+
+/// Returns the index of an item of a list, or -1; `None` for a value that is not a list. Every item is
+/// visited, so the search costs what the declaration of its argument charges.
+fn place_of(list: &Value, wanted: &Value, direction: Direction) -> Option<i64> {
+    if !matches!(list, Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_)) {
+        return None;
+    }
+    let mut cursor = Cursor::new(list)?;
+    let (mut at, mut found) = (0, -1);
+    while let CursorStep::Item(item) = cursor.next() {
+        if equal(&item, wanted) {
+            found = at;
+            if direction == Direction::Forwards {
+                break;
+            }
+        }
+        at += 1;
+    }
+    Some(found)
+}
 
 fn is_empty(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     Ok(Value::Boolean(match &arguments[0] {

@@ -1,14 +1,15 @@
-//! Functions that act on the machine: `apply`, atoms, printing, exceptions, the end of the program, random
+//! Functions that act on the machine: atoms, printing, exceptions, the end of the program, random
 //! numbers.
 
 use std::sync::Arc;
 
 use super::super::work::{Host, Signal, Step, Work};
 use super::ArgumentReader;
+use super::apply::apply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Effects, Native, Realise, Run, items, print_all, type_error};
 use crate::printer::Style;
-use crate::value::{AtomRef, Cursor, CursorStep, Value};
+use crate::value::{AtomRef, Value};
 
 const DEEP: &[Realise] = &[Realise::Deep];
 
@@ -28,11 +29,15 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("swap-vals!", Arity::at_least(2), &[], Effects::Acts, |host, a| {
         swap(host, a, Answer::Both)
     }),
-    Native::frame("print", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw)),
-    Native::frame("println", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw)),
-    Native::frame("pr", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable)),
-    Native::frame("prn", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable)),
-    Native::frame("newline", Arity::exactly(0), &[], Effects::Acts, |h, a| print(h, a, Style::Raw)),
+    Native::frame("print", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw, false)),
+    Native::frame("println", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw, true)),
+    Native::frame("pr", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable, false)),
+    Native::frame("prn", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable, true)),
+    Native::frame("newline", Arity::exactly(0), &[], Effects::Acts, |h, a| print(h, a, Style::Raw, true)),
+    Native::frame("with-out-str*", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+        host.strand.prints.begin_capture();
+        Ok(Step::Push(Box::new(WithOutStr { function: ArgumentReader::new(a).take() })))
+    }),
     Native::frame("flush", Arity::exactly(0), &[], Effects::Acts, |_, _| Ok(Step::Return(Value::Nil))),
     Native::frame("throw", Arity::exactly(1), &[], Effects::Calls, |_, a| {
         Ok(Step::Throw(ArgumentReader::new(a).take()))
@@ -58,6 +63,12 @@ pub(crate) const NATIVES: &[Native] = &[
         let drawn = host.strand.random.below(most.unsigned_abs()) as i64;
         Ok(Step::Return(Value::Integer(if most < 0 { -drawn } else { drawn })))
     }),
+    Native::frame("random-uuid", Arity::exactly(0), &[], Effects::Acts, |host, _| {
+        allowed(host, "random-uuid")?;
+        let random = &mut host.strand.random;
+        let bits = u128::from(random.below(u64::MAX)) << 64 | u128::from(random.below(u64::MAX));
+        Ok(Step::Return(crate::library::random_uuid(bits)))
+    }),
     Native::frame("shuffle", Arity::exactly(1), &[Realise::Spine], Effects::Acts, |host, a| {
         allowed(host, "shuffle")?;
         let mut context = super::super::execute::frame_context(host);
@@ -68,55 +79,6 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Step::Return(Value::vector(items)))
     }),
 ];
-
-fn apply(_: &mut Host<'_>, mut arguments: Vec<Value>) -> Result<Step> {
-    let last = arguments.pop().unwrap_or_default();
-    let rest = super::cursor("apply", &last)?;
-    let mut a = arguments.into_iter();
-    let function = a.next().unwrap_or_default();
-    Ok(Step::Push(Box::new(Apply { function, arguments: a.collect(), rest })))
-}
-
-/// Collects the arguments of `apply`.
-struct Apply {
-    function: Value,
-    arguments: Vec<Value>,
-    rest: Cursor,
-}
-
-/// The most arguments that `apply` passes. They are on the stack.
-const MOST_ARGUMENTS: usize = 50_000;
-
-impl Work for Apply {
-    fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
-        loop {
-            match self.rest.next() {
-                CursorStep::Item(item) => {
-                    host.shared.meter.work(1)?;
-                    self.arguments.push(item);
-                    if self.arguments.len() > MOST_ARGUMENTS {
-                        return Err(Error::new(
-                            ErrorKind::SizeExceeded,
-                            format!("apply: more than {MOST_ARGUMENTS} arguments"),
-                        )
-                        .hint("use `reduce`"));
-                    }
-                }
-                CursorStep::End => {
-                    let arguments = std::mem::take(&mut self.arguments);
-                    return Ok(Step::Become(self.function.clone(), arguments));
-                }
-                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
-            }
-        }
-    }
-
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        self.arguments.iter().for_each(&mut *look);
-        self.rest.each(look);
-    }
-}
 
 /// Refuses effects while a branch realises a sequence that was created outside of it.
 fn allowed(host: &Host<'_>, name: &str) -> Result<()> {
@@ -132,6 +94,11 @@ fn allowed(host: &Host<'_>, name: &str) -> Result<()> {
 
 fn atom(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     let value = ArgumentReader::new(arguments).take();
+    Ok(Step::Return(create_atom(host, value)))
+}
+
+/// Creates an atom with this value.
+pub(super) fn create_atom(host: &mut Host<'_>, value: Value) -> Value {
     let number = host.strand.stamp().0;
     let atom = AtomRef::new(number);
     host.shared.meter.note(160);
@@ -140,10 +107,13 @@ fn atom(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     if host.strand.is_branch() {
         host.strand.own_atoms.push(number);
     }
-    Ok(Step::Return(Value::Atom(atom)))
+    Value::Atom(atom)
 }
 
 fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    if let Some(step) = super::delay::force(host, &arguments[0])? {
+        return Ok(step);
+    }
     let value = match &arguments[0] {
         Value::Atom(atom) => match host.shared.memory.atoms.get(&atom.number()) {
             Some((_, value)) => value.clone(),
@@ -162,7 +132,7 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 }
 
 /// Returns an atom that may be changed here: in a branch, only one that was created in it.
-fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
+pub(super) fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
     allowed(host, name)?;
     let Value::Atom(atom) = value else { return Err(type_error(name, "an atom", value)) };
     if host.strand.is_branch() && !host.strand.own_atoms.contains(&atom.number()) {
@@ -175,7 +145,7 @@ fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
     Ok(atom.clone())
 }
 
-fn set(host: &mut Host<'_>, atom: &AtomRef, value: Value) {
+pub(super) fn set(host: &mut Host<'_>, atom: &AtomRef, value: Value) {
     host.shared.memory.atoms.insert(atom.number(), (atom.clone(), value));
     if host.shared.touched.last() != Some(&atom.number()) {
         host.shared.touched.push(atom.number());
@@ -279,28 +249,50 @@ impl Work for Swap {
     }
 }
 
-fn print(host: &mut Host<'_>, arguments: Vec<Value>, style: Style) -> Result<Step> {
+/// Prints values. `ends` closes the line.
+fn print(host: &mut Host<'_>, arguments: Vec<Value>, style: Style, ends: bool) -> Result<Step> {
     allowed(host, "println")?;
     let shared = &mut *host.shared;
-    let exceeded = |message: String| Error::new(ErrorKind::PrintLimitExceeded, message);
-    shared.print_calls += 1;
-    if shared.print_calls > shared.limits.print_calls {
-        return Err(exceeded(format!("the program printed more than {} times", shared.limits.print_calls)));
-    }
     let mut text = print_all(&arguments, style, shared.limits.string_bytes)?;
-    let most = shared.limits.print_characters_per_call;
-    if let Some((cut, _)) = text.char_indices().nth(most) {
+    if let Some(captured) = host.strand.prints.capture() {
+        shared.limits.check_string(captured.len() + text.len() + 1)?;
+        shared.meter.note(text.len() + 1);
+        captured.push_str(&text);
+        if ends {
+            captured.push('\n');
+        }
+        return Ok(Step::Return(Value::Nil));
+    }
+    // Only the beginning of a long text is kept.
+    if let Some((cut, _)) = text.char_indices().nth(shared.limits.print_characters_per_call) {
         text.truncate(cut);
         text.push_str("...");
     }
-    shared.print_characters += text.chars().count();
-    if shared.print_characters > shared.limits.print_characters {
-        let limit = shared.limits.print_characters;
-        return Err(exceeded(format!("the program printed more than {limit} characters")));
-    }
     shared.meter.note(text.len() + 32);
-    host.strand.prints.push(text);
+    host.strand.prints.add(&text, ends, &shared.limits);
     Ok(Step::Return(Value::Nil))
+}
+
+/// Calls a function and returns what it prints.
+struct WithOutStr {
+    function: Value,
+}
+
+impl Work for WithOutStr {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        Ok(match incoming {
+            None => Step::Call(self.function.clone(), Vec::new()),
+            Some(_) => Step::Return(Value::string(host.strand.prints.end_capture())),
+        })
+    }
+
+    fn captures_prints(&self) -> bool {
+        true
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+    }
 }
 
 fn end(host: &mut Host<'_>, arguments: Vec<Value>, signal: Signal) -> Result<Step> {

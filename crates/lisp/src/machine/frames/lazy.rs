@@ -41,7 +41,7 @@ pub(crate) const NATIVES: &[Native] = &[
         lazy(h, Thunk::Cycle { all: a[0].clone(), source })
     }),
     Native::frame("skip*", Arity::exactly(2), &[], Effects::Pure, |_, a| {
-        let left = u64::try_from(crate::library::integer("drop", &a[0])?).unwrap_or(0);
+        let left = crate::library::count_of("drop", &a[0])?;
         Ok(Step::Push(Box::new(Skip { cursor: cursor("drop", &a[1])?, left })))
     }),
     Native::frame("nth", Arity::between(2, 3), &[], Effects::Pure, nth),
@@ -51,14 +51,12 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("dorun", Arity::between(1, 2), &[Realise::Spine], Effects::Pure, |_, _| {
         Ok(Step::Return(Value::Nil))
     }),
-    Native::frame("realized?", Arity::exactly(1), &[], Effects::Pure, |_, a| {
-        Ok(Step::Return(
-            match &a[0] {
-                Value::Lazy(cell) => cell.is_realised(),
-                _ => true,
-            }
-            .into(),
-        ))
+    Native::frame("realized?", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+        let is_realised = match &a[0] {
+            Value::Lazy(cell) => cell.is_realised(),
+            other => super::delay::is_realised(host, other).unwrap_or(true),
+        };
+        Ok(Step::Return(is_realised.into()))
     }),
 ];
 
@@ -142,7 +140,7 @@ fn take(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     if arguments.len() == 1 {
         return prelude(host, "take-transducer*", arguments);
     }
-    let count = u64::try_from(crate::library::integer("take", &arguments[0])?).unwrap_or(0);
+    let count = crate::library::count_of("take", &arguments[0])?;
     let source = cursor("take", &arguments[1])?;
     lazy(host, Thunk::Take { count, source })
 }

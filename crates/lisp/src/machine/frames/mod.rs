@@ -1,6 +1,8 @@
 //! Library functions that are frames: they call functions, create lazy sequences, or act on the machine.
 
 mod actions;
+mod apply;
+mod delay;
 mod lazy;
 mod parallel;
 mod reduce;
@@ -12,12 +14,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::Native;
 use crate::value::{Cursor, Value};
 
-pub(crate) const TABLES: &[&[Native]] =
-    &[actions::NATIVES, lazy::NATIVES, parallel::NATIVES, reduce::NATIVES, search::NATIVES, sort::NATIVES];
+pub(crate) const TABLES: &[&[Native]] = &[
+    actions::NATIVES,
+    delay::NATIVES,
+    lazy::NATIVES,
+    parallel::NATIVES,
+    reduce::NATIVES,
+    search::NATIVES,
+    sort::NATIVES,
+];
 
 /// Returns a cursor at the beginning of a collection argument.
 fn cursor(name: &str, value: &Value) -> Result<Cursor> {
-    Cursor::new(value).ok_or_else(|| crate::library::type_error(name, "a sequence", value))
+    Cursor::new(value).ok_or_else(|| crate::library::not_a_sequence(name, value))
 }
 
 /// Calls a library function that is written in the language.

@@ -143,6 +143,17 @@ impl Parser<'_> {
                 .at(span)
                 .hint(format!("there are no namespaces to resolve `::` in: write `:{rest}`")));
         }
+        // A colon behind a string belongs to JSON, and `"x":5` would read as the string and the keyword `:5`.
+        let follows_string = start > 0 && self.bytes[start - 1] == b'"';
+        if follows_string || name.is_empty() {
+            let written = if follows_string { "\"x\":" } else { ":" };
+            return Err(Error::new(
+                ErrorKind::Parse,
+                format!("`{written}` is not Clojure: a map has no colons after its keys"),
+            )
+            .at(span)
+            .hint("write `{\"x\" 5}` or `{:x 5}`"));
+        }
         check_name(name).map_err(|fault| name_error("keyword", &self.source[start..end], fault).at(span))?;
         self.at = end;
         Ok(Form::new(FormKind::Keyword(self.names.share(name)), span))
@@ -203,6 +214,12 @@ fn name_error(what: &str, token: &str, fault: NameFault) -> Error {
     let error = Error::new(ErrorKind::Parse, format!("`{shown}` is not a {what}"));
     match fault {
         NameFault::Empty => error.hint("a colon is followed by a name"),
+        NameFault::Colon if shown.ends_with(':') => {
+            let name = shown.trim_end_matches(':');
+            error.hint(format!(
+                "a colon stands at the beginning of a keyword: write `:{name}`, as in `{{:{name} 5}}`"
+            ))
+        }
         NameFault::Colon => error.hint("a colon stands at the beginning of a keyword, or inside of a name"),
         NameFault::Slash => error.hint("a slash stands once, between a namespace and a name"),
         NameFault::Character(character) => {

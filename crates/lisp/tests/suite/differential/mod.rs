@@ -6,6 +6,7 @@
 //!
 //! `LISP_DIFFERENTIAL` sets the number of programs, `LISP_DIFFERENTIAL_SEED` the seed.
 
+mod calls;
 mod collections;
 mod generator;
 mod scalars;
@@ -66,31 +67,9 @@ fn programs_mean_the_same_in_clojure() {
 }
 
 /// Returns the result of each program in Clojure, as this language prints it; `None` if it fails.
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_macros,
-    clippy::print_stderr,
-    reason = "it starts Clojure"
-)]
 fn evaluate_in_clojure(programs: &[String]) -> Option<Vec<Option<String>>> {
-    let directory = std::env::temp_dir().join(format!("backstitch-differential-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory for temporary files");
-    let (script, file) = (directory.join("evaluate.clj"), directory.join("programs.edn"));
     let lines: String = programs.iter().map(|program| quoted(program) + "\n").collect();
-    std::fs::write(&script, EVALUATE).expect("the script can be written");
-    std::fs::write(&file, lines).expect("the programs can be written");
-    // Its output has the encoding of the locale, which may be unset.
-    let output = Command::new("clojure").env("LC_ALL", "C.UTF-8").arg(&script).arg(&file).output();
-    std::fs::remove_dir_all(&directory).expect("the files are still there");
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("SKIPPED: nothing was compared with Clojure, because it cannot be started: {error}");
-            return None;
-        }
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let printed = String::from_utf8(output.stdout).expect("Clojure prints UTF-8");
+    let printed = run_clojure(EVALUATE, &[("programs.edn", &lines)])?;
     let limits = Limits::default();
     let read = |line: &str| {
         let text = read_edn(line, &limits).unwrap_or_else(|error| panic!("{line}\n{error}"));
@@ -101,6 +80,42 @@ fn evaluate_in_clojure(programs: &[String]) -> Option<Vec<Option<String>>> {
         })
     };
     Some(printed.lines().map(read).collect())
+}
+
+/// Runs a script in one process of Clojure, with the paths of these files as its arguments. Returns what it
+/// prints; `None`, with a line that says so, if there is no Clojure.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stderr,
+    reason = "it starts Clojure"
+)]
+fn run_clojure(script: &str, files: &[(&str, &str)]) -> Option<String> {
+    let mark = files.first().map_or("", |(name, _)| name);
+    let name = format!("backstitch-differential-{}-{mark}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&directory).expect("a directory for temporary files");
+    let path = directory.join("evaluate.clj");
+    std::fs::write(&path, script).expect("the script can be written");
+    // Its output has the encoding of the locale, which may be unset.
+    let mut command = Command::new("clojure");
+    command.env("LC_ALL", "C.UTF-8").arg(&path);
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text).expect("the file can be written");
+        command.arg(path);
+    }
+    let output = command.output();
+    std::fs::remove_dir_all(&directory).expect("the files are still there");
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED: nothing was compared with Clojure, because it cannot be started: {error}");
+            return None;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).expect("Clojure prints UTF-8"))
 }
 
 /// Quotes a string so that both languages read it.

@@ -1,0 +1,274 @@
+//! `LocalDateTime`, `DayOfWeek`, `Month` and `ChronoUnit`.
+
+use jiff::Span;
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+
+use super::functions::epoch_day;
+use super::pattern::{DatePattern, Fields};
+use super::text::{parse_date_time, unreadable};
+use super::{as_temporal, instant_of, integer, out_of_range, temporal, text};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, Constant, Native, type_error};
+use crate::value::{Temporal, TimeUnit, Value};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("LocalDateTime/parse", Arity::between(1, 2), &[], |_, a| {
+        let written = text("LocalDateTime/parse", &a[0])?;
+        let found = match a.get(1) {
+            None => parse_date_time(written)?,
+            Some(formatter) => {
+                let fields = parse_by("LocalDateTime/parse", written, formatter)?;
+                fields.date_time().ok_or_else(|| unfit(written, formatter))?
+            }
+        };
+        Ok(temporal(Temporal::LocalDateTime(found)))
+    }),
+    Native::leaf("LocalDateTime/of", Arity::between(5, 7), &[], |_, a| {
+        let mut parts = [0; 7];
+        for (part, value) in parts.iter_mut().zip(a) {
+            *part = integer("LocalDateTime/of", value)?;
+        }
+        let [year, month, day, hour, minute, second, nano] = parts;
+        let date_time = || {
+            let date = Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()?;
+            let (hour, minute) = (hour.try_into().ok()?, minute.try_into().ok()?);
+            let time = Time::new(hour, minute, second.try_into().ok()?, nano.try_into().ok()?).ok()?;
+            Some(DateTime::from_parts(date, time))
+        };
+        let none = || Error::new(ErrorKind::InvalidArgument, "LocalDateTime/of: there is no such time");
+        date_time().map(|found| temporal(Temporal::LocalDateTime(found))).ok_or_else(none)
+    }),
+    Native::leaf("LocalDateTime/now", Arity::exactly(0), &[], |context, _| {
+        let now = instant_of(context.now())?.to_zoned(TimeZone::UTC).datetime();
+        Ok(temporal(Temporal::LocalDateTime(now)))
+    }),
+    Native::leaf(".toLocalDate", Arity::exactly(1), &[], |_, a| {
+        Ok(temporal(Temporal::LocalDate(date_time(".toLocalDate", &a[0])?.date())))
+    }),
+    Native::leaf(".atStartOfDay", Arity::exactly(1), &[], |_, a| {
+        let date = date_of(".atStartOfDay", &a[0])?;
+        Ok(temporal(Temporal::LocalDateTime(date.to_datetime(Time::midnight()))))
+    }),
+    Native::leaf(".atTime", Arity::between(3, 4), &[], |_, a| {
+        let date = date_of(".atTime", &a[0])?;
+        let part = |at: usize| a.get(at).map_or(Ok(0), |value| integer(".atTime", value));
+        let (hour, minute, second) = (part(1)?, part(2)?, part(3)?);
+        let time =
+            || Time::new(hour.try_into().ok()?, minute.try_into().ok()?, second.try_into().ok()?, 0).ok();
+        let none = || Error::new(ErrorKind::InvalidArgument, ".atTime: there is no such time of day");
+        Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time().ok_or_else(none)?))))
+    }),
+    Native::leaf(".getHour", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Integer(date_time(".getHour", &a[0])?.hour().into()))
+    }),
+    Native::leaf(".getMinute", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Integer(date_time(".getMinute", &a[0])?.minute().into()))
+    }),
+    Native::leaf(".getSecond", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Integer(date_time(".getSecond", &a[0])?.second().into()))
+    }),
+    Native::leaf(".getDayOfWeek", Arity::exactly(1), &[], |_, a| {
+        let day = date_of(".getDayOfWeek", &a[0])?.weekday().to_monday_one_offset();
+        Ok(temporal(Temporal::DayOfWeek(day)))
+    }),
+    Native::leaf(".getMonth", Arity::exactly(1), &[], |_, a| {
+        Ok(temporal(Temporal::Month(date_of(".getMonth", &a[0])?.month())))
+    }),
+    Native::leaf(".getValue", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+        Some(Temporal::DayOfWeek(number) | Temporal::Month(number)) => Ok(Value::Integer((*number).into())),
+        _ => Err(type_error(".getValue", "a day of the week or a month", &a[0])),
+    }),
+    Native::leaf(".name", Arity::exactly(1), &[], |c, a| match as_temporal(&a[0]) {
+        Some(named @ (Temporal::DayOfWeek(_) | Temporal::Month(_) | Temporal::Unit(_))) => {
+            c.string(crate::printer::temporal_text(named))
+        }
+        _ => Err(type_error(".name", "a day of the week or a month", &a[0])),
+    }),
+    Native::leaf(".withDayOfMonth", Arity::exactly(2), &[], |_, a| with(".withDayOfMonth", a)),
+    Native::leaf(".withMonth", Arity::exactly(2), &[], |_, a| with(".withMonth", a)),
+    Native::leaf(".withYear", Arity::exactly(2), &[], |_, a| with(".withYear", a)),
+    Native::leaf(".between", Arity::exactly(3), &[], |_, a| match as_temporal(&a[0]) {
+        Some(Temporal::Unit(unit)) => between(*unit, &a[1], &a[2]),
+        _ => Err(type_error(".between", "a unit such as ChronoUnit/DAYS", &a[0])),
+    }),
+    Native::leaf(".until", Arity::exactly(3), &[], |_, a| match as_temporal(&a[2]) {
+        Some(Temporal::Unit(unit)) => between(*unit, &a[0], &a[1]),
+        _ => Err(type_error(".until", "a unit such as ChronoUnit/DAYS", &a[2])),
+    }),
+    Native::leaf("DateTimeFormatter/ofPattern", Arity::exactly(1), &[], |_, a| {
+        let pattern = text("DateTimeFormatter/ofPattern", &a[0])?;
+        DatePattern::parse(pattern)?;
+        Ok(temporal(Temporal::Formatter(pattern.into())))
+    }),
+    Native::leaf(".format", Arity::exactly(2), &[], |c, a| {
+        // Both the date and the formatter have this method.
+        let (value, formatter) = match as_temporal(&a[0]) {
+            Some(Temporal::Formatter(_)) => (&a[1], &a[0]),
+            _ => (&a[0], &a[1]),
+        };
+        let fields = match as_temporal(value) {
+            Some(Temporal::LocalDate(date)) => Fields::of_date(*date),
+            Some(Temporal::LocalDateTime(found)) => Fields::of_date_time(*found),
+            _ => return Err(type_error(".format", "a local date or a local date-time", value)),
+        };
+        let formatted = pattern_of(".format", formatter)?.format(&fields)?;
+        c.string(formatted)
+    }),
+];
+
+pub(crate) const CONSTANTS: &[Constant] = &[
+    ("DayOfWeek/MONDAY", || temporal(Temporal::DayOfWeek(1))),
+    ("DayOfWeek/TUESDAY", || temporal(Temporal::DayOfWeek(2))),
+    ("DayOfWeek/WEDNESDAY", || temporal(Temporal::DayOfWeek(3))),
+    ("DayOfWeek/THURSDAY", || temporal(Temporal::DayOfWeek(4))),
+    ("DayOfWeek/FRIDAY", || temporal(Temporal::DayOfWeek(5))),
+    ("DayOfWeek/SATURDAY", || temporal(Temporal::DayOfWeek(6))),
+    ("DayOfWeek/SUNDAY", || temporal(Temporal::DayOfWeek(7))),
+    ("Month/JANUARY", || temporal(Temporal::Month(1))),
+    ("Month/FEBRUARY", || temporal(Temporal::Month(2))),
+    ("Month/MARCH", || temporal(Temporal::Month(3))),
+    ("Month/APRIL", || temporal(Temporal::Month(4))),
+    ("Month/MAY", || temporal(Temporal::Month(5))),
+    ("Month/JUNE", || temporal(Temporal::Month(6))),
+    ("Month/JULY", || temporal(Temporal::Month(7))),
+    ("Month/AUGUST", || temporal(Temporal::Month(8))),
+    ("Month/SEPTEMBER", || temporal(Temporal::Month(9))),
+    ("Month/OCTOBER", || temporal(Temporal::Month(10))),
+    ("Month/NOVEMBER", || temporal(Temporal::Month(11))),
+    ("Month/DECEMBER", || temporal(Temporal::Month(12))),
+    ("ChronoUnit/NANOS", || temporal(Temporal::Unit(TimeUnit::Nanos))),
+    ("ChronoUnit/MILLIS", || temporal(Temporal::Unit(TimeUnit::Millis))),
+    ("ChronoUnit/SECONDS", || temporal(Temporal::Unit(TimeUnit::Seconds))),
+    ("ChronoUnit/MINUTES", || temporal(Temporal::Unit(TimeUnit::Minutes))),
+    ("ChronoUnit/HOURS", || temporal(Temporal::Unit(TimeUnit::Hours))),
+    ("ChronoUnit/DAYS", || temporal(Temporal::Unit(TimeUnit::Days))),
+    ("ChronoUnit/WEEKS", || temporal(Temporal::Unit(TimeUnit::Weeks))),
+    ("ChronoUnit/MONTHS", || temporal(Temporal::Unit(TimeUnit::Months))),
+    ("ChronoUnit/YEARS", || temporal(Temporal::Unit(TimeUnit::Years))),
+    ("DateTimeFormatter/ISO_LOCAL_DATE", || temporal(Temporal::Formatter("yyyy-MM-dd".into()))),
+    ("DateTimeFormatter/ISO_DATE", || temporal(Temporal::Formatter("yyyy-MM-dd".into()))),
+    ("DateTimeFormatter/BASIC_ISO_DATE", || temporal(Temporal::Formatter("yyyyMMdd".into()))),
+    ("DateTimeFormatter/ISO_LOCAL_DATE_TIME", || {
+        temporal(Temporal::Formatter("yyyy-MM-dd'T'HH:mm:ss".into()))
+    }),
+];
+
+/// Reads a local date with a formatter.
+pub(super) fn date_by(written: &str, formatter: &Value) -> Result<Date> {
+    parse_by("LocalDate/parse", written, formatter)?.date().ok_or_else(|| unfit(written, formatter))
+}
+
+fn parse_by(function: &str, written: &str, formatter: &Value) -> Result<Fields> {
+    pattern_of(function, formatter)?.read(written).ok_or_else(|| unfit(written, formatter))
+}
+
+fn unfit(written: &str, formatter: &Value) -> Error {
+    match as_temporal(formatter) {
+        Some(Temporal::Formatter(pattern)) => {
+            unreadable("a date in the form of the pattern", written, pattern)
+        }
+        _ => unreadable("a date", written, "2026-01-02"),
+    }
+}
+
+fn pattern_of(function: &str, formatter: &Value) -> Result<DatePattern> {
+    match as_temporal(formatter) {
+        Some(Temporal::Formatter(pattern)) => DatePattern::parse(pattern),
+        _ => Err(type_error(function, "a formatter", formatter)
+            .hint("make one with `(DateTimeFormatter/ofPattern \"dd.MM.yyyy\")`")),
+    }
+}
+
+fn date_time(function: &str, value: &Value) -> Result<DateTime> {
+    match as_temporal(value) {
+        Some(Temporal::LocalDateTime(found)) => Ok(*found),
+        _ => Err(type_error(function, "a local date-time", value)),
+    }
+}
+
+/// The date of a local date or a local date-time.
+pub(super) fn date_of(function: &str, value: &Value) -> Result<Date> {
+    match as_temporal(value) {
+        Some(Temporal::LocalDate(date)) => Ok(*date),
+        Some(Temporal::LocalDateTime(found)) => Ok(found.date()),
+        _ => Err(type_error(function, "a local date", value)),
+    }
+}
+
+/// Replaces a part of a date. A day beyond the end of its month is the last one, but not one that is given.
+fn with(function: &str, arguments: &[Value]) -> Result<Value> {
+    let date = date_of(function, &arguments[0])?;
+    let number = integer(function, &arguments[1])?;
+    let none = || Error::new(ErrorKind::InvalidArgument, format!("{function}: there is no such date"));
+    let (year, month, day) = match function {
+        ".withDayOfMonth" => (date.year(), date.month(), i8::try_from(number).map_err(|_| none())?),
+        ".withMonth" => (date.year(), i8::try_from(number).map_err(|_| none())?, date.day()),
+        _ => (i16::try_from(number).map_err(|_| none())?, date.month(), date.day()),
+    };
+    let last = Date::new(year, month, 1).map_err(|_| none())?.days_in_month();
+    let day = if function == ".withDayOfMonth" { day } else { day.min(last) };
+    let moved = Date::new(year, month, day).map_err(|_| none())?;
+    Ok(temporal(match as_temporal(&arguments[0]) {
+        Some(Temporal::LocalDateTime(found)) => Temporal::LocalDateTime(moved.to_datetime(found.time())),
+        _ => Temporal::LocalDate(moved),
+    }))
+}
+
+/// `ChronoUnit.between`: whole units from one time to another.
+fn between(unit: TimeUnit, from: &Value, to: &Value) -> Result<Value> {
+    let unsupported = |value: &Value| {
+        Error::new(
+            ErrorKind::Type,
+            format!("a {} is not measured in {}", value.type_name(), unit.name().to_lowercase()),
+        )
+    };
+    let count = match (as_temporal(from), as_temporal(to)) {
+        (Some(Temporal::LocalDate(from_date)), Some(Temporal::LocalDate(to))) => {
+            in_dates(unit, *from_date, *to).ok_or_else(|| unsupported(from))?
+        }
+        (Some(Temporal::LocalDateTime(from)), Some(Temporal::LocalDateTime(to))) => {
+            match unit.nanoseconds().filter(|_| unit < TimeUnit::Days) {
+                Some(unit) => to.duration_since(*from).as_nanos() / unit,
+                None => {
+                    // A day that has begun and not ended does not count.
+                    let mut end = to.date();
+                    let step = match (end.cmp(&from.date()), to.time().cmp(&from.time())) {
+                        (std::cmp::Ordering::Greater, std::cmp::Ordering::Less) => -1,
+                        (std::cmp::Ordering::Less, std::cmp::Ordering::Greater) => 1,
+                        _ => 0,
+                    };
+                    end = end.checked_add(Span::new().days(step)).map_err(|_| out_of_range())?;
+                    in_dates(unit, from.date(), end).unwrap_or(0)
+                }
+            }
+        }
+        (Some(Temporal::Instant(start)), Some(Temporal::Instant(to))) => {
+            let unit = unit.nanoseconds().ok_or_else(|| unsupported(from))?;
+            to.duration_since(*start).as_nanos() / unit
+        }
+        (Some(Temporal::LocalDate(_) | Temporal::LocalDateTime(_) | Temporal::Instant(_)), _) => {
+            return Err(type_error(".between", &format!("another {}", from.type_name()), to));
+        }
+        _ => return Err(type_error(".between", "a local date, a local date-time or an instant", from)),
+    };
+    i64::try_from(count)
+        .map(Value::Integer)
+        .map_err(|_| Error::new(ErrorKind::Arithmetic, "ChronoUnit.between: integer overflow"))
+}
+
+/// Whole units between two dates; `None` for units of a day.
+fn in_dates(unit: TimeUnit, from: Date, to: Date) -> Option<i128> {
+    let days = epoch_day(to) - epoch_day(from);
+    // Months are counted as Java does: with the day as a fraction of 32 days.
+    let packed =
+        |date: Date| (i64::from(date.year()) * 12 + i64::from(date.month()) - 1) * 32 + i64::from(date.day());
+    let months = (packed(to) - packed(from)) / 32;
+    Some(i128::from(match unit {
+        TimeUnit::Days => days,
+        TimeUnit::Weeks => days / 7,
+        TimeUnit::Months => months,
+        TimeUnit::Years => months / 12,
+        _ => return None,
+    }))
+}

@@ -1,0 +1,143 @@
+//! Values that no prompt may show, wherever they turn up.
+//!
+//! Data under a name that begins with `_` is left out of samples by its name. An error may quote the value
+//! itself (`"pin-7788" is not an integer`), and so may the value of a program that only reads it. Both are
+//! searched for the firewalled texts and numbers before they are recorded for the model. Values shorter than
+//! [`SHORTEST`] characters are not searched for: they would be found by chance. What a program prints, defines
+//! or passes to a tool is shown as it is.
+
+use serde_json::{Map as Object, Value as Json};
+
+use crate::signature::is_firewalled;
+
+/// The shortest text or number that is recognised.
+const SHORTEST: usize = 4;
+
+/// The shortest beginning of a longer text that is recognised, since an error may quote only that.
+const BEGINNING: usize = 8;
+
+/// The maximum number of values. Data with more firewalled ones is a table, of which the first rows are known.
+const MOST: usize = 10_000;
+
+/// The text in place of a value.
+const HIDDEN: &str = "[hidden]";
+
+/// The firewalled values of an agent's data.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Firewall {
+    /// The texts, the longest first, since one may be part of another.
+    texts: Vec<String>,
+}
+
+impl Firewall {
+    pub(crate) fn of(data: &Object<String, Json>) -> Self {
+        let mut texts = Vec::new();
+        for (name, value) in data {
+            collect(value, is_firewalled(name), &mut texts);
+        }
+        texts.sort_unstable_by(|one: &String, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        texts.dedup();
+        Self { texts }
+    }
+
+    /// Returns a text without the values.
+    pub(crate) fn hide(&self, mut text: String) -> String {
+        for secret in &self.texts {
+            // A text is quoted as it is, or as the language or Rust writes a string.
+            let escaped = format!("{secret:?}");
+            let escaped = &escaped[1..escaped.len() - 1];
+            for written in [secret.as_str(), escaped] {
+                if text.contains(written) {
+                    text = text.replace(written, HIDDEN);
+                }
+            }
+            text = without_beginning(text, secret);
+        }
+        text
+    }
+
+    /// Returns a value without the values.
+    pub(crate) fn hide_in(&self, json: Json) -> Json {
+        if self.texts.is_empty() {
+            return json;
+        }
+        match json {
+            Json::String(text) => Json::String(self.hide(text)),
+            Json::Number(number) if self.texts.contains(&number.to_string()) => {
+                Json::String(HIDDEN.to_owned())
+            }
+            Json::Array(items) => Json::Array(items.into_iter().map(|item| self.hide_in(item)).collect()),
+            Json::Object(fields) => Json::Object(
+                fields.into_iter().map(|(name, value)| (self.hide(name), self.hide_in(value))).collect(),
+            ),
+            other => other,
+        }
+    }
+}
+
+/// Replaces the beginning of a value that was cut.
+fn without_beginning(text: String, secret: &str) -> String {
+    let Some((end, _)) = secret.char_indices().nth(BEGINNING) else { return text };
+    let Some(at) = text.find(&secret[..end]) else { return text };
+    let same: usize = text[at..]
+        .chars()
+        .zip(secret.chars())
+        .take_while(|(one, other)| one == other)
+        .map(|(character, _)| character.len_utf8())
+        .sum();
+    let replaced = format!("{}{HIDDEN}{}", &text[..at], &text[at + same..]);
+    without_beginning(replaced, secret)
+}
+
+fn collect(value: &Json, is_hidden: bool, texts: &mut Vec<String>) {
+    if texts.len() >= MOST {
+        return;
+    }
+    let text = match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => number.to_string(),
+        Json::Array(items) => return items.iter().for_each(|item| collect(item, is_hidden, texts)),
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                collect(value, is_hidden || is_firewalled(name), texts);
+            }
+            return;
+        }
+        Json::Null | Json::Bool(_) => return,
+    };
+    if is_hidden && text.chars().count() >= SHORTEST {
+        texts.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn firewall() -> Firewall {
+        let Json::Object(data) = json!({
+            "_key": "pin-7788", "rows": [{"id": 1, "_salary": 51234}], "_long": "a".repeat(20) + "\"b", "open": "visible",
+        }) else {
+            panic!("an object")
+        };
+        Firewall::of(&data)
+    }
+
+    #[test]
+    fn values_are_hidden_wherever_they_are_quoted() {
+        let hide = |text: &str| firewall().hide(text.to_owned());
+        assert_eq!(hide("\"pin-7788\" is not an integer"), "\"[hidden]\" is not an integer");
+        assert_eq!(hide("51234 is not a function"), "[hidden] is not a function");
+        assert_eq!(hide(&format!("{:?} is no date", "a".repeat(20) + "\"b")), "\"[hidden]\" is no date");
+        assert_eq!(hide("\"aaaaaaaaaaaa...\""), "\"[hidden]...\"");
+        assert_eq!(hide("visible 1"), "visible 1");
+    }
+
+    #[test]
+    fn values_are_hidden_in_values() {
+        let shown = firewall().hide_in(json!({"a": ["pin-7788", 51234, 1], "pin-7788": true}));
+        assert_eq!(shown, json!({"a": ["[hidden]", "[hidden]", 1], "[hidden]": true}));
+    }
+}
