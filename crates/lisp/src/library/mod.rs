@@ -19,6 +19,7 @@ pub(crate) use context::{CallContext, not_a_sequence, type_error};
 pub use native::Native;
 pub(crate) use native::{Arity, Effects, Realise, Run};
 
+pub(crate) use core::comparison::compare_values;
 pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{count_of, integer, items, out_of_bounds};
 pub(crate) use dates::{DAYS, MONTHS, parse_tagged, random_uuid};

@@ -33,6 +33,8 @@ const MISTAKES: &[&str] = &[
     "(str/nope \"a\")",
     "(foo/bar 1)",
     "(java.time.ZonedDateTime/now)",
+    "(into clojure.lang.PersistentQueue/EMPTY [1 2])",
+    "(bigdec 1.5)",
     "(.getDayOfWek (LocalDate/parse \"2026-03-01\"))",
     "(Scanner. 1)",
     "(System/getenv \"HOME\")",

@@ -45,7 +45,7 @@ fn in_order(name: &str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Res
 }
 
 /// `compare`, with Java's result for texts: their distance.
-fn compare_values(a: &Value, b: &Value) -> Result<Value> {
+pub(crate) fn compare_values(a: &Value, b: &Value) -> Result<Value> {
     let order = compare(a, b)?;
     if order == Ordering::Equal {
         return Ok(Value::Integer(0));

@@ -127,9 +127,7 @@ pub(crate) const NATIVES: &[Native] = &[
             _ => false,
         }))
     }),
-    Native::leaf(".compareTo", Arity::exactly(2), &[], |_, a| {
-        crate::value::compare(&a[0], &a[1]).map(|order| Value::Integer(order as i64))
-    }),
+    Native::leaf(".compareTo", Arity::exactly(2), &[], |_, a| crate::library::compare_values(&a[0], &a[1])),
     Native::leaf(".toString", Arity::exactly(1), DEEP, to_string),
     Native::leaf("String/valueOf", Arity::exactly(1), DEEP, |context, a| match &a[0] {
         Value::Nil => context.string("null"),

@@ -195,9 +195,8 @@ fn calls(count: u64, seed: u64) -> Vec<Call> {
             .next()
             .is_some_and(|last| last == "NaN" || last.chars().all(|c| c.is_uppercase() || c == '_'))
     };
-    let is_called = |name: &&String| {
-        !SKIPPED.contains(&name.as_str()) && !(name.contains('/') && name.len() > 1 && is_constant(name))
-    };
+    let is_value = |name: &str| name.len() > 1 && name.contains('/') && is_constant(name);
+    let is_called = |name: &&String| !SKIPPED.contains(&name.as_str()) && !is_value(name);
     for function in names.iter().filter(is_called) {
         // The calls of a function do not depend on which others there are.
         let mut numbers = Numbers(
