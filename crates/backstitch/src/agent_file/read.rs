@@ -6,7 +6,7 @@
 //! starts.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backstitch_providers::read_text;
 use serde_json::Value;
