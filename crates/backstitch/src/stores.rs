@@ -88,7 +88,8 @@ impl Project {
         Self::at(&root)
     }
 
-    fn at(root: &Path) -> io::Result<Self> {
+    /// Describes a directory, without a search for the project that it is part of.
+    pub fn at(root: &Path) -> io::Result<Self> {
         let found = fs::metadata(root)?;
         let path = names::encode(root.as_os_str().as_bytes());
         Ok(Self { v: 1, path, device: found.dev(), inode: found.ino(), born: born(&found) })
@@ -101,7 +102,7 @@ impl Project {
     }
 
     /// Whether both are the same directory, even if it was moved.
-    fn is(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         let born = self.born.is_none() || other.born.is_none() || self.born == other.born;
         (self.device, self.inode) == (other.device, other.inode) && born
     }
@@ -163,9 +164,14 @@ fn read(directory: &Path) -> Option<KnownStore> {
 /// Finds the existing store for a directory: that of its project, else of the nearest directory above that
 /// has one.
 pub fn existing(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
-    if let Some(beside) = beside_files(directory) {
-        return Ok(Some(beside));
+    match beside(directory) {
+        Some(beside) => Ok(Some(beside)),
+        None => of_project(directory),
     }
+}
+
+/// Finds the existing store for a directory in the state directory.
+pub fn of_project(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
     let all = all()?;
     let project = Project::of(directory).map_err(unusable(directory))?;
     let is_repository = project.path().join(".git").exists();
@@ -180,9 +186,15 @@ pub fn existing(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
 
 /// Returns the path of the store for a new session in a directory, and creates the directory of the store.
 pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
-    if let Some(beside) = beside_files(directory) {
-        return Ok(beside);
+    match beside(directory) {
+        Some(beside) => Ok(beside),
+        None => of_project_or_new(directory),
     }
+}
+
+/// Returns the path of the store for a new session in a directory, in the state directory, and creates the
+/// directory of the store.
+pub fn of_project_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
     let project = Project::of(directory).map_err(unusable(directory))?;
     let place = place()?;
     make_private(&place).map_err(unusable(&place))?;
@@ -200,7 +212,7 @@ pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
 
 /// Finds the store of a project: by the identity of the directory, else by its path.
 fn of<'a>(all: &'a [KnownStore], project: &Project) -> Option<&'a KnownStore> {
-    let same = || all.iter().filter(|known| known.project.is(project));
+    let same = || all.iter().filter(|known| known.project.is_same(project));
     same()
         .find(|known| known.project.path == project.path)
         .or_else(|| same().next())
@@ -224,7 +236,7 @@ fn write(directory: &Path, project: &Project) -> io::Result<()> {
 }
 
 /// Finds the store in the nearest `.backstitch` above. Stores of other users are ignored.
-fn beside_files(directory: &Path) -> Option<PathBuf> {
+pub fn beside(directory: &Path) -> Option<PathBuf> {
     let directory = std::path::absolute(directory).ok()?;
     let user = rustix::process::geteuid().as_raw();
     let is_own = |path: &PathBuf| {
@@ -254,17 +266,22 @@ pub fn prepare(store: &Path) -> Result<(), StoresError> {
 
 /// Returns the directory of all stores of this user.
 fn place() -> Result<PathBuf, StoresError> {
+    Ok(state_directory()?.join("stores"))
+}
+
+/// Returns the directory of everything that the command remembers about this user.
+pub fn state_directory() -> Result<PathBuf, StoresError> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = state.or_else(|| home().map(|home| home.join(".local/state")));
     let Some(state) = state else {
         return Err(StoresError::NoStateDirectory);
     };
-    Ok(state.join("backstitch/stores"))
+    Ok(state.join("backstitch"))
 }
 
 /// Creates a directory that only this user can use, and the missing directories above it likewise.
-fn make_private(path: &Path) -> io::Result<()> {
+pub fn make_private(path: &Path) -> io::Result<()> {
     let missing = path.ancestors().take_while(|above| !above.exists()).count();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     for made in path.ancestors().take(missing.max(1)) {

@@ -38,6 +38,9 @@ pub(crate) struct Common {
     /// Append the log to a file. Default: BACKSTITCH_LOG if it is set.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) log_file: Option<PathBuf>,
+    /// Trust the settings, the agent file and the store of this project, for this command only.
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Settings of the user.
     #[arg(skip)]
     pub(crate) config: Arc<Config>,

@@ -21,6 +21,7 @@ use crate::common::Common;
 use crate::config::ConfigError;
 use crate::terminal;
 use crate::terminal::style::{Role, Text};
+use crate::trust::TrustError;
 use crate::usage::Usage;
 
 /// An error of the command itself, with a code and a hint.
@@ -78,6 +79,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
     of(error, CommandError::code)
         .or_else(|| of(error, |_: &Usage| ErrorCode::Usage))
         .or_else(|| of(error, ConfigError::code))
+        .or_else(|| of(error, TrustError::code))
         .or_else(|| of(error, RuntimeError::code))
         .or_else(|| of(error, AgentFileError::code))
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
@@ -131,6 +133,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
             || is_unnamed
             || error.is::<Usage>()
             || error.is::<ConfigError>()
+            || error.is::<TrustError>()
             || error.is::<ValueRefused>()
     })
 }
@@ -151,6 +154,9 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
     }
     print("error:", Role::Failure, &message_of(&error));
     let own = error.chain().find_map(|error| error.downcast_ref::<CommandError>()?.hint.clone());
+    let own = own.or_else(|| {
+        error.chain().find_map(|error| error.downcast_ref::<TrustError>()?.hint().map(str::to_owned))
+    });
     if let Some(hint) = own.or_else(|| hint(common, code)) {
         print("hint:", Role::Accent, &hint);
     }

@@ -27,6 +27,7 @@ pages! {
     "io",
     "already_exists",
     "config_file",
+    "not_trusted",
     "signal",
     "panic",
     "internal",

@@ -11,14 +11,18 @@ mod arguments;
 mod common;
 mod completions;
 mod config;
+mod configure;
 mod error;
 mod explain;
+mod instructions;
 mod keys;
 mod lisp;
 mod logging;
 #[cfg(feature = "crash-points")]
 mod panics;
+mod project;
 mod sessions;
+mod trust;
 mod usage;
 
 use std::process::ExitCode;
@@ -49,7 +53,7 @@ enum Command {
     Sessions(Box<sessions::Command>),
     /// Show and change settings.
     #[command(after_help = "Example:\n  backstitch config show --origin")]
-    Config(config::Configure),
+    Config(configure::Configure),
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(explain::Explain),

@@ -46,6 +46,7 @@ codes! {
     Io = "io": "The system refused access to a file, a directory or a terminal.",
     AlreadyExists = "already_exists": "The target exists, and the command never overwrites one.",
     ConfigFile = "config_file": "A setting cannot be used.",
+    NotTrusted = "not_trusted": "A file of the project, or an address, is not trusted.",
     Signal = "signal": "A signal ended the run before the session could be paused.",
     Panic = "panic": "The command panicked.",
     Internal = "internal": "Backstitch contradicts itself.",

@@ -153,6 +153,14 @@ impl AgentDefinition {
             || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
     }
 
+    /// Returns the names of the tools that are offered, those of sections last.
+    pub fn tool_names(&self) -> Result<Vec<String>, AgentFileError> {
+        let chosen = ToolCatalog::new(self)?.chosen(&self.tools)?;
+        let mut names: Vec<_> = chosen.iter().map(|tool| tool.name().to_string()).collect();
+        self.sections.iter().for_each(|section| section.add_tools(&mut names));
+        Ok(names)
+    }
+
     /// Refuses a definition from which no agent can be built with any model.
     pub(super) fn check(&self) -> Result<(), AgentFileError> {
         PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;

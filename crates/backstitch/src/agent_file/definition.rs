@@ -163,6 +163,12 @@ impl SectionDefinition {
     pub(super) fn any_tool(&self, like: &dyn Fn(&str) -> bool) -> bool {
         self.tools.iter().any(|name| like(name)) || self.sections.iter().any(|below| below.any_tool(like))
     }
+
+    /// Adds the names of its tools, and of those below it.
+    pub(super) fn add_tools(&self, names: &mut Vec<String>) {
+        names.extend(self.tools.iter().cloned());
+        self.sections.iter().for_each(|below| below.add_tools(names));
+    }
 }
 
 fn full() -> Visibility {

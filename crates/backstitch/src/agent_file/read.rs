@@ -31,6 +31,8 @@ pub struct AgentFile {
     pub definition: AgentDefinition,
     /// The keys at the top of the file.
     pub keys: BTreeSet<String>,
+    /// The file itself, and the files that it refers to.
+    pub files: Vec<PathBuf>,
 }
 
 impl AgentFile {
@@ -40,12 +42,13 @@ impl AgentFile {
         let source = TomlSource { file: Some(path), text: &text_of(path)? };
         let mut definition: AgentDefinition = source.parse()?;
         let beside = path.parent().map(Path::to_owned).unwrap_or_default();
+        let mut files = vec![path.to_owned()];
         definition
-            .resolve(&beside)
+            .resolve(&beside, &mut files)
             .and_then(|()| definition.check())
             .map_err(|error| source.located(error))?;
         let keys = source.parse::<toml::Table>()?.keys().cloned().collect();
-        Ok(Self { definition, keys })
+        Ok(Self { definition, keys, files })
     }
 }
 
@@ -60,7 +63,7 @@ impl AgentDefinition {
         let source = TomlSource { file: None, text };
         let mut definition: Self = source.parse()?;
         definition
-            .resolve(Path::new(""))
+            .resolve(Path::new(""), &mut Vec::new())
             .and_then(|()| definition.check())
             .map_err(|error| source.located(error))?;
         Ok(definition)
@@ -76,11 +79,12 @@ impl AgentDefinition {
         Ok(())
     }
 
-    /// Reads the files that the definition refers to. Their paths are relative to this directory.
-    fn resolve(&mut self, directory: &Path) -> Result<(), AgentFileError> {
+    /// Reads the files that the definition refers to, and adds them to `files`. Their paths are relative to this directory.
+    fn resolve(&mut self, directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), AgentFileError> {
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &self.model
             && self.script.is_none()
         {
+            files.push(directory.join(model));
             self.script = Some(Script::load(directory.join(model))?);
         }
         if let Some(path) = &self.workspace.path {
@@ -96,11 +100,13 @@ impl AgentDefinition {
             if schema.is_some() {
                 return Err(Problem::new(["output"], "set either `schema` or `file`, not both").into());
             }
+            files.push(directory.join(file));
             let schema = json_in(&directory.join(file), ["output", "file"])?;
             self.output = Some(OutputDefinition { schema: Some(schema), file: None });
         }
         for (name, data) in &mut self.data {
             let Some(file) = data.file.take() else { continue };
+            files.push(directory.join(&file));
             *data = DataDefinition::read(name, &directory.join(file))?;
         }
         Ok(())

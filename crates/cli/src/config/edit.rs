@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::layer::{Layer, Scope};
 
 /// Returns the text of a file with a key set to a value. The value is TOML, or the text itself.
-pub(super) fn with_value(path: &Path, text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
+pub(crate) fn with_value(path: &Path, text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     let parsed = value.trim().parse::<toml_edit::Value>();
     let as_text = toml_edit::Value::from(value);
     // `config set agent 12` names a file, although 12 is a number too.
@@ -31,7 +31,7 @@ pub(super) fn with_value(path: &Path, text: &str, key: &str, value: &str) -> Res
 }
 
 /// Returns the text of a file without a key; `None` if it does not have the key.
-pub(super) fn without(path: &Path, text: &str, key: &str) -> Result<Option<String>, ConfigError> {
+pub(crate) fn without(path: &Path, text: &str, key: &str) -> Result<Option<String>, ConfigError> {
     let mut document = document(path, text)?;
     let keys = keys(key)?;
     let Some((last, above)) = keys.split_last() else { return Ok(None) };
@@ -111,7 +111,7 @@ fn in_key(key: &str, error: ConfigError) -> ConfigError {
 
 /// Writes a file that only this user can read, atomically: to a temporary file that is then renamed. A
 /// symbolic link is kept, and its target is replaced.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
     let written = || -> io::Result<()> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let directory = path.parent().unwrap_or_else(|| Path::new("."));

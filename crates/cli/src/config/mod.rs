@@ -9,15 +9,15 @@
 //! approvals, and commands that the terminal starts.
 
 mod apply;
-mod command;
-mod edit;
+pub(crate) mod edit;
 mod environment;
 mod error;
 mod layer;
+mod project;
 mod rules;
 mod settings;
 
-pub(crate) use command::Configure;
 pub(crate) use error::ConfigError;
-pub(crate) use layer::Config;
+pub(crate) use layer::{Config, Entry, Origin, user_directory, user_file};
+pub(crate) use project::ProjectSettings;
 pub(crate) use settings::{ApproveSetting, PagerSetting};

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{
-    AgentDefinition, AgentFile, AgentFileError, AnswerMode, BudgetDefinition, BuildOptions, BuiltAgent,
-    DataDefinition, ModelName, Span, ToolChoice,
+    AgentDefinition, AnswerMode, BudgetDefinition, BuildOptions, BuiltAgent, DataDefinition, ModelName, Span,
+    ToolChoice,
 };
 use backstitch::code::ErrorCode;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
@@ -20,9 +20,13 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::place::OpenStore;
-use crate::config::{ApproveSetting, Config};
+use super::trusted::{self, NewAgent};
+use crate::common::Common;
+use crate::config::{ApproveSetting, Config, user_directory};
 use crate::error::CommandError;
+use crate::instructions;
 use crate::keys;
+use crate::trust::addresses;
 use crate::usage::Usage;
 
 /// Topic of a note that holds a definition.
@@ -83,7 +87,8 @@ pub(super) struct AgentFlags {
     /// instructions.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// Text at the start of the system message. Default: none.
+    /// Text of the system message, in place of the command's own instructions and those of the project. Default:
+    /// that of the agent file, else these instructions.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// Form of the agent's answers. Default: tools.
@@ -142,6 +147,7 @@ impl ModelFlags {
         }
         if let Some(url) = &self.base_url {
             definition.base_url = Some(url.clone());
+            addresses::allow(definition);
         }
         definition.window = self.window.or(definition.window);
         definition.fill_known_model();
@@ -151,11 +157,12 @@ impl ModelFlags {
 
 impl AgentFlags {
     /// Builds the definition that a new session is recorded with.
-    pub(super) fn definition(&self, config: &Config) -> anyhow::Result<AgentDefinition> {
-        let file = match self.agent.clone().or_else(|| config.agent()) {
-            Some(path) => AgentFile::read(path)?,
-            None => AgentFile::default(),
+    pub(super) fn definition(&self, common: &Common) -> anyhow::Result<AgentDefinition> {
+        let directory = match &self.workspace {
+            Some(directory) => std::path::absolute(directory)?,
+            None => std::env::current_dir()?,
         };
+        let NewAgent { config, file } = trusted::new_agent(common, self.agent.as_deref(), &directory)?;
         let mut definition = file.definition;
         config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
@@ -199,6 +206,9 @@ impl AgentFlags {
                 .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
             *directory = directory.canonicalize()?;
         }
+        self.instruct(common, &config, &mut definition)?;
+        // Every file and variable that names an address is the user's own, or trusted.
+        addresses::allow(&definition);
         Ok(definition)
     }
 }
@@ -217,6 +227,28 @@ impl AgentFlags {
         }
         sandbox.check().map_err(|error| Usage(error.to_string()))?;
         Ok(sandbox)
+    }
+
+    /// Adds the instructions of the command, of the user and of the project, unless the agent has its own.
+    fn instruct(
+        &self,
+        common: &Common,
+        config: &Config,
+        definition: &mut AgentDefinition,
+    ) -> anyhow::Result<()> {
+        let has_own = definition.system.is_some() || !definition.sections.is_empty();
+        let is_off = config.strongest(|settings| settings.instructions) == Some(false);
+        if has_own || is_off || definition.mode == AnswerMode::Lisp {
+            return Ok(());
+        }
+        let directory = definition.workspace.path.as_deref();
+        let own = user_directory();
+        let composed = instructions::compose(directory, &definition.tool_names()?, own.as_deref());
+        for note in composed.notes.iter().filter(|_| !common.quiet) {
+            eprintln!("{note}");
+        }
+        definition.system = Some(composed.text);
+        Ok(())
     }
 
     /// Applies the flags about answers, data and compression.
@@ -248,8 +280,9 @@ impl AgentFlags {
 }
 
 /// Builds the agent of a definition, with the keys that the command was started with.
-pub(super) fn built(definition: &AgentDefinition) -> Result<BuiltAgent, AgentFileError> {
-    definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })
+pub(super) fn built(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+    addresses::check(definition)?;
+    Ok(definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })?)
 }
 
 /// Returns the definition of a session's agent: the current one, or the one in effect before a position.

@@ -45,7 +45,7 @@ impl Run {
             Some(path) => mission::of_file(path)?,
             None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
         };
-        let definition = self.agent.definition(&common.config)?;
+        let definition = self.agent.definition(common)?;
         // An agent that cannot be built is refused before anything is created.
         let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;

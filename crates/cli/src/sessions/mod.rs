@@ -40,6 +40,7 @@ mod stats;
 mod table;
 mod target;
 mod travel;
+mod trusted;
 mod turns;
 mod verify;
 mod waiting;
@@ -52,6 +53,7 @@ pub(crate) use candidates::candidates;
 pub(crate) use chat::is_interactive;
 
 use crate::common::{Common, quoted};
+use crate::trust::Trust;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -171,6 +173,13 @@ pub(crate) enum Command {
     /// Delete sessions for good.
     #[command(after_help = "Example:\n  backstitch rm 4f2a --with-forks")]
     Rm(erase::Remove),
+    /// Trust the settings, agent files and store of a project.
+    ///
+    /// They are trusted as they are now: a file that changes has to be trusted again.
+    #[command(
+        after_help = "Examples:\n  backstitch trust\n  backstitch trust tailor.toml\n  backstitch trust --revoke ../project"
+    )]
+    Trust(Trust),
 }
 
 pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
@@ -213,5 +222,6 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Gc(command) => command.run(common).await,
         Command::Redact(command) => command.run(common).await,
         Command::Rm(command) => command.run(common).await,
+        Command::Trust(command) => command.run(common.json, trusted::subject_of),
     }
 }

@@ -17,6 +17,7 @@ use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
 use super::progress::ProgressLines;
+use super::trusted;
 use crate::error::CommandError;
 use crate::usage::Usage;
 
@@ -36,11 +37,18 @@ impl OpenStore {
     pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => stores::existing(&std::env::current_dir()?).map_err(elsewhere)?.ok_or_else(|| {
-                CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(
-                    "`backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists the sessions of other projects",
-                )
-            })?,
+            None => {
+                let here = std::env::current_dir()?;
+                let known = match trusted::store_beside(common, &here)? {
+                    Some(beside) => Some(beside),
+                    None => stores::of_project(&here).map_err(elsewhere)?,
+                };
+                known.ok_or_else(|| {
+                    CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(
+                        "`backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists the sessions of other projects",
+                    )
+                })?
+            }
         };
         if !path.exists() {
             let message = format!("there is no store at {}", path.display());
@@ -88,9 +96,17 @@ impl OpenStore {
     pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => stores::existing_or_new(directory).map_err(elsewhere)?,
+            None => match trusted::store_beside(common, directory)? {
+                Some(beside) => beside,
+                None => stores::of_project_or_new(directory).map_err(elsewhere)?,
+            },
         };
-        Self::open(&path)
+        let is_new = !path.exists();
+        let opened = Self::open(&path)?;
+        if is_new {
+            trusted::trust_new_store(opened.store.path());
+        }
+        Ok(opened)
     }
 
     fn open(path: &Path) -> anyhow::Result<Self> {

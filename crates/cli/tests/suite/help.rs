@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "redact",
     "rm",
     "config",
+    "trust",
     "explain",
     "completions",
 ];

@@ -102,13 +102,14 @@ fn a_paused_session_continues_elsewhere_with_the_same_requests() {
 
     // What a session that is not interrupted sends.
     let straight = Machine::new();
-    let arguments = Stage::asking(provider, &whole, &[]);
+    let arguments = Stage::asking(provider, &whole, &["--system", "You mend."]);
     straight.run(&as_slices(&arguments)).worked_quietly();
     let expected = bodies(&whole);
     assert_eq!(expected.len(), 4);
 
     let home = Machine::new();
-    let arguments = Stage::asking(provider, &model, &["--approve", "shell", "--json"]);
+    let arguments =
+        Stage::asking(provider, &model, &["--approve", "shell", "--json", "--system", "You mend."]);
     let paused = home.run(&as_slices(&arguments));
     assert_eq!(paused.code, Some(3), "{paused:?}");
     let paused = last_line(&paused.output);
@@ -128,7 +129,11 @@ fn a_paused_session_continues_elsewhere_with_the_same_requests() {
     let listed = last_line(&away.run_in("project", &["ls", "--json"]).worked());
     assert_eq!((&listed["session"], &listed["mission"]), (&paused["session"], &json!("Mend it")));
     away.run_in("project", &["resolve", session, call, "approve"]).worked_quietly();
-    assert_eq!(away.run_in("project", &["resume"]).worked_quietly(), "Done.\n");
+    // The key of this user is not sent to an address that another user chose.
+    let refused = away.run_in("project", &["resume"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let resumed = away.run_in("project", &["resume", "--base-url", &model.url]);
+    assert_eq!(resumed.worked_quietly(), "Done.\n");
 
     assert_eq!(bodies(&model), expected, "the requests are those of a session that was not interrupted");
     assert_eq!(files(&away.path("project")), files(&straight.path("desk")));

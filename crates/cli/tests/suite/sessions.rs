@@ -259,6 +259,7 @@ fn a_finished_session_takes_follow_ups() {
         .as_array()
         .unwrap()
         .iter()
+        .filter(|message| message["role"] != "system")
         .filter_map(|message| message["message"]["content"]["parts"][0]["text"].as_str())
         .collect();
     assert_eq!(said, ["Sew", "First.", "And now?", "Second.", "And then?", "Third."], "{shown}");

@@ -278,3 +278,26 @@ fn a_session_continues_where_its_directory_is_now() {
     user.run(&new, &["undo"]).worked_quietly();
     assert!(new.join("b.txt").exists() && !old.exists());
 }
+
+#[test]
+fn a_store_in_a_project_of_another_person_is_not_used() {
+    let user = User::new();
+    let model = format!("scripted:{}", user.path("script.json").display());
+    let theirs = user.repository("theirs");
+    user.run(&theirs, &["run", "Sew", "--model", &model, "--store", ".backstitch/store.db"]).worked_quietly();
+    // A clone: the same content in other files.
+    let clone = user.repository("clone");
+    std::fs::create_dir(clone.join(".backstitch")).unwrap();
+    std::fs::copy(theirs.join(".backstitch/store.db"), clone.join(".backstitch/store.db")).unwrap();
+    for arguments in [&["ls"][..], &["resume"], &["log"], &["run", "Sew", "--model", &model]] {
+        let errors = user.run(&clone, arguments).called_wrongly();
+        assert!(errors.contains("store.db in ") && errors.contains("code: not_trusted"), "{errors}");
+    }
+    assert_eq!(user.sessions(&clone, &["--trust"]).len(), 1);
+    user.run(&clone, &["trust"]).worked();
+    assert_eq!(user.sessions(&clone, &[]).len(), 1);
+    std::fs::remove_file(clone.join(".backstitch/store.db")).unwrap();
+    std::fs::copy(theirs.join(".backstitch/store.db"), clone.join(".backstitch/store.db")).unwrap();
+    let errors = user.run(&clone, &["ls"]).called_wrongly();
+    assert!(errors.contains("changed since you trusted it"), "{errors}");
+}

@@ -56,7 +56,7 @@ impl Conversation {
         flags: &AgentFlags,
     ) -> anyhow::Result<Self> {
         let Some(name) = name else {
-            let definition = flags.definition(&common.config)?;
+            let definition = flags.definition(common)?;
             let built = built(&definition)?;
             return Ok(Self { common: common.clone(), place: None, definition, built, session: None });
         };

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use toml::Value;
 
-use super::edit;
-use super::error::ConfigError;
-use super::layer::{Config, Entry, Origin, user_file};
+use crate::config::{Config, ConfigError, Entry, Origin, ProjectSettings, edit, user_file};
+use crate::project;
+use crate::trust::{Standing, Subject};
 
 #[derive(Args)]
 pub(crate) struct Configure {
@@ -51,7 +51,7 @@ impl Configure {
     pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         match self.action {
             Action::Show { origin } => {
-                let entries = Config::load()?.effective();
+                let entries = with_project(Config::load()?)?.effective();
                 if json {
                     println!(
                         "{}",
@@ -76,6 +76,19 @@ impl Configure {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Adds the settings of the project of the current directory, if they are trusted.
+fn with_project(config: Config) -> anyhow::Result<Config> {
+    let root = project::root(&std::env::current_dir()?);
+    let Some(settings) = ProjectSettings::read(&root)? else { return Ok(config) };
+    let mut subject = Subject::new(&root);
+    subject.add_file(settings.path())?;
+    if subject.standing()? == Standing::Trusted {
+        return Ok(config.with_project(settings));
+    }
+    eprintln!("{} is not used, because it is not trusted", settings.path().display());
+    Ok(config)
 }
 
 /// Changes the user's file. Nothing is written if the change returns no text.

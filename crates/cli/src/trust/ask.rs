@@ -1,0 +1,45 @@
+//! The question on a terminal.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use super::subject::{Standing, Subject};
+use crate::common::Common;
+use crate::terminal::{
+    self,
+    style::{Role, Text},
+};
+
+/// Whether a person can be asked.
+pub(super) fn is_possible(common: &Common) -> bool {
+    !common.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks whether the files are trusted. Everything but `y` and `yes` means no.
+pub(super) fn about(subject: &Subject, standing: &Standing) -> io::Result<bool> {
+    let root = subject.root().to_string_lossy();
+    let heading = match standing {
+        Standing::Changed(_) => "changed since you trusted it",
+        Standing::New(_) | Standing::Trusted => "is not trusted yet",
+    };
+    terminal::error_line(&Text::new().add(Role::Emphasis, &*root).plain(format!(" {heading}.")));
+    let marked: &[String] = match standing {
+        Standing::Changed(files) | Standing::New(files) => files,
+        Standing::Trusted => &[],
+    };
+    for name in subject.files().keys() {
+        let mark = match standing {
+            Standing::Changed(_) if marked.contains(name) => "  changed",
+            Standing::New(_) if marked.contains(name) => "  new",
+            _ => "",
+        };
+        terminal::error_line(&Text::new().plain("  ").add(Role::Id, name).add(Role::Warning, mark));
+    }
+    for detail in &subject.details {
+        terminal::error_line(&Text::new().plain("    ").add(Role::Dim, detail));
+    }
+    eprintln!("These files can run commands as you, and choose the address that your key is sent to.");
+    terminal::to_stderr(format_args!("Trust them as they are now? [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,95 @@
+//! `trust`: trust the files of a project, list what is trusted, and revoke it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::ledger::Ledger;
+use super::subject::Subject;
+use crate::usage::Usage;
+
+#[derive(Args)]
+pub(crate) struct Trust {
+    /// Directories of projects, or single files such as agent files. Default: the project of the current directory.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// List what is trusted.
+    #[arg(long, conflicts_with_all = ["paths", "revoke"])]
+    list: bool,
+    /// Trust the directories no more.
+    #[arg(long)]
+    revoke: bool,
+}
+
+impl Trust {
+    /// Runs the command. `found` returns the files of a project, or a single file, that need trust.
+    pub(crate) fn run(
+        self,
+        as_json: bool,
+        found: impl Fn(&std::path::Path) -> anyhow::Result<Subject>,
+    ) -> anyhow::Result<ExitCode> {
+        if self.list {
+            list(as_json)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let here = vec![std::env::current_dir()?];
+        for path in if self.paths.is_empty() { &here } else { &self.paths } {
+            if self.revoke {
+                revoke(as_json, path)?;
+                continue;
+            }
+            let subject = found(path)?;
+            if subject.is_empty() {
+                let message = format!("{} has no files that need trust", path.display());
+                return Err(Usage(message).into());
+            }
+            subject.record()?;
+            let root = subject.root().to_string_lossy();
+            let files: Vec<_> = subject.files().keys().collect();
+            if as_json {
+                println!("{}", json!({"v": 1, "directory": root, "files": files, "trusted": true}));
+            } else {
+                println!("trusted in {root}:");
+                files.iter().for_each(|name| println!("  {name}"));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(as_json: bool) -> anyhow::Result<()> {
+    let ledger = Ledger::read()?;
+    for entry in ledger.directories() {
+        let directory = entry.directory.path();
+        let directory = directory.to_string_lossy();
+        let files: Vec<_> = entry.files.keys().collect();
+        if as_json {
+            println!("{}", json!({"v": 1, "directory": directory, "files": files}));
+        } else {
+            println!("{directory}");
+            files.iter().for_each(|name| println!("  {name}"));
+        }
+    }
+    if ledger.directories().is_empty() && !as_json {
+        println!("nothing is trusted");
+    }
+    Ok(())
+}
+
+fn revoke(as_json: bool, path: &std::path::Path) -> anyhow::Result<()> {
+    // A directory that is gone is revoked by its old path.
+    let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    let root = crate::project::root(&path);
+    let was_trusted = Ledger::change(|ledger| ledger.revoke(&root))?;
+    let root = root.to_string_lossy();
+    if as_json {
+        println!("{}", json!({"v": 1, "directory": root, "trusted": false, "was_trusted": was_trusted}));
+    } else if was_trusted {
+        println!("{root} is trusted no more");
+    } else {
+        println!("{root} was not trusted");
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! The record of trust, a file in the state directory of the user.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use backstitch::providers::read_text;
+use backstitch::stores::{self, Project};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::error::TrustError;
+
+/// Maximum size of the file, in bytes.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// What the user trusts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Ledger {
+    v: u32,
+    directories: Vec<TrustedDirectory>,
+    /// Addresses that keys may be sent to: scheme, host and port.
+    #[serde(default)]
+    pub(super) addresses: BTreeSet<String>,
+}
+
+/// A directory, and what is trusted in it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TrustedDirectory {
+    pub(super) directory: Project,
+    /// What is recorded about each file, by its path.
+    pub(super) files: BTreeMap<String, String>,
+}
+
+impl Ledger {
+    fn path() -> Result<PathBuf, TrustError> {
+        Ok(stores::state_directory().map_err(TrustError::NoDirectory)?.join("trust.json"))
+    }
+
+    /// Reads the file. Without one, nothing is trusted.
+    pub(super) fn read() -> Result<Self, TrustError> {
+        match Self::path() {
+            Ok(path) => Self::read_from(path),
+            // Where nothing can be recorded, nothing is trusted.
+            Err(_) => Ok(Self::default()),
+        }
+    }
+
+    fn read_from(path: PathBuf) -> Result<Self, TrustError> {
+        match read_text(&path, LARGEST_FILE) {
+            Ok(text) => serde_json::from_str(&text).map_err(|source| TrustError::Damaged { path, source }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { v: 1, ..Self::default() }),
+            Err(source) => Err(TrustError::Unreadable { path, source }),
+        }
+    }
+
+    /// Changes the file, atomically and one process at a time.
+    pub(super) fn change<T>(change: impl FnOnce(&mut Self) -> T) -> Result<T, TrustError> {
+        let path = Self::path()?;
+        let unwritable = |source: io::Error| TrustError::Unwritable { path: path.clone(), source };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        stores::make_private(directory).map_err(unwritable)?;
+        let private = || OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).to_owned();
+        let lock = private().open(path.with_extension("lock")).map_err(unwritable)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|error| unwritable(error.into()))?;
+        let mut ledger = Self::read_from(path.clone())?;
+        let done = change(&mut ledger);
+        let temporary = path.with_extension(format!("json.{}", std::process::id()));
+        let write = || -> io::Result<()> {
+            let mut file = private().open(&temporary)?;
+            file.write_all(&serde_json::to_vec_pretty(&ledger)?)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)
+        };
+        write().map_err(unwritable)?;
+        Ok(done)
+    }
+
+    /// Returns the entries of a directory, that of its path first. A renamed directory is found too.
+    pub(super) fn of(&self, root: &Path) -> Vec<&TrustedDirectory> {
+        let now = Project::at(root).ok();
+        let is_moved =
+            |entry: &&TrustedDirectory| now.as_ref().is_some_and(|now| entry.directory.is_same(now));
+        let here = self.directories.iter().filter(|entry| entry.directory.path() == root);
+        let moved = self.directories.iter().filter(|entry| entry.directory.path() != root).filter(is_moved);
+        here.chain(moved).collect()
+    }
+
+    pub(super) fn directories(&self) -> &[TrustedDirectory] {
+        &self.directories
+    }
+
+    /// Adds files of a directory. Those that were trusted before stay trusted.
+    pub(super) fn trust(&mut self, root: &Path, files: &BTreeMap<String, String>) {
+        let mut all: BTreeMap<_, _> =
+            self.of(root).into_iter().rev().flat_map(|entry| entry.files.clone()).collect();
+        all.extend(files.clone());
+        let Ok(directory) = Project::at(root) else { return };
+        self.directories
+            .retain(|entry| entry.directory.path() != root && !entry.directory.is_same(&directory));
+        self.directories.push(TrustedDirectory { directory, files: all });
+    }
+
+    /// Removes a directory. Returns whether it was trusted.
+    pub(super) fn revoke(&mut self, root: &Path) -> bool {
+        let now = Project::at(root).ok();
+        let before = self.directories.len();
+        self.directories.retain(|entry| {
+            entry.directory.path() != root && !now.as_ref().is_some_and(|now| entry.directory.is_same(now))
+        });
+        self.directories.len() != before
+    }
+}

@@ -1,0 +1,66 @@
+//! Trust in the files of a project.
+//!
+//! A project may come from anyone, and its files could choose commands to run and addresses to send keys to.
+//! Until the user trusts them, the settings of a project, agent files in it, and a store in it are not used.
+//! Trust is bound to the content of these files: a changed file is asked about again. It is recorded in the state
+//! directory of the user, never in the project. Files for the model to read, such as `AGENTS.md`, need no trust.
+//!
+//! On a terminal the user is asked. Elsewhere the command fails, unless `--trust` is given.
+
+pub(crate) mod addresses;
+mod ask;
+mod command;
+mod error;
+mod ledger;
+mod subject;
+
+use std::path::Path;
+
+pub(crate) use command::Trust;
+pub(crate) use error::TrustError;
+pub(crate) use subject::{Standing, Subject};
+
+use crate::common::{Common, quoted};
+
+/// Returns whether the files may be used. Asks on a terminal, and fails where nobody can be asked.
+pub(crate) fn decide(common: &Common, subject: &Subject) -> Result<bool, TrustError> {
+    if common.trust || subject.is_empty() {
+        return Ok(true);
+    }
+    let standing = subject.standing()?;
+    if standing == Standing::Trusted {
+        return Ok(true);
+    }
+    if !ask::is_possible(common) {
+        return Err(refused(subject, &standing));
+    }
+    let is_trusted = ask::about(subject, &standing).map_err(TrustError::NoAnswer)?;
+    if is_trusted {
+        subject.record()?;
+    }
+    Ok(is_trusted)
+}
+
+/// The error of a command that needs files which are not trusted.
+pub(crate) fn refused(subject: &Subject, standing: &Standing) -> TrustError {
+    let root = subject.root().display();
+    let are = |files: &[String], one, many| if files.len() == 1 { one } else { many };
+    let message = match standing {
+        Standing::Changed(files) => {
+            format!("{} in {root} changed since you trusted {}", files.join(", "), are(files, "it", "them"))
+        }
+        Standing::New(files) => {
+            format!("{} in {root} {} not trusted", files.join(", "), are(files, "is", "are"))
+        }
+        Standing::Trusted => format!("{root} is not trusted"),
+    };
+    let path = |path: &Path| quoted(&path.to_string_lossy());
+    let files = subject.paths().map(path).collect::<Vec<_>>();
+    let hint = format!(
+        "read {} first; then `backstitch trust {}` trusts {}, and `--trust` does so for one command",
+        are(subject.names(), "the file", "the files"),
+        files.join(" "),
+        are(subject.names(), "it", "them"),
+    );
+    TrustError::Refused { message, hint }
+}
