@@ -108,22 +108,10 @@ impl Pty {
         Self { child, terminal, display, reader: Some(reader) }
     }
 
-    /// Whether the command has not ended.
-    pub(crate) fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
-    }
-
     /// Types text. Enter is `\r`, Ctrl-C is `\u{3}`, Ctrl-D is `\u{4}`.
     pub(crate) fn send(&self, text: &str) {
         // A command that has ended reads nothing more.
         let _ = (&*self.terminal).write_all(text.as_bytes());
-    }
-
-    /// Changes the size of the terminal.
-    pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        let size = |number| NonZeroU16::new(number).unwrap();
-        self.display().parser.screen_mut().set_size(size(rows), size(columns));
-        self.terminal.resize(Size::new(rows, columns)).unwrap();
     }
 
     /// Waits until a text is on the screen or in the scrollback. Lines that the terminal has wrapped count as one.
