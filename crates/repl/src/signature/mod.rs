@@ -44,7 +44,10 @@ pub struct Signature {
 
 /// A check of answers against a JSON Schema. The library that compiles schemas is outside of this crate.
 #[derive(Clone)]
-pub struct AnswerCheck(Arc<dyn Fn(&Json) -> Option<String> + Send + Sync>);
+pub struct AnswerCheck(Arc<FindProblems>);
+
+/// Lists the problems of an answer, or returns `None` for a valid one.
+type FindProblems = dyn Fn(&Json) -> Option<String> + Send + Sync;
 
 impl AnswerCheck {
     /// Creates a check from a function that lists the problems of an answer, one on each line, or returns
