@@ -7,7 +7,7 @@ use backstitch::view::JournalView;
 use backstitch::{PointSpec, one_line};
 use clap::Parser as _;
 
-use super::conversation::{Conversation, Flow};
+use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::live::{grouped, money};
@@ -157,7 +157,7 @@ impl Conversation {
         definition.set_model(model)?;
         definition.fill_known_model();
         // A model that cannot be used, such as one without a key, changes nothing.
-        let built = crate::sessions::definition::built(&definition)?;
+        let built = agent_of(&self.common, &definition)?;
         (self.definition, self.built) = (definition, built);
         self.record_definition()
             .await

@@ -8,6 +8,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, StopReason};
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
+use backstitch::workspace::HostWorkspace;
 use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions, SystemClock, entropy};
 use tokio::signal::unix::SignalKind;
 
@@ -19,7 +20,11 @@ use super::slash;
 use crate::error::says_more;
 use crate::sessions::Common;
 use crate::sessions::definition::{AgentFlags, built, changed, definition_of};
+use crate::sessions::drive::with_rules;
 use crate::sessions::holder::{WhenDriven, set_free};
+use crate::sessions::in_place::{
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, is_askable, is_person_there,
+};
 use crate::sessions::live::{Screen, status_line};
 use crate::sessions::place::{OpenStore, short, uncovered};
 use crate::sessions::signals::Signals;
@@ -36,6 +41,22 @@ pub(super) enum Flow {
     Leave,
     /// A signal asks the process to end.
     Stopped,
+}
+
+/// How a run ended.
+struct WatchedRun {
+    ended: Result<DriveOutcome, RuntimeError>,
+    /// Whether Ctrl-C was pressed.
+    interrupted: bool,
+    flow: Flow,
+}
+
+impl WatchedRun {
+    /// Whether the session waits for a decision that a person can make now.
+    fn can_ask(&self) -> bool {
+        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
+        waits && !self.interrupted && self.flow == Flow::Continue
+    }
 }
 
 /// A conversation.
@@ -57,7 +78,7 @@ impl Conversation {
     ) -> anyhow::Result<Self> {
         let Some(name) = name else {
             let definition = flags.definition(common)?;
-            let built = built(&definition)?;
+            let built = agent_of(common, &definition)?;
             return Ok(Self { common: common.clone(), place: None, definition, built, session: None });
         };
         let place = OpenStore::existing(common)?;
@@ -65,7 +86,7 @@ impl Conversation {
         set_free(common, &place, session, WhenDriven::Refuse).await?;
         let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
         let is_other = flags.model.apply(&mut definition)?;
-        let built = built(&definition)?;
+        let built = agent_of(common, &definition)?;
         let common = common.naming(place.store.path());
         let opened = Self { common, place: Some(place), definition, built, session: Some(session) };
         if is_other {
@@ -221,10 +242,28 @@ impl Conversation {
         }
     }
 
-    /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
-    async fn drive(&self, mut run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
-        let place = self.place()?;
+    /// Drives a run to its end. If it waits for approvals, asks the person, and continues.
+    async fn drive(&self, run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
+        let (place, session) = (self.place()?, run.session());
         let screen = Screen::new(false);
+        let mut watched = self.watch(&screen, run, &mut signals).await;
+        while watched.can_ask() && is_person_there(&self.common) {
+            let workspace = place.workspace(&self.definition, session)?;
+            if self.ask(&screen, workspace.clone(), &mut signals).await? == Decisions::LeftOpen {
+                break;
+            }
+            let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
+            let options = SessionOptions { workspace, ..SessionOptions::default() };
+            let resume = ResumeOptions::default();
+            let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
+            watched = self.watch(&screen, run, &mut signals).await;
+        }
+        self.report(&screen, session, watched.ended, watched.interrupted).await?;
+        Ok(watched.flow)
+    }
+
+    /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
+    async fn watch(&self, screen: &Screen, mut run: Run, signals: &mut Signals) -> WatchedRun {
         let tick = screen.tick();
         let (mut interrupts, mut flow) = (0, Flow::Continue);
         loop {
@@ -245,14 +284,42 @@ impl Conversation {
                     }
                 } else {
                     flow = Flow::Stopped;
-                    place.runtime.stop(StopReason::Signal);
+                    if let Some(place) = &self.place {
+                        place.runtime.stop(StopReason::Signal);
+                    }
                 },
             }
         }
         let ended = run.ended().await;
         tick.abort();
-        self.report(&screen, run.session(), ended, interrupts > 0).await?;
-        Ok(flow)
+        WatchedRun { ended, interrupted: interrupts > 0, flow }
+    }
+
+    /// Asks about all calls that wait for approval.
+    async fn ask(
+        &self,
+        screen: &Screen,
+        workspace: Option<Arc<HostWorkspace>>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Decisions> {
+        let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
+        screen.end_streamed_line();
+        let agent = &self.built.agent;
+        let waiting =
+            WaitingSession { place, session, workspace, tools: &agent.tools, rules: &agent.approval_rules };
+        let interrupts = Arc::new(Interrupts::default());
+        let _asking = interrupts.asking();
+        let mut person = TerminalPerson::new(interrupts.clone());
+        let mut asking = std::pin::pin!(ask_person(&waiting, &mut person));
+        loop {
+            tokio::select! {
+                decided = &mut asking => return decided,
+                // A signal leaves the question open.
+                _ = signals.next() => {
+                    interrupts.take();
+                }
+            }
+        }
     }
 
     /// Prints how a turn ended, and the status of the conversation.
@@ -320,7 +387,7 @@ impl Conversation {
     pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
         if let (Some(place), Some(session)) = (&self.place, self.session) {
             self.definition = definition_of(place, &place.view(session).await?, None).await?;
-            self.built = built(&self.definition)?;
+            self.built = agent_of(&self.common, &self.definition)?;
         }
         Ok(())
     }
@@ -336,6 +403,11 @@ impl Conversation {
         let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         Ok(SessionOptions { workspace, ..SessionOptions::default() })
     }
+}
+
+/// Builds the agent of a definition, with the lasting rules of the user.
+pub(super) fn agent_of(common: &Common, definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+    Ok(with_rules(common, built(definition)?))
 }
 
 /// Whether the latest turn has not ended.
