@@ -67,7 +67,7 @@ impl Calls {
         for call in &chosen {
             set_free(common, &place, call.session, WhenDriven::Refuse).await?;
         }
-        let by = std::env::var("USER").ok();
+        let by = Some(super::place::user_name());
         for call in &chosen {
             let live = place.runtime.open_idle(call.session, SessionOptions::default()).await?;
             let decided = live.resolve(Some(call.call), decision.clone(), by.clone()).await;

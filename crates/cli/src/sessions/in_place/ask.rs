@@ -136,7 +136,7 @@ impl Question<'_> {
     /// Records an answer, and prints what was recorded.
     pub(super) async fn record(&self, answer: Answer, person: &mut dyn Person) -> anyhow::Result<()> {
         let Answer::Decide(decision, rule) = answer else { return Ok(()) };
-        let by = std::env::var("USER").ok();
+        let by = Some(crate::sessions::place::user_name());
         let word = match &decision {
             Decision::Deny { .. } => "denied",
             Decision::Edit { .. } => "approved as edited",

@@ -110,6 +110,8 @@ pub(super) const ROWS: &[Row] = &[
     of_session("redo", "redo {done}", "code: nothing_to_redo").exits_with(1).refused_if_held(),
     of_session("fork", "fork {done} --workspace {new}", "forked into"),
     of_session("resolve", "resolve {waiting} {call} approve", "decided").wrong("{waiting} {call} perhaps").refused_if_held(),
+    of_session("approve", "approve {waiting} --all", "approved").wrong("").held(1, "waits for approval"),
+    of_session("deny", "deny {waiting} --all", "denied").wrong("").held(1, "waits for approval"),
     of_session("send", "send {done} Hello", "resume").wrong("{done}"),
     of_session("cancel", "cancel {waiting}", "sent"),
     of_session("pause", "pause {waiting}", "sent"),
@@ -126,6 +128,7 @@ pub(super) const ROWS: &[Row] = &[
     without_store("config path", "config path", "config.toml"),
     without_store("config set", "config set model scripted:x", "").wrong("model"),
     without_store("config unset", "config unset model", "").wrong(""),
+    without_store("trust", "trust --list", "nothing is trusted").wrong("--list --revoke"),
     without_store("explain", "explain", "session_not_found").wrong("nonsense"),
     without_store("completions", "completions bash", "complete").wrong("tcsh"),
 ];
