@@ -73,10 +73,11 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         ("start", _) => runtime.start(&agent, "Publish something about seams.").await?,
         ("resume", Some(session)) => runtime.resume(session, &agent).await?,
         ("approve" | "deny", Some(session)) => {
-            let call = runtime.waiting_calls(session).await?.first().copied().ok_or("no call is pending")?;
+            let waiting = runtime.waiting_calls(session).await?;
+            let waiting = waiting.first().ok_or("no call is pending")?;
             match command.as_str() {
-                "approve" => runtime.approve(session, call).await?,
-                _ => runtime.deny(session, call, "not today").await?,
+                "approve" => runtime.approve(waiting.session, waiting.call).await?,
+                _ => runtime.deny(waiting.session, waiting.call, "not today").await?,
             }
             return Ok(ExitCode::SUCCESS);
         }
