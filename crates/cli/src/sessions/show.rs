@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use backstitch::approval::ApprovalRule;
 use backstitch::filesystem::format;
 use backstitch::journal::{InnerMessage, Role as Speaker, WorkspaceRevision};
 use backstitch::message::Large;
@@ -194,6 +195,11 @@ fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDe
         terminal::line(&Text::new().add(Role::Warning, reason).plain(&one.detail));
         if let Some(call) = &one.call {
             println!("{}", call.text("  "));
+        }
+    }
+    if let Ok(rules) = view.session(std::sync::Arc::new(SystemClock::new())).all::<ApprovalRule>() {
+        for rule in rules.iter() {
+            terminal::line(&Text::new().add(Role::Dim, "rule of this session: ").plain(rule.to_string()));
         }
     }
     println!();

@@ -75,6 +75,7 @@ fn always_holds_for_the_session_and_its_follow_ups() {
     terminal.wait_for(QUESTION);
     terminal.send("p\r");
     terminal.wait_for("a prefix needs one plain command");
+    terminal.wait_for_times(QUESTION, 2);
     terminal.send("n\r");
     terminal.wait_for("reason, for the model");
     terminal.send("\r");
@@ -83,6 +84,8 @@ fn always_holds_for_the_session_and_its_follow_ups() {
     assert!(stage.file("two").is_some() && stage.file("three").is_none());
     let log = stage.run(&["log"]).worked();
     assert!(log.contains("for this session: allow `shell touch`"), "{log}");
+    let shown = stage.run(&["show"]).worked();
+    assert!(shown.contains("rule of this session: allow `shell touch`"), "{shown}");
 
     let session = stage.json(&["show"])["session"].as_str().unwrap().to_owned();
     let terminal = Pty::start(&stage, &["ask", &session, "More"], 100, 40);
@@ -254,7 +257,6 @@ fn a_command_of_a_megabyte_is_shown_whole() {
     let command = format!("true {}; touch HIDDEN", "x".repeat(1_000_000));
     let stage = Stage::new();
     let terminal = run(&stage, &json!([{"calls": [shell(&command)]}, {"text": "Done."}]));
-    terminal.wait_for_screen("touch HIDDEN");
     terminal.wait_for_screen("allow it?");
     let raw = terminal.raw();
     terminal.send("q\r");
