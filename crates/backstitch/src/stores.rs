@@ -292,13 +292,23 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 
 /// Refuses network file systems: SQLite's log needs shared memory, which they do not support.
 fn refuse_network(path: &Path) -> Result<(), StoresError> {
-    #[cfg(target_os = "linux")]
-    if let Ok(found) = rustix::fs::statfs(path)
-        && let Some(name) = network(i128::from(found.f_type))
-    {
-        return Err(StoresError::Network { path: path.to_owned(), name });
+    match network_file_system(path) {
+        Some(name) => Err(StoresError::Network { path: path.to_owned(), name }),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Returns the name of the network file system that a path is on, if it is on one.
+pub fn network_file_system(path: &Path) -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    {
+        network(i128::from(rustix::fs::statfs(path).ok()?.f_type))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        None
+    }
 }
 
 /// Returns the name of a network file system by its number in `statfs(2)`.

@@ -12,8 +12,10 @@ mod common;
 mod completions;
 mod config;
 mod configure;
+mod doctor;
 mod error;
 mod explain;
+mod init;
 mod instructions;
 mod keys;
 mod lisp;
@@ -54,6 +56,12 @@ enum Command {
     /// Show and change settings.
     #[command(after_help = "Example:\n  backstitch config show --origin")]
     Config(configure::Configure),
+    /// Write a commented agent file or settings file.
+    #[command(after_help = "Examples:\n  backstitch init\n  backstitch init --project")]
+    Init(init::Init),
+    /// Check everything that the command needs, and say what to do about problems.
+    #[command(after_help = "Example:\n  backstitch doctor")]
+    Doctor(doctor::Doctor),
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(explain::Explain),
@@ -104,6 +112,8 @@ fn main() -> ExitCode {
         Command::Lisp(command) => (lisp::run(command), false),
         Command::Sessions(command) => (sessions::run(&common, *command), common.json),
         Command::Config(command) => (command.run(common.json), common.json),
+        Command::Init(command) => (command.run(common.json), common.json),
+        Command::Doctor(command) => (command.run(&common), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),
         Command::Completions(command) => (command.run(), common.json),
     };

@@ -13,7 +13,7 @@ use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
 use super::error::{AgentFileError, KeyOf, Problem};
 use super::keys::{KEY_VARIABLES, checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
-use super::offered::{ToolCatalog, below};
+use super::offered::{ToolCatalog, below, is_built_in};
 use super::values::{Money, Span, ThinkingSetting};
 use crate::message::PolicyName;
 use crate::ports::Policy;
@@ -71,8 +71,12 @@ impl AgentDefinition {
 
     /// Builds the agent with these options.
     pub fn build_with(&self, options: BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
+        self.built_with(&options)
+    }
+
+    fn built_with(&self, options: &BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
         self.check()?;
-        let (tools, prompt) = self.parts()?;
+        let (tools, prompt) = self.parts(Some(options))?;
         self.check_prices()?;
         let secrets = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
         let secrets = Secrets::new(secrets.map(|key| key.trim().to_owned()));
@@ -97,6 +101,9 @@ impl AgentDefinition {
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
+        if let Some(retry) = &self.retry {
+            agent.backoff = retry.backoff();
+        }
         agent.window = self.window.filter(|_| self.mode == AnswerMode::Tools);
         agent.secrets = secrets;
         let agent = agent.with_definition(self.to_recorded()).prompt(prompt.clone());
@@ -146,7 +153,7 @@ impl AgentDefinition {
 
     /// Whether any tool that may be offered uses files.
     pub fn uses_files(&self) -> Result<bool, AgentFileError> {
-        let offered = ToolCatalog::new(self)?;
+        let offered = ToolCatalog::new(self, None)?;
         let uses = |name: &str| offered.uses_files(name);
         let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
         Ok(in_sections
@@ -155,7 +162,7 @@ impl AgentDefinition {
 
     /// Returns the names of the tools that are offered, those of sections last.
     pub fn tool_names(&self) -> Result<Vec<String>, AgentFileError> {
-        let chosen = ToolCatalog::new(self)?.chosen(&self.tools)?;
+        let chosen = ToolCatalog::new(self, None)?.chosen(&self.tools)?;
         let mut names: Vec<_> = chosen.iter().map(|tool| tool.name().to_string()).collect();
         self.sections.iter().for_each(|section| section.add_tools(&mut names));
         Ok(names)
@@ -169,11 +176,33 @@ impl AgentDefinition {
         }
         self.check_request()?;
         self.check_mode()?;
-        self.parts().map(|_| ())
+        if let Some(retry) = &self.retry {
+            retry.check()?;
+        }
+        self.parts(None).map(|_| ())
     }
 
-    fn parts(&self) -> Result<(Tools, BoundPrompt), AgentFileError> {
-        let offered = ToolCatalog::new(self)?;
+    /// Builds the agent of a sub-agent. Without options it is only checked, and has no model.
+    pub(super) fn agent_with(&self, options: Option<&BuildOptions<'_>>) -> Result<Agent, AgentFileError> {
+        match options {
+            Some(options) => Ok(self.built_with(options)?.agent),
+            None => {
+                self.check()?;
+                let (tools, _) = self.parts(None)?;
+                Ok(Agent::new(format!("{}/{}", self.ns, self.name)).tools(tools))
+            }
+        }
+    }
+
+    /// Whether a key of `approval` names a tool that the agent may have.
+    pub(super) fn knows_tool(&self, name: &str) -> bool {
+        let is_own = self.command_tools.iter().any(|tool| tool.name == name)
+            || self.sub_agents.iter().any(|agent| agent.name == name);
+        is_own || is_built_in(name)
+    }
+
+    fn parts(&self, options: Option<&BuildOptions<'_>>) -> Result<(Tools, BoundPrompt), AgentFileError> {
+        let offered = ToolCatalog::new(self, options)?;
         let mut chosen = offered.chosen(&self.tools)?;
         let is_recalled = chosen.iter().any(|tool| tool.name().as_str() == TOOL_NAME);
         if self.leaves_out()? && !is_recalled {
@@ -247,10 +276,10 @@ impl AgentDefinition {
 
     /// Builds the policy that asks the model, with keys from the environment.
     pub fn policy(&self) -> Result<Arc<dyn Policy>, AgentFileError> {
-        self.policy_with(BuildOptions::default())
+        self.policy_with(&BuildOptions::default())
     }
 
-    fn policy_with(&self, options: BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
+    fn policy_with(&self, options: &BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
         let name = PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
         let model = self
             .model
@@ -269,7 +298,7 @@ impl AgentDefinition {
         &self,
         name: PolicyName,
         model: &ModelName,
-        options: BuildOptions<'_>,
+        options: &BuildOptions<'_>,
     ) -> Result<ModelPolicy, AgentFileError> {
         let ModelProvider::Wire(provider) = model.provider else {
             return Err(Problem::new(["model"], "a script has no provider").into());
@@ -284,8 +313,8 @@ impl AgentDefinition {
             return Err(AgentFileError::MissingKey { provider: KeyOf(provider) });
         }
         let key = key.map(|key| ApiKey::new(key.trim()));
-        let transport = match options.transport {
-            Some(transport) => transport,
+        let transport = match &options.transport {
+            Some(transport) => transport.clone(),
             None => http(self.request.silence)?,
         };
         Ok(ModelPolicy::new(name, target, key, transport).with_options(self.request_options()))

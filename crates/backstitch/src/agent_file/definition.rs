@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answering::{AnswerMode, DataDefinition};
+use super::command_tool::CommandToolDefinition;
 use super::model::ModelName;
+use super::retry::RetryDefinition;
+use super::sub_agent::SubAgentDefinition;
 use super::values::{Money, Span, ThinkingSetting, ToolChoice};
 use crate::Script;
 use crate::budget::Limits;
@@ -57,6 +60,12 @@ pub struct AgentDefinition {
     pub compression: Option<Value>,
     /// Tools that are offered besides those of sections.
     pub tools: ToolChoice,
+    /// Tools that run programs.
+    #[serde(rename = "tool", skip_serializing_if = "Vec::is_empty")]
+    pub command_tools: Vec<CommandToolDefinition>,
+    /// Agents that are tools of this one.
+    #[serde(rename = "sub_agent", skip_serializing_if = "Vec::is_empty")]
+    pub sub_agents: Vec<SubAgentDefinition>,
     /// Whether calls need the approval of a person, by the name of the tool. `default` stands for every other
     /// tool that changes something.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -98,6 +107,9 @@ pub struct AgentDefinition {
     /// Options of requests to the model.
     #[serde(skip_serializing_if = "RequestDefinition::is_default")]
     pub request: RequestDefinition,
+    /// Retries of requests that failed; `None` for the defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryDefinition>,
 }
 
 impl Default for AgentDefinition {
@@ -116,6 +128,8 @@ impl Default for AgentDefinition {
             signature: None,
             compression: None,
             tools: ToolChoice::All,
+            command_tools: Vec::new(),
+            sub_agents: Vec::new(),
             approval: BTreeMap::new(),
             shell: ShellDefinition::default(),
             sandbox: None,
@@ -129,6 +143,7 @@ impl Default for AgentDefinition {
             on_truncation: OnTruncation::default(),
             output: None,
             request: RequestDefinition::default(),
+            retry: None,
         }
     }
 }

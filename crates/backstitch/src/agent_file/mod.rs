@@ -33,6 +33,7 @@
 
 mod answering;
 mod build;
+mod command_tool;
 mod definition;
 mod error;
 mod keys;
@@ -42,11 +43,15 @@ mod model;
 mod offered;
 mod read;
 mod recorded;
+mod retry;
 mod source;
+mod sub_agent;
+mod template;
 mod values;
 
 pub use answering::{AnswerMode, DataDefinition};
 pub use build::{BuildOptions, BuiltAgent};
+pub use command_tool::{CommandToolDefinition, InputChoice};
 pub use definition::{
     AgentDefinition, Approve, BudgetDefinition, OutputDefinition, PriceDefinition, RequestDefinition,
     SectionDefinition, ShellDefinition, WorkspaceDefinition,
@@ -56,5 +61,7 @@ pub use keys::{KEY_VARIABLES, check_base_url, key_variables};
 pub use known::{KnownModel, KnownModels};
 pub use model::{ModelName, ModelProvider};
 pub use read::AgentFile;
+pub use retry::RetryDefinition;
 pub use source::TomlSource;
+pub use sub_agent::SubAgentDefinition;
 pub use values::{Money, Span, ThinkingSetting, ToolChoice};

@@ -1,10 +1,11 @@
-//! The built-in tools, configured by a definition.
+//! The tools of an agent, configured by its definition: built-in ones, programs and sub-agents.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::build::BuildOptions;
 use super::definition::{AgentDefinition, Approve, SectionDefinition};
-use super::error::{Problem, near};
+use super::error::{AgentFileError, Problem, near};
 use super::keys::KEY_VARIABLES;
 use super::values::ToolChoice;
 use crate::journal::Effect;
@@ -18,21 +19,42 @@ const DEFAULT: &str = "default";
 /// Time limit that a call may always request, even if the default time limit is lower.
 const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 
-/// All built-in tools, configured by a definition.
+/// All tools that a definition may offer.
 pub(super) struct ToolCatalog {
     all: Vec<Tool>,
+    /// The tools that the definition itself declares. They are offered without being named.
+    own: Vec<String>,
+    /// The tools that sections offer.
+    in_sections: Vec<String>,
 }
 
 impl ToolCatalog {
-    pub(super) fn new(definition: &AgentDefinition) -> Result<Self, Problem> {
+    /// Collects the tools. Sub-agents get models if there are `options`; without them, the definitions are only
+    /// checked.
+    pub(super) fn new(
+        definition: &AgentDefinition,
+        options: Option<&BuildOptions<'_>>,
+    ) -> Result<Self, AgentFileError> {
         let sandbox = definition.sandbox.clone().unwrap_or_default();
-        let mut shell = Shell::default().effect(definition.shell.effect).sandbox(sandbox);
+        let mut shell = Shell::default().effect(definition.shell.effect).sandbox(sandbox.clone());
         if let Some(timeout) = definition.shell.timeout {
             shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
         }
         let shell = KEY_VARIABLES.iter().copied().fold(shell, Shell::without_env).tool();
         let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect();
-        let mut offered = Self { all };
+        let mut in_sections = Vec::new();
+        definition.sections.iter().for_each(|section| section.add_tools(&mut in_sections));
+        let mut offered = Self { all, own: Vec::new(), in_sections };
+        for (index, tool) in definition.command_tools.iter().enumerate() {
+            let key = below(&[], "tool", index);
+            offered.declare(tool.tool(&key, &sandbox)?, &key)?;
+        }
+        for (index, sub_agent) in definition.sub_agents.iter().enumerate() {
+            let key = below(&[], "sub_agent", index);
+            let inherited = sub_agent.inherited(definition, &key)?;
+            let agent = inherited.agent_with(options).map_err(|error| inside(error, &key))?;
+            offered.declare(sub_agent.tool(agent, &key)?, &key)?;
+        }
         for name in definition.approval.keys().filter(|name| *name != DEFAULT) {
             offered.get(name, || vec!["approval".to_owned(), name.clone()])?;
         }
@@ -46,20 +68,44 @@ impl ToolCatalog {
         Ok(offered)
     }
 
+    /// Adds a tool that the definition declares.
+    fn declare(&mut self, tool: Tool, key: &[String]) -> Result<(), Problem> {
+        let name = tool.name().to_string();
+        if self.all.iter().any(|other| other.name() == tool.name()) {
+            let of = if self.own.contains(&name) { "another tool" } else { "a built-in tool" };
+            let key = key.iter().cloned().chain(["name".to_owned()]).collect();
+            return Err(Problem { key, message: format!("{of} has the name `{name}`: choose another one") });
+        }
+        self.own.push(name);
+        self.all.push(tool);
+        Ok(())
+    }
+
     /// Returns the tools that the definition offers outside of sections.
     pub(super) fn chosen(&self, choice: &ToolChoice) -> Result<Vec<Tool>, Problem> {
-        match choice {
+        let mut chosen: Vec<Tool> = match choice {
             ToolChoice::All => {
                 // The tools for plans and recall are only offered by name.
                 let others: Vec<_> =
-                    plan_tools().into_iter().chain([recall()]).map(|tool| tool.name().clone()).collect();
-                Ok(self.all.iter().filter(|tool| !others.contains(tool.name())).cloned().collect())
+                    plan_tools().into_iter().chain([recall()]).map(|tool| tool.name().to_string()).collect();
+                let is_other = |tool: &&Tool| {
+                    let name = tool.name().as_str();
+                    !others.iter().chain(&self.own).any(|other| other == name)
+                };
+                self.all.iter().filter(is_other).cloned().collect()
             }
             ToolChoice::Named(names) => {
                 let key = |index: usize| vec!["tools".to_owned(), index.to_string()];
-                names.iter().enumerate().map(|(index, name)| self.get(name, || key(index))).collect()
+                let named = names.iter().enumerate().map(|(index, name)| self.get(name, || key(index)));
+                named.collect::<Result<_, _>>()?
+            }
+        };
+        for name in self.own.iter().filter(|name| !self.in_sections.contains(name)) {
+            if !chosen.iter().any(|tool| tool.name().as_str() == name) {
+                chosen.push(self.get(name, Vec::new)?);
             }
         }
+        Ok(chosen)
     }
 
     /// Builds a section with its tools and child sections.
@@ -93,6 +139,24 @@ impl ToolCatalog {
         let message =
             format!("there is no tool `{name}`{}; there are {}", near(name, &names), names.join(", "));
         Err(Problem { key: key(), message })
+    }
+}
+
+/// Whether `approval` of every definition may name this tool.
+pub(super) fn is_built_in(name: &str) -> bool {
+    let built_in =
+        file_tools().into_iter().chain([Shell::default().tool()]).chain(plan_tools()).chain([recall()]);
+    name == DEFAULT || built_in.into_iter().any(|tool| tool.name().as_str() == name)
+}
+
+/// Adds the path of a sub-agent to an error about its definition.
+fn inside(error: AgentFileError, key: &[String]) -> AgentFileError {
+    match error {
+        AgentFileError::InDefinition(problem) => {
+            let key = key.iter().cloned().chain(["agent".to_owned()]).chain(problem.key).collect();
+            Problem { key, message: problem.message }.into()
+        }
+        other => other,
     }
 }
 

@@ -15,7 +15,9 @@ use super::answering::DataDefinition;
 use super::definition::{AgentDefinition, OutputDefinition};
 use super::error::{AgentFileError, Problem};
 use super::model::{ModelName, ModelProvider};
+use super::offered::below;
 use super::source::TomlSource;
+use super::sub_agent::DEEPEST;
 use crate::Script;
 
 /// Maximum size of an agent file, in bytes.
@@ -38,13 +40,17 @@ pub struct AgentFile {
 impl AgentFile {
     /// Reads a file, and the files that it refers to.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentFileError> {
-        let path = path.as_ref();
+        Self::read_at(path.as_ref(), 0)
+    }
+
+    /// Reads the file of an agent that has so many agents above it.
+    fn read_at(path: &Path, depth: usize) -> Result<Self, AgentFileError> {
         let source = TomlSource { file: Some(path), text: &text_of(path)? };
         let mut definition: AgentDefinition = source.parse()?;
         let beside = path.parent().map(Path::to_owned).unwrap_or_default();
         let mut files = vec![path.to_owned()];
         definition
-            .resolve(&beside, &mut files)
+            .resolve(&beside, &mut files, depth)
             .and_then(|()| definition.check())
             .map_err(|error| source.located(error))?;
         let keys = source.parse::<toml::Table>()?.keys().cloned().collect();
@@ -63,7 +69,7 @@ impl AgentDefinition {
         let source = TomlSource { file: None, text };
         let mut definition: Self = source.parse()?;
         definition
-            .resolve(Path::new(""), &mut Vec::new())
+            .resolve(Path::new(""), &mut Vec::new(), 0)
             .and_then(|()| definition.check())
             .map_err(|error| source.located(error))?;
         Ok(definition)
@@ -80,7 +86,12 @@ impl AgentDefinition {
     }
 
     /// Reads the files that the definition refers to, and adds them to `files`. Their paths are relative to this directory.
-    fn resolve(&mut self, directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), AgentFileError> {
+    fn resolve(
+        &mut self,
+        directory: &Path,
+        files: &mut Vec<PathBuf>,
+        depth: usize,
+    ) -> Result<(), AgentFileError> {
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &self.model
             && self.script.is_none()
         {
@@ -108,6 +119,25 @@ impl AgentDefinition {
             let Some(file) = data.file.take() else { continue };
             files.push(directory.join(&file));
             *data = DataDefinition::read(name, &directory.join(file))?;
+        }
+        for (index, sub_agent) in self.sub_agents.iter_mut().enumerate() {
+            let key = below(&[], "sub_agent", index);
+            let wrong = |message: String| Problem { key: key.clone(), message };
+            if depth >= DEEPEST {
+                return Err(wrong(format!("sub-agents are nested more than {DEEPEST} levels deep")).into());
+            }
+            match (sub_agent.file.take(), &mut sub_agent.agent) {
+                (Some(_), Some(_)) => {
+                    return Err(wrong("set either `file` or `agent`, not both".to_owned()).into());
+                }
+                (Some(file), agent @ None) => {
+                    let read = AgentFile::read_at(&directory.join(file), depth + 1)?;
+                    files.extend(read.files);
+                    *agent = Some(Box::new(read.definition));
+                }
+                (None, Some(agent)) => agent.resolve(directory, files, depth + 1)?,
+                (None, None) => {}
+            }
         }
         Ok(())
     }

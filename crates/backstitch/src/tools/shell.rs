@@ -204,24 +204,24 @@ struct Command {
 
 /// The outcome of a command.
 #[derive(Serialize, JsonSchema)]
-struct CommandOutcome {
+pub(super) struct CommandOutcome {
     /// Its exit code.
-    exit_code: i32,
+    pub(super) exit_code: i32,
     /// Its standard output; the middle of a long one is left out.
-    stdout: String,
+    pub(super) stdout: String,
     /// Its standard error; the middle of a long one is left out.
-    stderr: String,
+    pub(super) stderr: String,
     /// What the sandbox refused, as far as the output shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    sandbox: Option<String>,
+    pub(super) sandbox: Option<String>,
 }
 
-fn could_not_start(error: &ProcessError) -> ToolError {
+pub(super) fn could_not_start(error: &ProcessError) -> ToolError {
     ToolError::of_kind("could_not_start", format_args!("the command could not be run: {error}"))
 }
 
 /// Adds the output of the command, and what the sandbox refused, to the text of a failure.
-fn with_output(mut text: String, outcome: &ProcessOutcome, refused: Option<&str>) -> String {
+pub(super) fn with_output(mut text: String, outcome: &ProcessOutcome, refused: Option<&str>) -> String {
     for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let output = output.text();
         if !output.trim().is_empty() {

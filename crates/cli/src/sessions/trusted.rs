@@ -139,4 +139,10 @@ fn describe(subject: &mut Subject, definition: &AgentDefinition) {
         let model = model.unwrap_or_else(|| "your model".to_owned());
         subject.describe(format!("asks {model}{}", at.unwrap_or_default()));
     }
+    for tool in &definition.command_tools {
+        subject.describe(format!("tool {} runs: {}", tool.name, tool.command.join(" ")));
+    }
+    for agent in definition.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref()) {
+        describe(subject, agent);
+    }
 }

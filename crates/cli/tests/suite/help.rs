@@ -37,6 +37,8 @@ const COMMANDS: &[&str] = &[
     "redact",
     "rm",
     "config",
+    "init",
+    "doctor",
     "trust",
     "explain",
     "completions",

@@ -1,0 +1,177 @@
+//! Tools of agent files: programs that a model may call.
+//!
+//! A `[[tool]]` names a program and its arguments. `{name}` in an argument is replaced by an argument of the call;
+//! no shell is involved, so the values cannot start other programs. The process runs like a command of the shell
+//! tool: in the workspace, without keys, with all of its child processes. If it fails, the files are rolled back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::definition::Approve;
+use super::error::{Problem, near};
+use super::keys::KEY_VARIABLES;
+use super::template::ArgumentTemplate;
+use super::values::Span;
+use crate::OutputContract;
+use crate::journal::Effect;
+use crate::ports::{OutputCaps, Sandbox};
+use crate::prompt::Output;
+use crate::tool::Tool;
+use crate::tools::{CommandRunner, StandardInput, effect_within, sandbox_description};
+
+/// Time limit of a call, if the definition sets none.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Maximum of `output_bytes`: results are small, because they are sent to the model with every request.
+const MOST_OUTPUT: usize = 1 << 20;
+
+/// A tool that runs a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandToolDefinition {
+    /// Name by which the model calls it.
+    pub name: String,
+    /// Description for the model.
+    pub description: String,
+    /// The program and its arguments. `{name}` in an argument is replaced by an argument of the call.
+    pub command: Vec<String>,
+    /// JSON Schema of the arguments, an object.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+    /// What the program gets as standard input.
+    #[serde(default, skip_serializing_if = "InputChoice::is_none")]
+    pub stdin: InputChoice,
+    /// Possible effects of the program.
+    #[serde(default)]
+    pub effect: Effect,
+    /// Directory to run it in, relative to the workspace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+    /// Time limit of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// Whether calls need the approval of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approve>,
+    /// Exit codes that are results. Every other one is a failure, and the files are rolled back.
+    #[serde(default = "zero", skip_serializing_if = "is_zero")]
+    pub exit_codes: Vec<i32>,
+    /// Maximum number of bytes of each stream that are returned: half of its beginning, half of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<usize>,
+}
+
+fn zero() -> Vec<i32> {
+    vec![0]
+}
+
+fn is_zero(codes: &[i32]) -> bool {
+    codes == [0]
+}
+
+/// The standard input of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputChoice {
+    /// Nothing.
+    #[default]
+    None,
+    /// The arguments of the call, as a JSON object.
+    Json,
+}
+
+impl InputChoice {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+impl CommandToolDefinition {
+    /// Builds the tool. `key` is the path of the definition.
+    pub(super) fn tool(&self, key: &[String], sandbox: &Sandbox) -> Result<Tool, Problem> {
+        let at = |name: &str| key.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
+        let wrong = |name: &str, message: String| Problem { key: at(name), message };
+        if self.description.trim().is_empty() {
+            return Err(wrong(
+                "description",
+                "the model chooses tools by their descriptions: write one".to_owned(),
+            ));
+        }
+        let parameters = self.schema().map_err(|message| wrong("parameters", message))?;
+        let template = self.template(&parameters).map_err(|message| wrong("command", message))?;
+        if self.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
+            return Err(wrong("timeout", "the time must be longer than 0".to_owned()));
+        }
+        if self.output_bytes.is_some_and(|bytes| !(2..=MOST_OUTPUT).contains(&bytes)) {
+            return Err(wrong("output_bytes", format!("set 2 to {MOST_OUTPUT}")));
+        }
+        let half = self.output_bytes.unwrap_or(32 * 1024) / 2;
+        let runner = CommandRunner {
+            command: Arc::new(move |arguments| template.filled(arguments)),
+            stdin: match self.stdin {
+                InputChoice::None => StandardInput::Empty,
+                InputChoice::Json => StandardInput::Arguments,
+            },
+            directory: self.directory.clone(),
+            timeout: self.timeout.map_or(TIMEOUT, |timeout| timeout.0),
+            exit_codes: self.exit_codes.clone(),
+            caps: OutputCaps { head: half, tail: half },
+            sandbox: sandbox.clone(),
+            hidden: KEY_VARIABLES.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let builder =
+            Tool::builder(&self.name, format!("{}{}", self.description, sandbox_description(sandbox)));
+        let builder = builder.map_err(|error| wrong("name", error.to_string()))?;
+        let builder = builder.effect(effect_within(sandbox, self.effect)).parameters(parameters);
+        let builder = if self.approval == Some(Approve::Ask) { builder.needs_approval() } else { builder };
+        Ok(runner.tool(builder))
+    }
+
+    /// Returns the schema of the arguments. Arguments that it does not name are refused by default.
+    fn schema(&self) -> Result<Value, String> {
+        let mut schema = self.parameters.clone();
+        if schema.get("type").is_some_and(|kind| kind != "object") {
+            return Err("the arguments of a call are an object: set `type = \"object\"`".to_owned());
+        }
+        if let Some(unknown) = schema.keys().find(|name| !KEYWORDS.contains(&name.as_str())) {
+            return Err(format!(
+                "`{unknown}` is no keyword of a JSON Schema for an object: arguments are below `properties`{}",
+                near(unknown, &KEYWORDS)
+            ));
+        }
+        if schema.get("properties").is_some_and(|properties| !properties.is_object()) {
+            return Err("`properties` is a table with the schema of each argument".to_owned());
+        }
+        schema.insert("type".to_owned(), json!("object"));
+        schema.entry("properties").or_insert_with(|| json!({}));
+        schema.entry("additionalProperties").or_insert(json!(false));
+        let schema = Value::Object(schema);
+        OutputContract::new(Output::schema_only(schema.clone())).map_err(|error| error.to_string())?;
+        Ok(schema)
+    }
+
+    fn template(&self, schema: &Value) -> Result<ArgumentTemplate, String> {
+        let names: Vec<&str> =
+            schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        ArgumentTemplate::parse(&self.command, &names)
+    }
+}
+
+/// Keywords of a JSON Schema of an object.
+const KEYWORDS: [&str; 12] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "description",
+    "title",
+    "$defs",
+    "$schema",
+    "oneOf",
+    "anyOf",
+    "minProperties",
+    "maxProperties",
+];

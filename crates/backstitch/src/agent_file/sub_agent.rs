@@ -1,0 +1,107 @@
+//! Sub-agents of agent files.
+//!
+//! A `[[sub_agent]]` is a tool whose calls another agent answers. It works in the directory of its caller. What its
+//! own definition leaves open comes from the caller: the model with its address, prices, retries, and the calls that
+//! need approval.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::{AgentDefinition, Approve};
+use super::error::{AgentFileError, Problem};
+use super::values::Span;
+use crate::tool::Tool;
+use crate::{Agent, SubAgent};
+
+/// Maximum nesting of sub-agents in files. A file that names itself reaches it.
+pub(super) const DEEPEST: usize = 8;
+
+/// An agent as a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubAgentDefinition {
+    /// Name by which the model calls it.
+    pub name: String,
+    /// Description for the model.
+    pub description: String,
+    /// File that defines the agent. It is read into `agent` when the definition is resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// The agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Box<AgentDefinition>>,
+    /// Whether calls need the approval of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approve>,
+    /// Time limit of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+impl SubAgentDefinition {
+    /// Returns the definition of the agent, with what it inherits from its caller. `key` is the path of this
+    /// definition.
+    pub(super) fn inherited(
+        &self,
+        caller: &AgentDefinition,
+        key: &[String],
+    ) -> Result<AgentDefinition, Problem> {
+        let wrong = |name: &str, message: &str| {
+            let key = key.iter().cloned().chain([name.to_owned()]).collect();
+            Problem { key, message: message.to_owned() }
+        };
+        if self.description.trim().is_empty() {
+            return Err(wrong("description", "the model chooses tools by their descriptions: write one"));
+        }
+        let Some(agent) = &self.agent else {
+            return Err(wrong("name", "the agent is missing: set `file` or `[sub_agent.agent]`"));
+        };
+        let mut agent = AgentDefinition::clone(agent);
+        if agent.workspace.path.is_some() {
+            return Err(wrong(
+                "agent",
+                "a sub-agent works in the directory of its caller: remove `workspace.path`",
+            ));
+        }
+        if agent.model.is_none() {
+            agent.model = caller.model.clone();
+            agent.script = agent.script.or_else(|| caller.script.clone());
+            agent.base_url = agent.base_url.or_else(|| caller.base_url.clone());
+            if agent.request == Default::default() {
+                agent.request = caller.request.clone();
+            }
+        }
+        for (model, price) in &caller.prices {
+            agent.prices.entry(model.clone()).or_insert(*price);
+        }
+        // The command line and the user decide about the sandbox of the whole session.
+        agent.sandbox = caller.sandbox.clone().or(agent.sandbox);
+        agent.retry = agent.retry.or(caller.retry);
+        // A call that needs approval needs it in every agent of the session.
+        for (tool, decision) in &caller.approval {
+            if agent.knows_tool(tool) {
+                agent.approval.entry(tool.clone()).or_insert(*decision);
+            }
+        }
+        Ok(agent)
+    }
+
+    /// Builds the tool of an agent that was built.
+    pub(super) fn tool(&self, agent: Agent, key: &[String]) -> Result<Tool, AgentFileError> {
+        let tool = SubAgent::new(&self.name, &self.description, agent).map_err(|error| {
+            let key = key.iter().cloned().chain(["name".to_owned()]).collect();
+            Problem { key, message: error.to_string() }
+        })?;
+        let tool = tool.described(|mut builder| {
+            if self.approval == Some(Approve::Ask) {
+                builder = builder.needs_approval();
+            }
+            match self.timeout {
+                Some(timeout) => builder.timeout(timeout.0),
+                None => builder,
+            }
+        });
+        Ok(tool.into_tool())
+    }
+}

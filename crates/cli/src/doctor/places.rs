@@ -1,0 +1,221 @@
+//! Checks of settings, trust, the store and the model.
+
+use std::path::{Path, PathBuf};
+
+use backstitch::agent_file::{AgentDefinition, ModelProvider, key_variables};
+use backstitch::ports::Store as _;
+use backstitch::store::{OpenError, SqliteStore};
+use backstitch::stores;
+
+use super::Finding;
+use crate::common::Common;
+use crate::config::{Config, ProjectSettings, user_file};
+use crate::keys;
+use crate::project;
+use crate::trust::{Standing, Subject};
+
+/// What to do about a damaged store.
+const DAMAGED: &str =
+    "`backstitch verify` reports the extent, `backstitch salvage NEW_STORE` copies the intact part";
+
+/// Checks what belongs to the user and to the project of the current directory.
+pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
+    let config = match Config::load() {
+        Ok(config) => {
+            findings.push(settings());
+            config
+        }
+        Err(error) => {
+            let text = with_causes(&error);
+            findings.push(Finding::broken(
+                "settings",
+                text,
+                "correct it; `backstitch config path` names your file",
+            ));
+            Config::default()
+        }
+    };
+    let here = match std::env::current_dir() {
+        Ok(here) => here,
+        Err(error) => {
+            let text = format!("the current directory cannot be used: {error}");
+            findings.push(Finding::broken("directory", text, "change to a directory that exists"));
+            return;
+        }
+    };
+    let root = project::root(&here);
+    let config = match of_project(&root, config.clone()) {
+        Ok((config, finding)) => {
+            findings.extend(finding);
+            config
+        }
+        Err(finding) => {
+            findings.push(finding);
+            config
+        }
+    };
+    findings.push(store(common, &config, &here));
+    findings.extend(model(&config));
+}
+
+fn settings() -> Finding {
+    match user_file() {
+        Some(path) if path.exists() => Finding::fine("settings", path.display().to_string()),
+        Some(path) => {
+            Finding::fine("settings", format!("none of your own ({} does not exist)", path.display()))
+        }
+        None => Finding::notice(
+            "settings",
+            "neither XDG_CONFIG_HOME nor HOME is set, so there are none",
+            "set HOME",
+        ),
+    }
+}
+
+/// Adds the settings of the project, if they are trusted.
+fn of_project(root: &Path, config: Config) -> Result<(Config, Option<Finding>), Finding> {
+    let broken = |error: &dyn std::error::Error| {
+        Finding::broken("project", with_causes(error), "correct the file, or remove it")
+    };
+    let Some(settings) = ProjectSettings::read(root).map_err(|error| broken(&error))? else {
+        return Ok((config, None));
+    };
+    let mut subject = Subject::new(root);
+    subject.add_file(settings.path()).map_err(|error| broken(&error))?;
+    let path = settings.path().display().to_string();
+    match subject.standing().map_err(|error| broken(&error))? {
+        Standing::Trusted => {
+            Ok((config.with_project(settings), Some(Finding::fine("project", format!("{path} is trusted")))))
+        }
+        Standing::New(_) | Standing::Changed(_) => {
+            let text = format!("{path} is not used, because it is not trusted");
+            Ok((config, Some(Finding::notice("project", text, "read it, then `backstitch trust` trusts it"))))
+        }
+    }
+}
+
+fn store(common: &Common, config: &Config, here: &Path) -> Finding {
+    let named = common.store.clone().or_else(|| config.store());
+    let found = match named {
+        Some(path) => Ok(Some(path)),
+        None => stores::existing(here),
+    };
+    let path = match found {
+        Ok(Some(path)) => path,
+        Ok(None) => return new_store(),
+        Err(error) => {
+            return Finding::broken("store", with_causes(&error), "`--store PATH` keeps it elsewhere");
+        }
+    };
+    if !path.exists() {
+        return Finding::fine(
+            "store",
+            format!("{} does not exist yet; `backstitch run` creates it", path.display()),
+        );
+    }
+    opened(path)
+}
+
+fn opened(path: PathBuf) -> Finding {
+    let shown = path.display();
+    if let Some(name) = stores::network_file_system(&path) {
+        let text = format!("{shown} is on a network file system ({name})");
+        return Finding::broken(
+            "store",
+            text,
+            "SQLite's log does not work there: `--store PATH` keeps it elsewhere",
+        );
+    }
+    match SqliteStore::open_read_only(&path) {
+        Ok(store) => read(&store, &shown.to_string()),
+        Err(OpenError::Older { .. }) => {
+            Finding::notice("store", format!("{shown} has an older schema"), "`backstitch gc` migrates it")
+        }
+        Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(&error)), DAMAGED),
+    }
+}
+
+/// Counts the sessions of a store, which reads a part of it.
+fn read(store: &SqliteStore, shown: &str) -> Finding {
+    let runtime = match tokio::runtime::Builder::new_current_thread().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Finding::broken("store", with_causes(&error), "end other processes"),
+    };
+    match runtime.block_on(store.sessions()) {
+        Ok(sessions) if sessions.len() == 1 => Finding::fine("store", format!("{shown} (1 session)")),
+        Ok(sessions) => Finding::fine("store", format!("{shown} ({} sessions)", sessions.len())),
+        Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(&error)), DAMAGED),
+    }
+}
+
+/// Checks the place in which the first session of this project would create its store.
+fn new_store() -> Finding {
+    let state = match stores::state_directory() {
+        Ok(state) => state,
+        Err(error) => {
+            return Finding::broken("store", with_causes(&error), "set HOME, or use `--store PATH`");
+        }
+    };
+    let existing = state.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    if let Some(name) = stores::network_file_system(existing) {
+        let text = format!("{} is on a network file system ({name})", existing.display());
+        return Finding::broken(
+            "store",
+            text,
+            "set XDG_STATE_HOME to a local directory, or use `--store PATH`",
+        );
+    }
+    let access = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+    match access {
+        Ok(()) => {
+            Finding::fine("store", format!("none yet; `backstitch run` creates one in {}", state.display()))
+        }
+        Err(error) => Finding::broken(
+            "store",
+            format!("{} cannot be written: {error}", existing.display()),
+            "make it writable, or use `--store PATH`",
+        ),
+    }
+}
+
+fn model(config: &Config) -> Vec<Finding> {
+    let mut definition = AgentDefinition::default();
+    if let Err(error) = config.complete(&mut definition, |_| false) {
+        return vec![Finding::broken(
+            "model",
+            with_causes(&error),
+            "`backstitch config show --origin` names its place",
+        )];
+    }
+    let Some(model) = &definition.model else {
+        let advice = "`--model PROVIDER:MODEL` names one, `backstitch config set model PROVIDER:MODEL` for all sessions";
+        return vec![Finding::notice("model", "none is set", advice)];
+    };
+    let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let mut findings = vec![Finding::fine("model", format!("{model}{at}"))];
+    if let ModelProvider::Wire(provider) = model.provider {
+        let variables = key_variables(provider);
+        let set = variables.iter().find(|variable| keys::key(variable).is_some());
+        findings.push(match set {
+            Some(variable) => Finding::fine("key", format!("{variable} is set")),
+            None if definition.base_url.is_some() => Finding::notice(
+                "key",
+                "none is set",
+                format!("if the server needs one, set {}", variables.join(" or ")),
+            ),
+            None => Finding::broken("key", "none is set", format!("set {}", variables.join(" or "))),
+        });
+    }
+    findings
+}
+
+/// Formats an error with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}

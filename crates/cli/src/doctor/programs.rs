@@ -1,0 +1,66 @@
+//! Checks of the machine: programs, the kernel and the terminal.
+
+use std::io::{self, IsTerminal as _};
+use std::process::{Command, Stdio};
+
+use super::Finding;
+use crate::terminal;
+
+pub(super) fn version() -> Finding {
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    Finding::fine("version", format!("backstitch {} on {system} {machine}", env!("CARGO_PKG_VERSION")))
+}
+
+pub(super) fn git() -> Finding {
+    match output_of("git", &["--version"]) {
+        Ok(text) => Finding::fine("git", text),
+        Err(error) => Finding::notice(
+            "git",
+            format!("git cannot be run: {error}"),
+            "sessions need no git, but agents often use it: install it",
+        ),
+    }
+}
+
+pub(super) fn shell() -> Finding {
+    match output_of("/bin/sh", &["-c", "echo works"]) {
+        Ok(_) => Finding::fine("shell", "/bin/sh"),
+        Err(error) => Finding::broken(
+            "shell",
+            format!("/bin/sh cannot be run: {error}"),
+            "the tool `shell` needs it; `--tools` offers others",
+        ),
+    }
+}
+
+/// Runs a program, and returns the first line of its output.
+fn output_of(program: &str, arguments: &[&str]) -> io::Result<String> {
+    let ran = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
+    if !ran.status.success() {
+        return Err(io::Error::other(format!("it ended with {}", ran.status)));
+    }
+    Ok(String::from_utf8_lossy(&ran.stdout).lines().next().unwrap_or_default().to_owned())
+}
+
+/// Reports whether the kernel can confine commands to the workspace.
+pub(super) fn sandbox() -> Finding {
+    let support = backstitch::probe();
+    if support.limits_files() {
+        return Finding::fine("sandbox", support.to_string());
+    }
+    let advice = "the kernel cannot confine commands of agents; `--approve ask` asks you before each";
+    Finding::notice("sandbox", support.to_string(), advice)
+}
+
+pub(super) fn terminal() -> Finding {
+    let is = |is_terminal: bool| if is_terminal { "a terminal" } else { "no terminal" };
+    let name = std::env::var("TERM").unwrap_or_else(|_| "unset".to_owned());
+    let colors = if terminal::style::stdout_has_colors() { "with colours" } else { "without colours" };
+    let text = format!(
+        "standard input is {}, standard output is {} ({} columns, {colors}), TERM is {name}",
+        is(io::stdin().is_terminal()),
+        is(io::stdout().is_terminal()),
+        terminal::columns(),
+    );
+    Finding::fine("terminal", text)
+}
