@@ -11,7 +11,7 @@ use serde_json::{Map as Object, Value as Json};
 use crate::compression::{Compression, NoCompression, for_turns};
 use crate::firewall::Firewall;
 use crate::mission::{MissionError, fill_mission};
-use crate::prompt;
+use crate::prompt::{self, PromptParts};
 use crate::signature::{AnswerCheck, Signature};
 
 /// The default number of answers that an evaluation may have.
@@ -162,9 +162,21 @@ impl LispAgent {
         fill_mission(template, &self.data)
     }
 
+    /// The parts that the system message depends on.
+    pub(crate) fn prompt_parts(&self) -> PromptParts<'_> {
+        PromptParts {
+            instructions: self.instructions.as_deref(),
+            most_turns: self.options.most_turns(),
+            limits: &self.options.limits,
+            data: &self.data,
+            tools: &self.tools,
+            signature: self.signature.as_ref(),
+        }
+    }
+
     /// The system message.
     pub fn system(&self) -> String {
-        prompt::system(self)
+        prompt::system(&self.prompt_parts())
     }
 }
 

@@ -6,11 +6,12 @@
 //! [`MOST_CHARACTERS`] characters.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use backstitch_lisp::is_keyword_name;
-use serde_json::Value as Json;
+use backstitch_core::tool::ToolSpec;
+use backstitch_lisp::{Limits, is_keyword_name};
+use serde_json::{Map as Object, Value as Json};
 
-use crate::agent::LispAgent;
 use crate::signature::{Signature, is_firewalled};
 
 /// The maximum number of characters of the part that all agents share.
@@ -62,23 +63,33 @@ const DATES: &str = "\
 while a program runs.
 ";
 
+/// The parts of an agent that its system message depends on.
+pub(crate) struct PromptParts<'a> {
+    pub(crate) instructions: Option<&'a str>,
+    pub(crate) most_turns: u64,
+    pub(crate) limits: &'a Limits,
+    pub(crate) data: &'a Object<String, Json>,
+    pub(crate) tools: &'a [Arc<ToolSpec>],
+    pub(crate) signature: Option<&'a Signature>,
+}
+
 /// The system message of an agent.
-pub(crate) fn system(agent: &LispAgent) -> String {
+pub(crate) fn system(agent: &PromptParts<'_>) -> String {
     let mut text = String::new();
-    if let Some(instructions) = &agent.instructions {
+    if let Some(instructions) = agent.instructions {
         text.push_str(instructions.trim_end());
         text.push_str("\n\n");
     }
     text.push_str(&shared(agent));
-    if let Some(signature) = &agent.signature {
+    if let Some(signature) = agent.signature {
         text.push_str(&form_of_answer(signature));
     }
     text
 }
 
 /// The part that does not depend on the mission.
-fn shared(agent: &LispAgent) -> String {
-    let is_single = agent.options.most_turns() == 1;
+fn shared(agent: &PromptParts<'_>) -> String {
+    let is_single = agent.most_turns == 1;
     let mut text = String::new();
     text.push_str(if is_single { SINGLE } else { ANSWERING });
     text.push_str("\n\n");
@@ -104,7 +115,7 @@ fn shared(agent: &LispAgent) -> String {
     }
     text.push_str(LANGUAGE);
     text.push_str(DATES);
-    let limits = &agent.options.limits;
+    let limits = agent.limits;
     let _ = write!(
         text,
         "- One program: {} tool calls, {} prints, {} steps. Beyond the calls or steps it fails; more prints are cut.",
@@ -135,7 +146,7 @@ fn form_of_answer(signature: &Signature) -> String {
 }
 
 /// Two programs as examples: one that looks, and one that returns.
-fn example(agent: &LispAgent) -> String {
+fn example(agent: &PromptParts<'_>) -> String {
     let data = agent.data.iter().find(|(name, _)| !is_firewalled(name));
     let (looks, found) = match (data, Call::of_first_tool(agent)) {
         (Some((name, Json::Array(_))), _) => (
@@ -156,7 +167,7 @@ fn example(agent: &LispAgent) -> String {
             "(count found)",
         ),
     };
-    let returned = match &agent.signature {
+    let returned = match agent.signature {
         Some(signature) => signature.output.example(),
         None => format!("{{:answer {found}}}"),
     };
@@ -174,7 +185,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// A call of the first tool whose parameters are plain, or else of the first.
-    fn of_first_tool(agent: &'a LispAgent) -> Option<Self> {
+    fn of_first_tool(agent: &PromptParts<'a>) -> Option<Self> {
         let calls = || agent.tools.iter().map(|tool| Self::of(tool.name.as_str(), &tool.parameters));
         calls().find(|call| !call.arguments.is_empty()).or_else(|| calls().next())
     }

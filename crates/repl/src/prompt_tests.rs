@@ -1,8 +1,11 @@
+//! Tests of the system message: what it names exists, and what it shows runs.
+
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome, Tools, from_json};
 use serde_json::json;
 
 use super::*;
+use crate::agent::LispAgent;
 
 fn with_tool() -> LispAgent {
     let mut spec = ToolSpec::new(ToolName::new("find_files").unwrap(), "");
@@ -130,7 +133,7 @@ fn every_example_in_it_runs() {
         with_tool().with_signature("{count :int, names [:string]}".parse().unwrap()),
     ];
     for agent in agents {
-        let text = system(&agent);
+        let text = agent.system();
         assert!(!text.contains("_key") && !text.contains("secret"));
         let mut inputs = inputs(&agent);
         let blocks: Vec<&str> = text.split("```clojure\n").skip(1).collect();
@@ -150,8 +153,8 @@ fn every_example_in_it_runs() {
 
 #[test]
 fn it_names_only_tools_that_there_are() {
-    assert!(!system(&LispAgent::new()).replace("(tool/name ...)", "").contains("(tool/"));
-    let offered = system(&with_tool());
+    assert!(!LispAgent::new().system().replace("(tool/name ...)", "").contains("(tool/"));
+    let offered = with_tool().system();
     let calls = offered.split("(tool/").skip(1).filter_map(|rest| rest.split([' ', ')']).next());
     assert!(calls.into_iter().all(|name| ["find_files", "name"].contains(&name)), "{offered}");
 }
@@ -159,13 +162,13 @@ fn it_names_only_tools_that_there_are() {
 #[test]
 fn it_is_short() {
     for agent in [LispAgent::new(), with_tool(), with_tool().with_data("orders", json!([1]))] {
-        let characters = shared(&agent).chars().count();
+        let characters = shared(&agent.prompt_parts()).chars().count();
         assert!(characters <= MOST_CHARACTERS, "{characters}");
     }
 }
 
 #[test]
 fn a_single_program_has_no_second_turn() {
-    let single = system(&with_tool().with_max_turns(1));
+    let single = with_tool().with_max_turns(1).system();
     assert!(!single.contains("*1") && !single.contains("next one"), "{single}");
 }

@@ -361,3 +361,28 @@ async fn what_is_not_shown_is_recorded_and_limits_of_calls_change_nothing_about_
     }
     assert_eq!(notes, [json!(["not shown: 25 prints"])]);
 }
+
+#[tokio::test]
+async fn an_answer_is_checked_against_its_schema_as_it_is_written() {
+    let choice =
+        json!({"type": "object", "properties": {"size": {"enum": ["S", "M"]}}, "required": ["size"]});
+    let open =
+        json!({"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": true});
+    let cases = [
+        (choice, "{:size \"XXL\"}", "{:size \"M\"}", json!({"size": "M"})),
+        (json!({"type": "integer", "minimum": 3}), "1", "3", json!(3)),
+        (json!({"anyOf": [{"type": "integer"}, {"type": "string"}]}), "[1]", "\"x\"", json!("x")),
+        (open, "{:a \"x\"}", "{:a 1 :more 2}", json!({"a": 1, "more": 2})),
+    ];
+    for (schema, refused, accepted, output) in cases {
+        let lisp = LispAgent::new().with_signature(schema.to_string().parse().unwrap());
+        let programs = [format!("(return {refused})"), format!("(return {accepted})")];
+        let (agent, _) = with_tools(&[&programs[0], &programs[1]], lisp, Effect::Pure);
+        let (_runtime, driver) = created(agent).await;
+        let answered = driver.start("Answer.").await.unwrap().answer().unwrap();
+        assert_eq!(answered.output.unwrap(), output, "{schema}");
+    }
+    let invalid = LispAgent::new().with_signature(r#"{"type": "nothing"}"#.parse().unwrap());
+    let tools = Tools::new(Vec::<Tool>::new()).unwrap();
+    assert!(Agent::lisp("tests/lisp", answers(&[]), invalid, tools).is_err());
+}
