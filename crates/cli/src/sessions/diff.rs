@@ -6,7 +6,7 @@ use backstitch::filesystem::format;
 use backstitch::journal::WorkspaceRoot;
 use backstitch::ports::{ChangeKind, PathChange};
 use backstitch::view::JournalView;
-use backstitch::{PointSpec, load_view, locate};
+use backstitch::{PointSpec, ResolvedPoint, load_view, locate};
 use clap::Args;
 use serde_json::json;
 use similar::TextDiff;
@@ -35,10 +35,21 @@ pub(crate) struct Diff {
     names: bool,
 }
 
-/// A session at a point.
-struct At {
-    view: JournalView,
-    root: Option<WorkspaceRoot>,
+/// The views at both points. They are loaded after the files were printed: that takes long in a long session.
+struct Views {
+    from: JournalView,
+    to: JournalView,
+}
+
+impl Views {
+    async fn load(
+        place: &OpenStore,
+        head: &JournalView,
+        from: &ResolvedPoint,
+        to: &ResolvedPoint,
+    ) -> anyhow::Result<Self> {
+        Ok(Self { from: view_at(place, head, from).await?, to: view_at(place, head, to).await? })
+    }
 }
 
 impl Diff {
@@ -46,36 +57,38 @@ impl Diff {
         let place = OpenStore::for_reading(common)?;
         let session = place.session(Some(&self.session)).await?;
         let head = place.view(session).await?;
-        let from = at(&place, &head, &self.from).await?;
-        let to = at(&place, &head, &self.to).await?;
-        let changes = match (from.root, to.root) {
-            (Some(from), Some(to)) => format::diff(&*place.store, from, to)?,
+        let from = locate(&*place.store, &head, &self.from).await?;
+        let to = locate(&*place.store, &head, &self.to).await?;
+        let [old, new] = [&from, &to].map(|point| point.files.map(|files| files.root));
+        let changes = match (old, new) {
+            (Some(old), Some(new)) => format::diff(&*place.store, old, new)?,
             _ => Vec::new(),
         };
         if common.json {
             let mut files = Vec::new();
             for change in &changes {
-                let text = if self.names { None } else { text_of(&place, from.root, to.root, change)? };
+                let text = if self.names { None } else { text_of(&place, old, new, change)? };
                 files.push(json!({"path": change.path, "change": change.change, "diff": text}));
             }
-            let said = |at: &At| at.view.transcript().map(|transcript| transcript.all().len());
+            let views = Views::load(&place, &head, &from, &to).await?;
             println!(
                 "{}",
                 json!({
-                    "v": 1, "session": session, "files": files, "state": state(&from, &to)?,
-                    "messages": {"from": said(&from)?, "to": said(&to)?},
+                    "v": 1, "session": session, "files": files, "state": state(&views)?,
+                    "messages": {"from": views.from.message_count(), "to": views.to.message_count()},
                 })
             );
             return Ok(ExitCode::SUCCESS);
         }
         let _pager = Pager::new();
         for change in &changes {
-            print_change(&place, from.root, to.root, change, !self.names)?;
+            print_change(&place, old, new, change, !self.names)?;
         }
-        for (name, (before, after)) in state(&from, &to)? {
+        let views = Views::load(&place, &head, &from, &to).await?;
+        for (name, (before, after)) in state(&views)? {
             terminal::line(&counts(&format!("state {name}"), before, after, "item"));
         }
-        let (before, after) = (from.view.transcript()?.all().len(), to.view.transcript()?.all().len());
+        let (before, after) = (views.from.message_count(), views.to.message_count());
         if before != after {
             terminal::line(&counts("conversation", before, after, "message"));
         }
@@ -86,19 +99,24 @@ impl Diff {
     }
 }
 
-async fn at(place: &OpenStore, head: &JournalView, point: &PointSpec) -> anyhow::Result<At> {
-    let found = locate(&*place.store, head, point).await?;
-    let view = load_view(&*place.store, found.session, Some(found.cut)).await?;
-    Ok(At { view, root: found.files.map(|files| files.root) })
+async fn view_at(
+    place: &OpenStore,
+    head: &JournalView,
+    point: &ResolvedPoint,
+) -> anyhow::Result<JournalView> {
+    if point.session == head.session_id() && point.cut == head.head() {
+        return Ok(head.clone());
+    }
+    Ok(load_view(&*place.store, point.session, Some(point.cut)).await?)
 }
 
 /// Counts the items of each slice at both points, and returns the counts that differ.
-fn state(from: &At, to: &At) -> anyhow::Result<std::collections::BTreeMap<String, (usize, usize)>> {
+fn state(views: &Views) -> anyhow::Result<std::collections::BTreeMap<String, (usize, usize)>> {
     let mut counts = std::collections::BTreeMap::new();
-    for (name, items) in slices(&from.view)? {
+    for (name, items) in slices(&views.from)? {
         counts.entry(name).or_insert((0, 0)).0 = items.len();
     }
-    for (name, items) in slices(&to.view)? {
+    for (name, items) in slices(&views.to)? {
         counts.entry(name).or_insert((0, 0)).1 = items.len();
     }
     counts.retain(|_, (before, after)| before != after);

@@ -175,7 +175,7 @@ fn endless_and_huge_queries_are_stopped() {
         "WITH RECURSIVE n(i, t) AS (SELECT 1, 'x' UNION ALL SELECT i + 1, t || t FROM n) SELECT max(length(t)) FROM n",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n) SELECT hex(randomblob(1000)) FROM n ORDER BY 1",
     ] {
-        let limits = SelectLimits { memory: 64 * 1024 * 1024, time: Duration::from_secs(20), ..quick() };
+        let limits = SelectLimits { memory: 32 * 1024 * 1024, time: Duration::from_secs(3), ..quick() };
         let error = store.select(huge, &[], limits, &mut Rows::default()).unwrap_err();
         assert_eq!(error.code(), ErrorCode::QueryStopped, "{huge}: {error}");
     }
