@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::pty::Pty;
 use crate::stage::{Stage, last_line, scripted, text_of, wait_until};
 
-const ENTER: &str = "\r";
-const CTRL_C: &str = "\u{3}";
-const CTRL_D: &str = "\u{4}";
+pub(crate) const ENTER: &str = "\r";
+pub(crate) const CTRL_C: &str = "\u{3}";
+pub(crate) const CTRL_D: &str = "\u{4}";
 
 /// Returns a stage whose history is in its own directory.
-fn stage() -> Stage {
+pub(crate) fn stage() -> Stage {
     let stage = Stage::new();
     let state = text_of(&stage.path("state"));
     stage.with_variable("XDG_STATE_HOME", &state)
@@ -27,12 +27,12 @@ fn replies() -> Value {
 }
 
 /// Waits for an empty prompt.
-fn prompt(terminal: &Pty) {
+pub(crate) fn prompt(terminal: &Pty) {
     wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n>"));
 }
 
 /// Types a line at the prompt, and waits for its effect and the next prompt.
-fn enter(terminal: &Pty, line: &str, effect: &str) {
+pub(crate) fn enter(terminal: &Pty, line: &str, effect: &str) {
     prompt(terminal);
     terminal.send(&format!("{line}{ENTER}"));
     terminal.wait_for(effect);
@@ -40,14 +40,14 @@ fn enter(terminal: &Pty, line: &str, effect: &str) {
 }
 
 /// Sends a message, and waits for the answer and the next prompt.
-fn say(terminal: &Pty, text: &str, answer: &str, turn: usize) {
+pub(crate) fn say(terminal: &Pty, text: &str, answer: &str, turn: usize) {
     enter(terminal, text, answer);
     terminal.wait_for(&format!("turn {turn}"));
     prompt(terminal);
 }
 
 /// Leaves the conversation at the prompt.
-fn leave(terminal: Pty) {
+pub(crate) fn leave(terminal: Pty) {
     prompt(&terminal);
     terminal.send(CTRL_D);
     assert_eq!(terminal.finish().0, Some(0));
@@ -61,7 +61,7 @@ fn started(stage: &Stage, replies: &Value, columns: u16) -> Pty {
 }
 
 /// Returns the ids of the sessions.
-fn sessions(stage: &Stage) -> Vec<String> {
+pub(crate) fn sessions(stage: &Stage) -> Vec<String> {
     let listed = stage.run(&["ls", "--json"]);
     let lines = listed.output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.map(|line| line["session"].as_str().unwrap().to_owned()).collect()

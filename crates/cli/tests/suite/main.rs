@@ -9,6 +9,7 @@ mod command;
 mod command_tools;
 mod completions;
 mod config;
+mod day;
 mod doctor;
 mod endings;
 mod erasing;
