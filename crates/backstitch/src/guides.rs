@@ -9,6 +9,9 @@ struct Agents;
 #[doc = include_str!("../../../docs/guides/first-agent.md")]
 struct FirstAgentGuide;
 
+#[doc = include_str!("../../../docs/guides/terminal.md")]
+struct TerminalGuide;
+
 #[doc = include_str!("../../../docs/guides/command-tools.md")]
 struct CommandToolsGuide;
 

@@ -67,6 +67,12 @@ impl Config {
         (model, base_url)
     }
 
+    /// Returns the window of the definition's model, if a layer sets it.
+    pub(crate) fn window(&self, definition: &AgentDefinition) -> Option<u64> {
+        let model = definition.model.as_ref()?.to_string();
+        self.strongest(|settings| settings.windows.get(&model).copied())
+    }
+
     /// Returns the agent file of new sessions.
     pub(crate) fn agent(&self) -> Option<PathBuf> {
         self.strongest(|settings| settings.agent.clone())

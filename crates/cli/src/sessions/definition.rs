@@ -166,6 +166,9 @@ impl AgentFlags {
         let mut definition = file.definition;
         config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
+        if self.model.window.is_none() && !file.keys.contains("window") {
+            definition.window = config.window(&definition).or(definition.window);
+        }
         if definition.model.is_none() {
             return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
                 .with_hint(
