@@ -3,7 +3,7 @@
 //! Data under a name that begins with `_` is left out of samples by its name. An error may quote the value
 //! itself (`"pin-7788" is not an integer`), and so may the value of a program that only reads it. Both are
 //! searched for the firewalled texts and numbers before they are recorded for the model. Values shorter than
-//! [`SHORTEST`] characters are not searched for: they would be found by chance. What a program prints, defines
+//! [`SHORTEST`] characters are not searched for: they would be found at random. What a program prints, defines
 //! or passes to a tool is shown as it is.
 
 use serde_json::{Map as Object, Value as Json};

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::engine;
 
-/// Programs that look right to somebody who thinks in another language, or who misremembers this one.
+/// Programs that look right to a reader who thinks in another language, or misremembers this one.
 const MISTAKES: &[&str] = &[
     // Endless or too large.
     "(println 1)\n(def evens (iterate #(+ 2 %) 0))",

@@ -47,7 +47,7 @@ pub(crate) async fn rules_of(
     Ok(inherited.clone().and(own.iter().map(|rule| (**rule).clone())))
 }
 
-/// Returns what the model is told about a call that a rule denies.
+/// Returns the text for the model about a call that a rule denies.
 pub(crate) fn denial(rule: &ApprovalRule) -> String {
     format!(
         "a rule of the user denies this call (deny `{}`); it was not run, and is denied again if it is repeated",
