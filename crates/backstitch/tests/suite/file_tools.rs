@@ -240,7 +240,7 @@ async fn failed_calls_give_advice_and_change_nothing() {
             "not_found",
             &["directory . holds", "notes.md", "src/"],
         ),
-        ("read_file", json!({"path": "src"}), "is_directory", &["list_files"]),
+        ("read_file", json!({"path": "src"}), "is_directory", &["list the directory"]),
         ("read_file", json!({"path": "binary"}), "not_text", &["stat"]),
         ("read_file", json!({"path": "/etc/passwd"}), "invalid_path", &["relative to the workspace"]),
         ("read_file", json!({"path": "../x"}), "invalid_path", &["`..`"]),

@@ -196,5 +196,5 @@ async fn a_confined_command_writes_only_in_the_workspace_and_reports_what_was_re
     let (_, text) = harness.fails("shell", arguments).await;
     assert!(text.contains("\nsandbox:\nthe sandbox refused to write "), "{text}");
     let fine = harness.succeeds("shell", json!({"command": "true"})).await;
-    assert_eq!(fine, json!({"exit_code": 0}));
+    assert_eq!(fine, json!({"exit_code": 0, "stdout": "", "stderr": ""}));
 }

@@ -22,6 +22,7 @@ use super::definition::definition_of;
 use super::place::OpenStore;
 use crate::error::CommandError;
 use crate::terminal;
+use crate::usage::Usage;
 
 #[derive(Args)]
 pub(crate) struct Request {
@@ -45,8 +46,7 @@ impl Request {
         let at = self.find(&place, &view).await?;
         let mut definition = definition_of(&place, &view, Some(at)).await?;
         if let Some(model) = &self.model {
-            let other = AgentDefinition::of_model(model)
-                .map_err(|error| CommandError::new(error.code(), error.to_string()))?;
+            let other = AgentDefinition::of_model(model).map_err(|error| Usage(format!("--for: {error}")))?;
             definition.model = other.model;
             definition.script = None;
         }

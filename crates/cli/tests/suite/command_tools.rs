@@ -48,7 +48,8 @@ properties.number = { type = "integer" }
     assert!(stage.file("owned").is_none(), "no shell saw the value");
     let stdin: Value = serde_json::from_str(&stage.file("stdin.json").unwrap()).unwrap();
     assert_eq!(stdin, calls[0].1);
-    assert!(results[0].to_string().contains("0\\n"), "no key is in its environment: {}", results[0]);
+    let text = results[0]["text"].as_str().unwrap();
+    assert!(text.contains(r#""stdout":"0\n""#), "no key is in its environment: {text}");
 }
 
 #[test]
@@ -168,8 +169,7 @@ fn sub_agents_work_in_the_same_directory_with_the_same_approvals() {
     assert_eq!(stage.file("hem.txt").as_deref(), Some("hemmed"));
     // The file is recorded with the session, and needed no more.
     std::fs::remove_file(stage.path("child.toml")).unwrap();
-    let session =
-        last_line(&stage.run(&["ls", "--json", "--agent", "agent/agent"]).worked())["session"].clone();
+    let session = last_line(&stage.run(&["ls", "--json", "--agent", "agent"]).worked())["session"].clone();
     stage.run(&["show", session.as_str().unwrap()]).worked();
 
     stage.write("child.toml", "name = \"hemmer\"\nmodel = \"scripted:child.json\"\nsystem = \"You hem.\"\n");

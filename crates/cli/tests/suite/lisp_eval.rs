@@ -69,9 +69,10 @@ fn signals_are_named() {
 #[test]
 fn data_are_json() {
     let data = json!({"orders": [{"id": 1, "total cost": 2}, {"id": 2}], "n": 1.5, "none": null});
-    let program =
-        "[(map :id data/orders) (get (first data/orders) \"total cost\") data/n data/none data/other]";
-    assert_eq!(answer(json!({"program": program, "data": data}))["value"], "[(1 2) 2 1.5 nil nil]");
+    let program = "[(map :id data/orders) (get (first data/orders) \"total cost\") data/n data/none]";
+    assert_eq!(answer(json!({"program": program, "data": data}))["value"], "[(1 2) 2 1.5 nil]");
+    let missing = answer(json!({"program": "data/other", "data": data}));
+    assert!(missing["error"]["message"].as_str().unwrap().contains("no data item `other`"), "{missing}");
     let wrong = answer(json!({"program": "1", "data": [1]}));
     assert_eq!(wrong["error"]["message"], "data is a JSON object");
 }

@@ -129,7 +129,7 @@ fn an_interrupt_is_for_the_pager() {
 #[test]
 fn errors_and_hints_have_colors() {
     let stage = stage();
-    let mut pty = Pty::start(&stage, &["show", "ffffffff"], 80, 24);
+    let mut pty = Pty::start(&stage, &["log", "ffffffff"], 80, 24);
     assert_eq!(pty.exit_code(), Some(1));
     let raw = pty.raw();
     assert!(raw.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m there is no session ffffffff\n"), "{raw:?}");

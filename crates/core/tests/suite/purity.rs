@@ -131,6 +131,7 @@ fn core_depends_on_what_is_stated_here() {
             "serde",
             "serde_json",
             "sha1-checked",
+            "shlex",
             "thiserror",
             "tracing",
             "url",

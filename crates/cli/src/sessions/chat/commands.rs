@@ -180,8 +180,8 @@ fn print_cost(view: &JournalView) {
         ("  written to the cache", spent.cache_write_tokens),
         ("output tokens", spent.output_tokens),
         ("  reasoning", spent.reasoning_tokens),
-        ("answers of the model", spent.turns),
-        ("calls", spent.calls),
+        ("answers of the model", view.evaluations().map(|evaluation| evaluation.turns).sum()),
+        ("calls", view.calls().count() as u64),
     ];
     for (name, count) in rows.iter().filter(|(name, count)| *count > 0 || !name.starts_with(' ')) {
         println!("{name:<24} {:>12}", grouped(*count));

@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
     of_session("request", "request {done} 1", "turn 1").wrong("{done} much"),
     general("stats", "stats", "write_file").wrong("--by moon"),
     general("query", "query -", "Take stock").reads("SELECT mission FROM sessions").wrong("").empty(0, ""),
-    of_session("cat", "cat {done} head:note.txt", "needles: 7").wrong(""),
+    of_session("cat", "cat {done} head:note.txt", "needles: 7").wrong("").held(1, "code: file_not_found"),
     of_session("restore", "restore note.txt --from start --session {done}", "note.txt").wrong("note.txt").refused_if_held(),
     of_session("diff", "diff {done} start", "needles: 7").wrong("{done} nowhere"),
     of_session("rewind", "rewind {done} start", "back at").wrong("{done} nowhere").refused_if_held(),
