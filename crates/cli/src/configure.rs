@@ -9,7 +9,7 @@ use toml::Value;
 
 use crate::config::{Config, ConfigError, Entry, Origin, ProjectSettings, edit, user_file};
 use crate::project;
-use crate::trust::{Standing, Subject};
+use crate::trust::{Subject, TrustState};
 
 #[derive(Args)]
 pub(crate) struct Configure {
@@ -84,7 +84,7 @@ fn with_project(config: Config) -> anyhow::Result<Config> {
     let Some(settings) = ProjectSettings::read(&root)? else { return Ok(config) };
     let mut subject = Subject::new(&root);
     subject.add_file(settings.path())?;
-    if subject.standing()? == Standing::Trusted {
+    if subject.standing()? == TrustState::Trusted {
         return Ok(config.with_project(settings));
     }
     eprintln!("{} is not used, because it is not trusted", settings.path().display());

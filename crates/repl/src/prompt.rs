@@ -252,5 +252,4 @@ fn grouped(number: u64) -> String {
 }
 
 #[cfg(test)]
-#[path = "prompt_tests.rs"]
 mod tests;

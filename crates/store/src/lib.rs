@@ -15,7 +15,7 @@ pub use memory::MemoryStore;
 pub use sqlite::{
     BackupProgress, Bundle, BundleError, BundleReport, Counters, Expiry, Finding, FreedSpace, GcMode,
     GcReport, LostTail, ObjectsSize, OpenError, Retention, RowSink, SalvageReport, SalvagedSession,
-    SelectError, SelectLimits, Selected, SessionRole, SessionSize, SqlValue, SqliteOptions, SqliteStore,
+    SelectError, SelectLimits, SelectedRows, SessionRole, SessionSize, SqlValue, SqliteOptions, SqliteStore,
     StoreLocation, StoreSize, TransferOutcome, TransferProgress, TransferReport, TransferStep,
     TransferredSession, VerifyReport,
 };

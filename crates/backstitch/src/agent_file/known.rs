@@ -80,7 +80,7 @@ impl AgentDefinition {
         let name = model.to_string();
         self.window = self.window.or(Some(known.window));
         if !self.prices.contains_key(&model.model) {
-            self.prices.entry(name).or_insert_with(|| known.price.clone());
+            self.prices.entry(name).or_insert(known.price);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::common::Common;
 use crate::config::{Config, ProjectSettings, user_file};
 use crate::keys;
 use crate::project;
-use crate::trust::{Standing, Subject};
+use crate::trust::{Subject, TrustState};
 
 /// What to do about a damaged store.
 const DAMAGED: &str =
@@ -84,10 +84,10 @@ fn of_project(root: &Path, config: Config) -> Result<(Config, Option<Finding>), 
     subject.add_file(settings.path()).map_err(|error| broken(&error))?;
     let path = settings.path().display().to_string();
     match subject.standing().map_err(|error| broken(&error))? {
-        Standing::Trusted => {
+        TrustState::Trusted => {
             Ok((config.with_project(settings), Some(Finding::fine("project", format!("{path} is trusted")))))
         }
-        Standing::New(_) | Standing::Changed(_) => {
+        TrustState::New(_) | TrustState::Changed(_) => {
             let text = format!("{path} is not used, because it is not trusted");
             Ok((config, Some(Finding::notice("project", text, "read it, then `backstitch trust` trusts it"))))
         }

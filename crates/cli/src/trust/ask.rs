@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use super::subject::{Standing, Subject};
+use super::subject::{Subject, TrustState};
 use crate::common::Common;
 use crate::terminal::{
     self,
@@ -15,21 +15,21 @@ pub(super) fn is_possible(common: &Common) -> bool {
 }
 
 /// Asks whether the files are trusted. Everything but `y` and `yes` means no.
-pub(super) fn about(subject: &Subject, standing: &Standing) -> io::Result<bool> {
+pub(super) fn about(subject: &Subject, standing: &TrustState) -> io::Result<bool> {
     let root = subject.root().to_string_lossy();
     let heading = match standing {
-        Standing::Changed(_) => "changed since you trusted it",
-        Standing::New(_) | Standing::Trusted => "is not trusted yet",
+        TrustState::Changed(_) => "changed since you trusted it",
+        TrustState::New(_) | TrustState::Trusted => "is not trusted yet",
     };
     terminal::error_line(&Text::new().add(Role::Emphasis, &*root).plain(format!(" {heading}.")));
     let marked: &[String] = match standing {
-        Standing::Changed(files) | Standing::New(files) => files,
-        Standing::Trusted => &[],
+        TrustState::Changed(files) | TrustState::New(files) => files,
+        TrustState::Trusted => &[],
     };
     for name in subject.files().keys() {
         let mark = match standing {
-            Standing::Changed(_) if marked.contains(name) => "  changed",
-            Standing::New(_) if marked.contains(name) => "  new",
+            TrustState::Changed(_) if marked.contains(name) => "  changed",
+            TrustState::New(_) if marked.contains(name) => "  new",
             _ => "",
         };
         terminal::error_line(&Text::new().plain("  ").add(Role::Id, name).add(Role::Warning, mark));

@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(crate) use command::Trust;
 pub(crate) use error::TrustError;
-pub(crate) use subject::{Standing, Subject};
+pub(crate) use subject::{Subject, TrustState};
 
 use crate::common::{Common, quoted};
 
@@ -28,7 +28,7 @@ pub(crate) fn decide(common: &Common, subject: &Subject) -> Result<bool, TrustEr
         return Ok(true);
     }
     let standing = subject.standing()?;
-    if standing == Standing::Trusted {
+    if standing == TrustState::Trusted {
         return Ok(true);
     }
     if !ask::is_possible(common) {
@@ -42,17 +42,17 @@ pub(crate) fn decide(common: &Common, subject: &Subject) -> Result<bool, TrustEr
 }
 
 /// The error of a command that needs files which are not trusted.
-pub(crate) fn refused(subject: &Subject, standing: &Standing) -> TrustError {
+pub(crate) fn refused(subject: &Subject, standing: &TrustState) -> TrustError {
     let root = subject.root().display();
     let are = |files: &[String], one, many| if files.len() == 1 { one } else { many };
     let message = match standing {
-        Standing::Changed(files) => {
+        TrustState::Changed(files) => {
             format!("{} in {root} changed since you trusted {}", files.join(", "), are(files, "it", "them"))
         }
-        Standing::New(files) => {
+        TrustState::New(files) => {
             format!("{} in {root} {} not trusted", files.join(", "), are(files, "is", "are"))
         }
-        Standing::Trusted => format!("{root} is not trusted"),
+        TrustState::Trusted => format!("{root} is not trusted"),
     };
     let path = |path: &Path| quoted(&path.to_string_lossy());
     let files = subject.paths().map(path).collect::<Vec<_>>();

@@ -30,7 +30,7 @@ pub(crate) struct Subject {
 
 /// Whether files are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum TrustState {
     Trusted,
     /// These were never trusted.
     New(Vec<String>),
@@ -115,7 +115,7 @@ impl Subject {
     }
 
     /// Compares the files with what is recorded.
-    pub(crate) fn standing(&self) -> Result<Standing, TrustError> {
+    pub(crate) fn standing(&self) -> Result<TrustState, TrustError> {
         let ledger = Ledger::read()?;
         let recorded = ledger.of(&self.root);
         let known = |name: &String| recorded.iter().find_map(|entry| entry.files.get(name));
@@ -124,10 +124,10 @@ impl Subject {
         };
         let changed = names(&|name, now| known(name).is_some_and(|before| before != now));
         if !changed.is_empty() {
-            return Ok(Standing::Changed(changed));
+            return Ok(TrustState::Changed(changed));
         }
         let new = names(&|name, _| known(name).is_none());
-        Ok(if new.is_empty() { Standing::Trusted } else { Standing::New(new) })
+        Ok(if new.is_empty() { TrustState::Trusted } else { TrustState::New(new) })
     }
 
     /// Records that the files are trusted as they are.

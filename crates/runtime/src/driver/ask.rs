@@ -29,6 +29,7 @@ use super::question::{QuestionContext, answers_left, without_silent};
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
+use crate::heap::boxed;
 use crate::live::{Durable, LiveSession};
 use crate::policy::WAITS;
 use crate::spans;
@@ -88,7 +89,8 @@ impl Asker {
         }
         let mut refused: Option<(RuntimeError, Option<Digest>)> = None;
         for shortenings in 0.. {
-            match self.ask_once(evaluation, machine, refused.take()).await {
+            let (machine, refused_before) = (&mut *machine, refused.take());
+            match boxed(move || self.ask_once(evaluation, machine, refused_before)).await {
                 Err(AskError::TooLong(error, digest)) if shortenings < MOST_SHORTENINGS => {
                     refused = Some((error, digest));
                 }

@@ -20,6 +20,7 @@ use super::Driver;
 use super::drive::millis;
 use crate::agent::{DriftPolicy, ResumeOptions};
 use crate::error::RuntimeError;
+use crate::heap::boxed;
 use crate::live::{Durable, still_waits};
 use crate::outcome::DriveOutcome;
 
@@ -150,7 +151,7 @@ impl Driver {
         // A cancellation needs no decision about a pause, as long as nothing has happened.
         let is_cancelled = !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty();
         for pause in pauses {
-            let ruled = self.ruled(&pause).await?;
+            let ruled = boxed(|| self.ruled(&pause)).await?;
             let is_resolved = match pause.reason {
                 _ if ruled.is_some() => true,
                 // A pause of a child session is decided there.

@@ -79,7 +79,8 @@ impl ToolRunner {
         agent.secrets = agent.secrets.and(&self.secrets);
         // A person who decided for this session decided for its sub-agents too.
         let own = std::mem::take(&mut agent.approval_rules);
-        agent.approval_rules = rules_of(&self.live, &self.rules).await?.and(own.iter().cloned());
+        let rules = boxed(|| rules_of(&self.live, &self.rules)).await?;
+        agent.approval_rules = rules.and(own.iter().cloned());
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Some(started)) => started,
             Ok(None) => return Ok(CallOutcome::BudgetExhausted),

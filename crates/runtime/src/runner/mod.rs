@@ -271,7 +271,7 @@ impl ToolRunner {
             return Ok(CallOutcome::Waits);
         }
         if !call.approved {
-            match self.approval_of(&tool, arguments.as_ref()).await? {
+            match boxed(|| self.approval_of(&tool, arguments.as_ref())).await? {
                 ApprovalNeed::None => {}
                 ApprovalNeed::Person(detail) => {
                     self.pause(&call, PauseReason::Approval, detail).await?;

@@ -87,7 +87,7 @@ pub use gc::{FreedSpace, GcMode, GcReport};
 pub use options::SqliteOptions;
 pub use retention::Retention;
 pub use salvage::{LostTail, SalvageReport, SalvagedSession};
-pub use select::{RowSink, SelectError, SelectLimits, Selected, SqlValue};
+pub use select::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
 pub use size::{ObjectsSize, SessionSize, StoreSize};
 pub use verify::{Finding, StoreLocation, VerifyReport};
 

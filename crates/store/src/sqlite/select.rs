@@ -79,7 +79,7 @@ impl ToSql for SqlValue {
 
 /// The end of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selected {
+pub struct SelectedRows {
     /// The number of rows that were returned.
     pub rows: usize,
     /// Whether there were more rows than the limit allows.
@@ -151,12 +151,12 @@ impl SqliteStore {
         parameters: &[SqlValue],
         limits: SelectLimits,
         sink: &mut dyn RowSink,
-    ) -> Result<Selected, SelectError> {
+    ) -> Result<SelectedRows, SelectError> {
         let mut connection = open::read_only(&self.path)?.connection;
         let explain = |error: rusqlite::Error| explained(error, limits);
         prepare(&mut connection, limits).map_err(explain)?;
         let mut statement = connection.prepare(sql).map_err(explain)?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         if names.is_empty() || !statement.readonly() {
             return Err(SelectError::Refused { reason: "the statement returns no rows".to_owned() });
         }
@@ -164,7 +164,7 @@ impl SqliteStore {
         let parameters: Vec<&dyn ToSql> = parameters.iter().map(|value| value as &dyn ToSql).collect();
         let mut rows = statement.query(&parameters[..]).map_err(explain)?;
         sink.columns(names);
-        let mut selected = Selected { rows: 0, is_cut: false };
+        let mut selected = SelectedRows { rows: 0, is_cut: false };
         while let Some(row) = rows.next().map_err(explain)? {
             if selected.rows == limits.rows {
                 selected.is_cut = true;

@@ -73,7 +73,7 @@ fn parse(typed: &str, exists: impl Fn(&str) -> bool) -> Message {
 }
 
 /// Removes punctuation of the sentence from a path, unless there is a file of that name.
-fn without_punctuation<'a>(word: &'a str, exists: impl Fn(&str) -> bool) -> &'a str {
+fn without_punctuation(word: &str, exists: impl Fn(&str) -> bool) -> &str {
     let plain = word.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
     if plain.is_empty() || (plain != word && exists(word)) { word } else { plain }
 }

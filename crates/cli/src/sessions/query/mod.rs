@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use backstitch::store::{RowSink, SelectError, SelectLimits, Selected, SqlValue};
+use backstitch::store::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
 use clap::Args;
 
 use super::Common;
@@ -44,7 +44,7 @@ pub(crate) struct Query {
 enum Message {
     Columns(Vec<String>),
     Row(Vec<SqlValue>),
-    End(Result<Selected, SelectError>),
+    End(Result<SelectedRows, SelectError>),
 }
 
 struct ToChannel(Sender<Message>);
@@ -108,7 +108,7 @@ fn selected(
     sql: String,
     limits: SelectLimits,
     mut each: impl FnMut(Message),
-) -> Result<Selected, SelectError> {
+) -> Result<SelectedRows, SelectError> {
     let (sender, receiver) = mpsc::channel();
     let store = place.store.clone();
     let end = Instant::now().checked_add(limits.time.saturating_add(GRACE));

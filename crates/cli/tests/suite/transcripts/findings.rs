@@ -78,7 +78,7 @@ impl Findings {
             };
             self.check(
                 row,
-                !line.contains("(s)") && !counted.iter().any(|what| is_wrong(what)),
+                !line.contains("(s)") && !counted.iter().any(is_wrong),
                 "counts one thing as many",
                 line,
             );

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backstitch_core::code::ErrorCode;
-use backstitch_store::{RowSink, SelectError, SelectLimits, Selected, SqlValue, SqliteStore};
+use backstitch_store::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 
 use super::support::Temporary;
@@ -31,7 +31,7 @@ fn quick() -> SelectLimits {
     SelectLimits { rows: 1_000, time: Duration::from_secs(5), memory: 256 * 1024 * 1024 }
 }
 
-fn select(store: &SqliteStore, sql: &str) -> Result<(Rows, Selected), SelectError> {
+fn select(store: &SqliteStore, sql: &str) -> Result<(Rows, SelectedRows), SelectError> {
     let mut rows = Rows::default();
     let selected = store.select(sql, &[], quick(), &mut rows)?;
     Ok((rows, selected))
