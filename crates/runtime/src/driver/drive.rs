@@ -72,9 +72,9 @@ impl Driver {
     async fn drive_on(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let mut machine = self.agent.machinery().rebuild(&self.content.past(evaluation).await?)?;
         loop {
-            let next = match self.attend(evaluation, &mut *machine).await? {
+            let next = match boxed(|| self.attend(evaluation, &mut *machine)).await? {
                 LoopStep::GoOn => {
-                    let (back, wanted) = self.wanted_by(evaluation, machine).await?;
+                    let (back, wanted) = boxed(|| self.wanted_by(evaluation, machine)).await?;
                     machine = back;
                     self.save_checkpoint().await?;
                     match wanted {
@@ -95,9 +95,9 @@ impl Driver {
                     self.save_checkpoint().await?;
                     return Ok(ended);
                 }
-                LoopStep::Finish(ending) => match self.judge(evaluation, ending).await? {
+                LoopStep::Finish(ending) => match boxed(|| self.judge(evaluation, ending)).await? {
                     OutputCheck::Ends(ending) => {
-                        let ended = self.finish(evaluation, ending).await?;
+                        let ended = boxed(|| self.finish(evaluation, ending)).await?;
                         // A completed evaluation needs no checkpoint.
                         if !matches!(ended, DriveOutcome::Completed(_)) {
                             self.save_checkpoint().await?;

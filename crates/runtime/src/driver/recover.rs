@@ -32,18 +32,18 @@ impl Driver {
     /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
     pub async fn resume(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
         if options.evaluation.is_some() {
-            return self.resume_one(options).await;
+            return boxed(|| self.resume_one(options)).await;
         }
         let has_open = {
             let state = self.live.state().await;
             let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
             matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
         };
-        if !has_open && let Some(ended) = self.start_waiting().await? {
-            return self.and_answer_waiting(ended).await;
+        if !has_open && let Some(ended) = boxed(|| self.start_waiting()).await? {
+            return boxed(|| self.and_answer_waiting(ended)).await;
         }
-        let ended = self.resume_one(options).await?;
-        self.and_answer_waiting(ended).await
+        let ended = boxed(|| self.resume_one(options)).await?;
+        boxed(|| self.and_answer_waiting(ended)).await
     }
 
     async fn resume_one(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
@@ -75,7 +75,7 @@ impl Driver {
             ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
-        let ended = self.recover_and_drive(evaluation, options, drift).await;
+        let ended = boxed(|| self.recover_and_drive(evaluation, options, drift)).await;
         if let Err(error) = &ended {
             self.record_stop(evaluation, error).await;
         }
@@ -97,18 +97,17 @@ impl Driver {
             accept: options.accept,
             ..ResumeOptions::default()
         });
-        self.calls.compensate_failed(evaluation).await?;
+        boxed(|| self.calls.compensate_failed(evaluation)).await?;
         if options.accept {
             self.accept(evaluation).await?;
         } else {
-            self.asker.continue_cut_off(evaluation).await?;
+            boxed(|| self.asker.continue_cut_off(evaluation)).await?;
         }
-        if let Some(ended) =
-            self.calls.recover(evaluation, drift, options.drift == Some(DriftPolicy::Adopt)).await?
-        {
+        let adopts = options.drift == Some(DriftPolicy::Adopt);
+        if let Some(ended) = boxed(|| self.calls.recover(evaluation, drift, adopts)).await? {
             return Ok(ended);
         }
-        self.drive(evaluation).await
+        boxed(|| self.drive(evaluation)).await
     }
 
     /// Returns the policy's name if the evaluation names another policy or none.
