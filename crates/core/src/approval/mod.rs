@@ -6,7 +6,7 @@
 //! made while deciding are items of the session's slice [`ApprovalRule`], so a rewind removes them and a fork
 //! has them.
 //!
-//! A rule about a command allows only what is certainly one plain command: see [`command`].
+//! A rule about a command allows only what is certainly one plain command: see [`CommandWords`].
 
 mod command;
 mod rule;
