@@ -43,6 +43,16 @@ impl<'a> ObjectOverlay<'a> {
     pub fn new(new: impl IntoIterator<Item = Object>, stored: &'a dyn Objects) -> Self {
         Self { new: new.into_iter().map(|object| (object.id(), object)).collect(), stored }
     }
+
+    /// Adds a new object.
+    pub fn insert(&mut self, object: Object) {
+        self.new.insert(object.id(), object);
+    }
+
+    /// Returns the new objects.
+    pub fn into_new(self) -> impl Iterator<Item = Object> {
+        self.new.into_values()
+    }
 }
 
 impl Objects for ObjectOverlay<'_> {

@@ -3,14 +3,11 @@
 //! Only the trees along the paths are read and written. A path is a file, a link or a directory with everything
 //! below it. A path that the other root does not hold is removed. The directories above a removed path stay.
 
-use std::collections::HashMap;
-
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     FilePath, GraftedCapture, ObjectOverlay, Objects, WorkspaceCapture, WorkspaceError,
 };
-use backstitch_core::session::BoxError;
 
 use super::manifest::Manifest;
 use super::modes::Modes;
@@ -38,16 +35,16 @@ pub fn graft(
     from: WorkspaceRoot,
     paths: &[&[u8]],
 ) -> Result<GraftedRoot, WorkspaceError> {
-    let mut graft = Graft { stored: objects, new: HashMap::new() };
+    let mut graft = Graft(ObjectOverlay::new([], objects));
     let (mut root, mut missing) = (onto, Vec::new());
     for path in paths {
-        if exists(&graft, root, path)? || exists(&graft, from, path)? {
+        if exists(&graft.0, root, path)? || exists(&graft.0, from, path)? {
             root = graft.put(root, from, path)?;
         } else {
             missing.push(path.to_vec());
         }
     }
-    Ok(GraftedRoot { root, objects: graft.new.into_values().collect(), missing })
+    Ok(GraftedRoot { root, objects: graft.0.into_new().collect(), missing })
 }
 
 /// Returns a capture with `paths` as they are in `from`.
@@ -66,23 +63,7 @@ pub fn grafted(
 }
 
 /// Stored objects, and the new ones.
-struct Graft<'a> {
-    stored: &'a dyn Objects,
-    new: HashMap<ObjectId, Object>,
-}
-
-impl Objects for Graft<'_> {
-    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
-        match self.new.get(&id) {
-            Some(object) => Ok(Some(object.clone())),
-            None => self.stored.get(id),
-        }
-    }
-
-    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
-        Ok(self.new.contains_key(&id) || self.stored.contains(id)?)
-    }
-}
+struct Graft<'a>(ObjectOverlay<'a>);
 
 /// What a tree and its modes hold at a path.
 struct GraftedItem {
@@ -94,7 +75,7 @@ struct GraftedItem {
 impl Graft<'_> {
     fn give(&mut self, object: Object) -> ObjectId {
         let id = object.id();
-        self.new.insert(id, object);
+        self.0.insert(object);
         id
     }
 
@@ -104,8 +85,8 @@ impl Graft<'_> {
         from: WorkspaceRoot,
         path: &[u8],
     ) -> Result<WorkspaceRoot, WorkspaceError> {
-        let mut manifest = Manifest::load(self, onto.manifest)?;
-        let other = Manifest::load(self, from.manifest)?;
+        let mut manifest = Manifest::load(&self.0, onto.manifest)?;
+        let other = Manifest::load(&self.0, from.manifest)?;
         for refused in [&manifest, &other].into_iter().flat_map(|manifest| manifest.refused.keys()) {
             if is_below(path, refused) {
                 let reason = format!("it belongs to {}, which is only restored as a whole", shown(refused));
@@ -113,7 +94,7 @@ impl Graft<'_> {
             }
         }
         for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            if is_file(self, onto, &path[..end])? {
+            if is_file(&self.0, onto, &path[..end])? {
                 let (path, reason) = (shown(&path[..end]), "it is a file now, and no directory".to_owned());
                 return Err(WorkspaceError::Blocked { path, reason });
             }
@@ -132,10 +113,10 @@ impl Graft<'_> {
         let refused = other.refused.iter().filter(|(other, _)| !is_kept(other));
         manifest.refused.extend(refused.map(|(path, entry)| (path.clone(), *entry)));
         let mut root = WorkspaceRoot { tree, manifest: self.give(manifest.to_object()) };
-        if exists(self, root, path)? {
+        if exists(&self.0, root, path)? {
             manifest.empty_directories.retain(|directory| !is_below(path, directory));
         } else if let Some(end) = path.iter().rposition(|byte| *byte == b'/')
-            && !exists(self, root, &path[..end])?
+            && !exists(&self.0, root, &path[..end])?
         {
             manifest.empty_directories.insert(path[..end].to_vec());
         }
@@ -153,11 +134,11 @@ impl Graft<'_> {
         let mut found = GraftedItem { tree: Some((TreeMode::Directory, root.tree)), mode: None, modes };
         for name in names {
             let below = match found.tree {
-                Some((TreeMode::Directory, id)) => load_tree(self, id)?,
+                Some((TreeMode::Directory, id)) => load_tree(&self.0, id)?,
                 _ => Vec::new(),
             };
             let entry = below.into_iter().find(|entry| entry.name == *name);
-            let modes = found.modes.map(|id| Modes::load(self, id)).transpose()?.unwrap_or_default();
+            let modes = found.modes.map(|id| Modes::load(&self.0, id)).transpose()?.unwrap_or_default();
             found = GraftedItem {
                 tree: entry.map(|entry| (entry.mode, entry.object)),
                 mode: modes.files.get(*name).copied(),
@@ -173,7 +154,7 @@ impl Graft<'_> {
         names: &[&[u8]],
         item: &GraftedItem,
     ) -> Result<Option<ObjectId>, WorkspaceError> {
-        let entries = tree.map(|id| load_tree(self, id)).transpose()?.unwrap_or_default();
+        let entries = tree.map(|id| load_tree(&self.0, id)).transpose()?.unwrap_or_default();
         let Some((name, rest)) = names.split_first() else { return Ok(tree) };
         let present =
             entries.iter().find(|entry| entry.name == *name).map(|entry| (entry.mode, entry.object));
@@ -201,7 +182,7 @@ impl Graft<'_> {
         names: &[&[u8]],
         item: &GraftedItem,
     ) -> Result<Option<ObjectId>, WorkspaceError> {
-        let mut own = modes.map(|id| Modes::load(self, id)).transpose()?.unwrap_or_default();
+        let mut own = modes.map(|id| Modes::load(&self.0, id)).transpose()?.unwrap_or_default();
         let Some((name, rest)) = names.split_first() else { return Ok(modes) };
         let below = if rest.is_empty() {
             own.files.remove(*name);
