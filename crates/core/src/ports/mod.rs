@@ -41,7 +41,7 @@ pub use store::{
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
-    ChangeKind, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport,
+    ChangeKind, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport, StoredMark,
     UncoveredPath, UncoveredReason, Workspace, WorkspaceCapture, WorkspaceError,
 };
 

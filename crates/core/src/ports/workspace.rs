@@ -30,6 +30,34 @@ pub trait Objects: Send + Sync {
         let _ = id;
         Ok(false)
     }
+
+    /// Returns a mark of what is stored now, for [`keeps`](Self::keeps) in this or a later process; `None` if there are no marks.
+    fn mark(&self) -> Result<Option<StoredMark>, BoxError> {
+        Ok(None)
+    }
+
+    /// Returns whether everything that was stored at a mark is certainly still stored: the mark comes from these objects,
+    /// and since then nothing was deleted, redacted, or replaced by an older state.
+    fn keeps(&self, mark: &StoredMark) -> Result<bool, BoxError> {
+        let _ = mark;
+        Ok(false)
+    }
+}
+
+/// A mark of what is stored at one moment. Its meaning is known only to the objects that it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMark(Box<[u8]>);
+
+impl StoredMark {
+    /// Creates a mark from its bytes.
+    pub fn new(bytes: impl Into<Box<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Returns its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// Stored objects, and new ones that are not stored yet.

@@ -76,10 +76,16 @@ pub struct FreedSpace {
     pub bytes: u64,
 }
 
-/// Number of collections so far.
+/// Number of transactions so far that removed the content of objects.
 pub(super) fn generation(connection: &Connection) -> Result<i64, Failure> {
     let sql = "SELECT value FROM counters WHERE name = 'generation'";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// Records that objects lost their content, in the transaction that removes it.
+pub(super) fn next_generation(connection: &Connection) -> Result<(), Failure> {
+    connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'generation'", [])?;
+    Ok(())
 }
 
 impl SqliteStore {
@@ -141,8 +147,7 @@ impl SqliteStore {
                     let deleted = sweep.delete_some(connection, &walk.seen, limit)?;
                     crash_point!("gc.swept");
                     if deleted > 0 {
-                        let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
-                        connection.execute(sql, [])?;
+                        next_generation(connection)?;
                     }
                     seen = Some(walk.seen);
                     Ok(sweep.is_done())

@@ -35,6 +35,7 @@ mod gc;
 mod inbox;
 mod index;
 mod leases;
+mod mark;
 mod new_file;
 mod objects;
 mod open;
@@ -70,7 +71,7 @@ use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, Sess
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError,
+    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, StoredMark,
 };
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
@@ -361,6 +362,14 @@ impl Objects for SqliteStore {
     fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
         let presence = self.readers.with(|connection| objects::presence(connection, id))?;
         Ok(presence == Presence::Redacted)
+    }
+
+    fn mark(&self) -> Result<Option<StoredMark>, BoxError> {
+        Ok(Some(self.readers.at_once(mark::now)?))
+    }
+
+    fn keeps(&self, mark: &StoredMark) -> Result<bool, BoxError> {
+        Ok(self.readers.at_once(|connection| mark::holds(connection, mark))?)
     }
 }
 

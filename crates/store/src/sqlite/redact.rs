@@ -36,7 +36,7 @@ use super::objects::{self, CompressedObject, REDACTED};
 use super::read::{self, texts};
 use super::verify::sessions;
 use super::writer::transaction;
-use super::{SqliteStore, redactions};
+use super::{SqliteStore, gc, redactions};
 use crate::redaction::{Contents as _, Plan};
 
 /// Number of records that are read at once.
@@ -171,6 +171,7 @@ impl SqliteStore {
                 if done.is_empty() {
                     return Ok(());
                 }
+                gc::next_generation(connection)?;
                 let redacted = RecordsRedacted { objects: done.clone(), ..RecordsRedacted::default() };
                 redactions::append(connection, primary.1, primary.0, redacted, *at)
             })?;

@@ -21,7 +21,7 @@ use super::read::texts;
 use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
-use super::{SqliteStore, inbox, open, redactions, remove, snapshots};
+use super::{SqliteStore, gc, inbox, open, redactions, remove, snapshots};
 use crate::references::{References, below, named_in_manifest};
 
 /// Result of salvaging a damaged store.
@@ -111,8 +111,7 @@ impl<'a> Salvage<'a> {
         if let Err(error) = remove::copy_notes(self.old, self.new) {
             self.note("removals", &error.0);
         }
-        let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
-        self.new.execute(sql, [])?;
+        gc::next_generation(self.new)?;
         Ok(self.report)
     }
 

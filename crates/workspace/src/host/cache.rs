@@ -4,7 +4,10 @@
 //! another version or directory, or from before the last boot is ignored, because an unclean shutdown may
 //! lose content that the cache vouches for. For the same reason it is written without syncing.
 //!
-//! The file is `magic`, the digest of the rest, and then the boot id, the directory's device and inode, and
+//! It also says which objects the store has, with a mark of the store from before that was asked. If the store has
+//! removed anything since, or is another one, the mark does not hold and the store is asked again.
+//!
+//! The file is `magic`, the digest of the rest, and then the boot id, the directory's device and inode, the mark, and
 //! the directories, each with its entries. Numbers are little-endian.
 
 use std::fs;
@@ -12,12 +15,12 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::UncoveredReason;
+use backstitch_core::ports::{StoredMark, UncoveredReason};
 
 use super::index::{DirIndex, Entry, Leaf, LeafFlags, NodeFlags, OmittedPath};
 use super::sys::Stamp;
 
-const MAGIC: &[u8; 16] = b"backstitch-stat1";
+const MAGIC: &[u8; 16] = b"backstitch-stat2";
 const MAX_DEPTH: usize = backstitch_filesystem::format::MAX_DEPTH + 2;
 
 /// Boot and directory that a cache belongs to.
@@ -35,11 +38,12 @@ pub(crate) fn boot_id() -> Option<String> {
 }
 
 /// Writes a cache atomically.
-pub(crate) fn save(path: &Path, owner: &Owner, root: &DirIndex) -> io::Result<()> {
+pub(crate) fn save(path: &Path, owner: &Owner, mark: Option<&StoredMark>, root: &DirIndex) -> io::Result<()> {
     let mut body = Writer(Vec::with_capacity(64 * 1024));
     body.bytes(owner.boot.as_bytes());
     body.number(owner.device);
     body.number(owner.inode);
+    body.bytes(mark.map_or(&[], StoredMark::as_bytes));
     body.node(root);
     let temporary = path.with_extension("new");
     let mut file = super::private::create_file(&temporary)?;
@@ -50,8 +54,9 @@ pub(crate) fn save(path: &Path, owner: &Owner, root: &DirIndex) -> io::Result<()
     fs::rename(temporary, path)
 }
 
-/// Reads a cache, and returns `None` unless it can be trusted.
-pub(crate) fn load(path: &Path, owner: &Owner) -> Option<DirIndex> {
+/// Reads a cache, and returns `None` unless it can be trusted. What it says about the store is true as long as the mark
+/// holds. Without a mark it says nothing.
+pub(crate) fn load(path: &Path, owner: &Owner) -> Option<(DirIndex, Option<StoredMark>)> {
     let bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?;
     let (digest, body) = rest.split_first_chunk::<32>()?;
@@ -67,10 +72,12 @@ pub(crate) fn load(path: &Path, owner: &Owner) -> Option<DirIndex> {
     if written != *owner {
         return None;
     }
+    let mark = Some(reader.bytes()?).filter(|bytes| !bytes.is_empty()).map(StoredMark::new);
     let mut root = reader.node(0)?;
-    // Another process may have collected stored objects.
-    root.forget_stored();
-    reader.0.is_empty().then_some(root)
+    if mark.is_none() {
+        root.forget_stored();
+    }
+    reader.0.is_empty().then_some((root, mark))
 }
 
 struct Writer(Vec<u8>);
@@ -109,8 +116,8 @@ impl Writer {
         self.small(node.mode);
         self.id(node.tree);
         self.id(node.modes);
-        let NodeFlags { sealed, exceptional, refused, attributes, racy, .. } = node.flags;
-        self.0.push(bits([sealed, exceptional, refused, attributes, racy]));
+        let NodeFlags { sealed, stored, exceptional, refused, attributes, racy, .. } = node.flags;
+        self.0.push(bits([sealed, exceptional, refused, attributes, racy, stored]));
         self.small(u32::try_from(node.entries.len()).unwrap_or(u32::MAX));
         for (name, entry) in &node.entries {
             self.bytes(name);
@@ -134,7 +141,14 @@ impl Writer {
         self.stamp(&leaf.stamp);
         self.small(leaf.mode);
         self.0.extend_from_slice(leaf.id.as_bytes());
-        self.0.push(bits([leaf.flags.racy, leaf.flags.linked, leaf.flags.attributes, false, false]));
+        self.0.push(bits([
+            leaf.flags.racy,
+            leaf.flags.linked,
+            leaf.flags.attributes,
+            leaf.flags.stored,
+            false,
+            false,
+        ]));
     }
 }
 
@@ -187,8 +201,9 @@ impl<'a> Reader<'a> {
         }
         let (stamp, mode) = (self.stamp()?, self.small()?);
         let (tree, modes) = (self.id()?, self.id()?);
-        let [sealed, exceptional, refused, attributes, racy] = unbits(self.byte()?);
-        let flags = NodeFlags { sealed, exceptional, refused, attributes, racy, ..NodeFlags::default() };
+        let [sealed, exceptional, refused, attributes, racy, stored] = unbits(self.byte()?);
+        let flags =
+            NodeFlags { sealed, stored, exceptional, refused, attributes, racy, ..NodeFlags::default() };
         let mut node = DirIndex { stamp, mode, tree, modes, flags, entries: Vec::new() };
         for _ in 0..self.small()? {
             let name = self.bytes()?.into();
@@ -205,16 +220,16 @@ impl<'a> Reader<'a> {
 
     fn leaf(&mut self) -> Option<Leaf> {
         let (stamp, mode, id) = (self.stamp()?, self.small()?, self.object()?);
-        let [racy, linked, attributes, ..] = unbits(self.byte()?);
-        Some(Leaf { stamp, mode, id, flags: LeafFlags { racy, linked, attributes, stored: false } })
+        let [racy, linked, attributes, stored, ..] = unbits(self.byte()?);
+        Some(Leaf { stamp, mode, id, flags: LeafFlags { racy, linked, attributes, stored } })
     }
 }
 
-fn bits(flags: [bool; 5]) -> u8 {
+fn bits(flags: [bool; 6]) -> u8 {
     flags.iter().enumerate().fold(0, |bits, (at, flag)| bits | (u8::from(*flag) << at))
 }
 
-fn unbits(bits: u8) -> [bool; 5] {
+fn unbits(bits: u8) -> [bool; 6] {
     std::array::from_fn(|at| bits & (1 << at) != 0)
 }
 

@@ -11,6 +11,7 @@ use backstitch_core::ports::{
 };
 use backstitch_filesystem::format::empty_tree;
 
+use super::index::DirIndex;
 use super::restore::{Attempt, Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};
 use super::sys;
@@ -67,7 +68,8 @@ impl HostWorkspace {
         limits: ScanLimits,
     ) -> Result<(WorkspaceCapture, Coverage), WorkspaceError> {
         crash_point!("workspace.scan.begun");
-        let previous = state.index.take();
+        let mut previous = state.index.take();
+        self.forget_removed(state, previous.as_mut())?;
         let mut scan =
             Scan::new(&self.rules, &mut state.ignores, fixed, &*self.objects, limits, Purpose::Capture);
         let node = scan.root(self.root.as_fd(), previous)?;
@@ -78,6 +80,7 @@ impl HostWorkspace {
         };
         let manifest = scan.give_out(manifest_of(&node).to_object())?;
         state.unsaved += scan.read;
+        state.confirmed += scan.confirmed;
         state.read += scan.read as u64;
         let objects = std::mem::take(&mut scan.new);
         let (uncovered, coverage) = report(&node);
@@ -86,6 +89,25 @@ impl HostWorkspace {
         let decided = coverage.to_object(self.git_head());
         crash_point!("workspace.scan.done");
         Ok((WorkspaceCapture { root, objects, uncovered, coverage: decided }, coverage))
+    }
+
+    /// Forgets which objects are stored if the store may have removed any since it was asked.
+    fn forget_removed(
+        &self,
+        state: &mut CaptureMemo,
+        index: Option<&mut DirIndex>,
+    ) -> Result<(), WorkspaceError> {
+        // The new mark is taken first: whatever is removed after it makes it invalid.
+        let now = self.objects.mark().map_err(WorkspaceError::Objects)?;
+        let keeps = match &state.mark {
+            Some(mark) => self.objects.keeps(mark).map_err(WorkspaceError::Objects)?,
+            None => true,
+        };
+        if let Some(index) = index.filter(|_| !keeps) {
+            index.forget_stored();
+        }
+        state.mark = now;
+        Ok(())
     }
 
     pub(super) fn put_back(

@@ -11,7 +11,7 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
     Access, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport,
-    Workspace, WorkspaceCapture, WorkspaceError,
+    StoredMark, Workspace, WorkspaceCapture, WorkspaceError,
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
@@ -54,8 +54,12 @@ pub(super) struct CaptureMemo {
     pub(super) coverage: Coverage,
     /// True once this process has captured.
     pub(super) captured: bool,
+    /// Mark of the store from before it was asked which objects it has.
+    pub(super) mark: Option<StoredMark>,
     /// Number of files read since the cache was written.
     pub(super) unsaved: usize,
+    /// Number of files and directories since then that the store was asked about and has.
+    pub(super) confirmed: usize,
     /// Number of files read since the workspace was opened.
     pub(super) read: u64,
 }
@@ -98,11 +102,10 @@ impl HostWorkspace {
         let cache = cache::boot_id().map(|boot| (cache_path, owner(boot)));
         let coverage_path = states.join(format!("{name}.coverage"));
         let coverage = fs::read(&coverage_path).ok().and_then(|bytes| Coverage::from_json(&bytes).ok());
-        let state = CaptureMemo {
-            index: cache.as_ref().and_then(|(path, owner)| cache::load(path, owner)),
-            coverage: coverage.unwrap_or_default(),
-            ..CaptureMemo::default()
-        };
+        let known = cache.as_ref().and_then(|(path, owner)| cache::load(path, owner));
+        let (index, mark) = known.map_or((None, None), |(index, mark)| (Some(index), mark));
+        let state =
+            CaptureMemo { index, mark, coverage: coverage.unwrap_or_default(), ..CaptureMemo::default() };
         if options.access == Access::ReadWrite {
             sweep::sweep(root.as_fd(), &rules, &state.coverage);
         }
@@ -200,8 +203,8 @@ impl HostWorkspace {
 
     fn save(&self, state: &mut CaptureMemo) -> io::Result<()> {
         if let (Some((path, owner)), Some(index)) = (&self.cache, &state.index) {
-            cache::save(path, owner, index)?;
-            state.unsaved = 0;
+            cache::save(path, owner, state.mark.as_ref(), index)?;
+            (state.unsaved, state.confirmed) = (0, 0);
         }
         Ok(())
     }
@@ -248,7 +251,8 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 impl Drop for HostWorkspace {
     fn drop(&mut self) {
         let mut state = self.state();
-        if state.unsaved > 0 {
+        // To ask the store about a few objects again is cheaper than to write the cache.
+        if state.unsaved > 0 || state.confirmed >= WORTH_SAVING {
             let _ = self.save(&mut state);
         }
     }

@@ -1,11 +1,14 @@
 //! The stat cache saves reads, and never returns wrong content.
 
 use std::fs::{self, File};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use backstitch_core::object::Object;
 use backstitch_core::ports::Workspace as _;
 
-use crate::support::Place;
+use crate::support::{MarkedObjects, Place};
 
 /// Waits until earlier writes are no longer racy.
 fn settle() {
@@ -166,4 +169,73 @@ fn what_the_store_lost_is_read_and_given_again() {
     let captured = second.capture().unwrap();
     assert_eq!(captured.root, root);
     assert_eq!(captured.objects.len(), 3);
+}
+
+#[test]
+fn the_next_process_need_not_ask_the_store_either() {
+    let place = Place::new();
+    for number in 0..200 {
+        place.write(format!("d{}/f{number}", number % 9), format!("content {number}"));
+    }
+    settle();
+    let objects = Arc::new(MarkedObjects::default());
+    let open = || place.open_with(|options| options.objects = objects.clone());
+    let first = open();
+    let root = objects.keep(first.capture().unwrap());
+    drop(first);
+    // What was new is asked about once, and that is remembered.
+    objects.asked();
+    let second = open();
+    assert_eq!(second.capture().unwrap().root, root);
+    drop(second);
+    assert!(objects.asked() >= 200);
+    let third = open();
+    let captured = third.capture().unwrap();
+    assert_eq!((captured.root, captured.objects.len()), (root, 0));
+    assert_eq!(third.files_read(), 0);
+    drop(third);
+    // Only about the manifest, which no file stands for.
+    assert_eq!(objects.asked(), 1);
+
+    // A collection removed an object: it is found missing, read, and given again.
+    let lost = Object::blob(b"content 7".to_vec());
+    objects.objects.0.lock().unwrap().remove(&lost.id()).unwrap();
+    objects.generation.fetch_add(1, Ordering::SeqCst);
+    let fourth = open();
+    let captured = fourth.capture().unwrap();
+    assert_eq!(captured.root, root);
+    assert_eq!(captured.objects, [lost.clone()]);
+    drop(fourth);
+    // The capture was not stored, so its object is still missing.
+    let fifth = open();
+    let captured = fifth.capture().unwrap();
+    assert_eq!(captured.objects, std::slice::from_ref(&lost));
+    objects.keep(captured);
+    // A collection while the process lives.
+    objects.objects.0.lock().unwrap().remove(&lost.id()).unwrap();
+    objects.generation.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(fifth.capture().unwrap().objects, [lost]);
+}
+
+#[test]
+fn a_restore_leaves_a_cache_that_is_true() {
+    let place = Place::new();
+    place.write("a", "one");
+    place.write("b", "two");
+    settle();
+    let objects = Arc::new(MarkedObjects::default());
+    let open = || place.open_with(|options| options.objects = objects.clone());
+    let first = open();
+    let before = objects.keep(first.capture().unwrap());
+    place.write("a", "changed");
+    fs::remove_file(place.path("b")).unwrap();
+    // This state is never stored.
+    first.capture().unwrap();
+    drop(first);
+    let second = open();
+    second.restore(before).unwrap();
+    drop(second);
+    let third = open();
+    let captured = third.capture().unwrap();
+    assert_eq!((captured.root, captured.objects.len()), (before, 0));
 }

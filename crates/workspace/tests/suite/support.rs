@@ -7,11 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{Objects, UncoveredReason, Workspace as _, WorkspaceCapture, WorkspaceError};
+use backstitch_core::ports::{
+    Objects, StoredMark, UncoveredReason, Workspace as _, WorkspaceCapture, WorkspaceError,
+};
 use backstitch_core::session::BoxError;
 use backstitch_filesystem::FilePath;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
@@ -28,6 +31,49 @@ impl Objects for MemoryObjects {
 
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
         Ok(self.0.lock().unwrap().contains_key(&id))
+    }
+}
+
+/// Objects with marks, which count how often they are asked.
+#[derive(Default)]
+pub(crate) struct MarkedObjects {
+    pub(crate) objects: MemoryObjects,
+    /// Changes when objects are removed.
+    pub(crate) generation: AtomicU64,
+    pub(crate) asked: AtomicU64,
+}
+
+impl MarkedObjects {
+    /// Stores what a capture found, and returns its root.
+    pub(crate) fn keep(&self, captured: WorkspaceCapture) -> WorkspaceRoot {
+        let mut stored = self.objects.0.lock().unwrap();
+        let all = captured.objects.into_iter().chain(captured.coverage);
+        stored.extend(all.map(|object| (object.id(), object)));
+        captured.root
+    }
+
+    /// Returns how often the objects were asked since the last time.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+}
+
+impl Objects for MarkedObjects {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        self.objects.get(id)
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.objects.contains(id)
+    }
+
+    fn mark(&self) -> Result<Option<StoredMark>, BoxError> {
+        Ok(Some(StoredMark::new(self.generation.load(Ordering::SeqCst).to_le_bytes())))
+    }
+
+    fn keeps(&self, mark: &StoredMark) -> Result<bool, BoxError> {
+        Ok(self.mark()?.as_ref() == Some(mark))
     }
 }
 

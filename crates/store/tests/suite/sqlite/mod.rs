@@ -14,6 +14,7 @@ mod garbage_model;
 mod group;
 mod hammer;
 mod leases;
+mod marks;
 mod opening;
 mod redaction;
 mod remains;

@@ -121,6 +121,7 @@ impl Scan<'_> {
         }
         // The object of an earlier capture may not have been stored.
         leaf.flags.stored = self.objects.contains(leaf.id).map_err(WorkspaceError::Objects)?;
+        self.confirmed += usize::from(leaf.flags.stored);
         Ok(Some(leaf).filter(|leaf| leaf.flags.stored))
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) new: Vec<Object>,
     /// Number of files and links read.
     pub(crate) read: usize,
+    /// Number of files, links and directories that the store was asked about and has.
+    pub(crate) confirmed: usize,
     new_bytes: u64,
     given: HashSet<ObjectId>,
     path: Vec<u8>,
@@ -104,6 +106,7 @@ impl<'a> Scan<'a> {
             purpose,
             new: Vec::new(),
             read: 0,
+            confirmed: 0,
             new_bytes: 0,
             given: HashSet::new(),
             path: Vec::new(),

@@ -29,6 +29,7 @@ impl Scan<'_> {
         for object in tree.into_iter().chain(modes) {
             stored &= self.give(object)?.1;
         }
+        self.confirmed += usize::from(stored);
         node.flags.stored = stored;
         Ok(())
     }
