@@ -121,7 +121,7 @@ async fn a_process_has_input_environment_and_directory_and_its_output_is_truncat
         assert_eq!(odd.stdout.text(), "a b||-n|$x\n`y`|");
         let outside = run(program("pwd").without_files()).await?;
         assert_eq!(outside.stdout.text(), "/\n");
-        let late = run(shell_spec("echo soon; sleep 100").timeout(Duration::from_millis(200))).await?;
+        let late = run(shell_spec("echo soon; sleep 1000").timeout(Duration::from_secs(3))).await?;
         assert_eq!((late.exit, &*late.stdout.head), (ProcessExit::TimedOut, &b"soon\n"[..]));
         Ok(ToolResult::ok("all of it"))
     });
@@ -323,9 +323,11 @@ async fn processes_that_left_their_group_end_with_their_call() {
         // The command ends, fails, or is stopped while it runs.
         for then in ["true", "exit 3", "sleep 1000"] {
             let disk = Disk::new();
+            // The limit is for the command that never ends by itself. A loaded machine takes long to start the others.
+            let limit = Duration::from_secs(if then == "sleep 1000" { 2 } else { 300 });
             let run = Tool::builder("run", "Runs.").unwrap().effect(Effect::Workspace);
-            let run = run.handler(|context: ToolContext, shell: Shell| async move {
-                let spec = shell_spec(shell.command).timeout(Duration::from_secs(2));
+            let run = run.handler(move |context: ToolContext, shell: Shell| async move {
+                let spec = shell_spec(shell.command).timeout(limit);
                 let outcome = context.run_process(spec).await?;
                 if outcome.success() {
                     Ok(ToolResult::ok("done"))
