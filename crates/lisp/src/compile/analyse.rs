@@ -285,10 +285,6 @@ impl<'a> Analyser<'a> {
         if !self.around.builtins.knows_namespace(namespace) {
             let error =
                 Error::new(ErrorKind::UnboundVar, format!("there is no namespace or class `{namespace}`"));
-            if namespace.ends_with("PersistentQueue") {
-                return error
-                    .hint("use a vector as a queue: `conj` adds, `first` reads, `(subvec q 1)` removes");
-            }
             return error.hint(format!("known are {}", self.around.builtins.namespaces().join(" ")));
         }
         let error = Error::new(ErrorKind::UnboundVar, format!("`{namespace}/{name}` does not exist"));

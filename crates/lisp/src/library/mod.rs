@@ -22,6 +22,7 @@ pub(crate) use native::{Arity, Effects, Realise, Run};
 pub(crate) use core::comparison::compare_values;
 pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{count_of, integer, items, out_of_bounds};
+pub(crate) use core::sorted::comparator_of;
 pub(crate) use dates::{DAYS, MONTHS, parse_tagged, random_uuid};
 pub(crate) use regex::CompiledPattern;
 pub(crate) use regex::compile_pattern;
@@ -48,6 +49,7 @@ const LEAVES: &[&[Native]] = &[
     core::predicates::NATIVES,
     core::predicates::MORE,
     core::sequences::NATIVES,
+    core::sorted::NATIVES,
     core::unchecked::NATIVES,
     bits::NATIVES,
     dates::NATIVES,
@@ -91,5 +93,5 @@ pub(crate) const SYNONYMS: &[(&str, &str)] = &[
 
 /// Returns all tables of plain values.
 pub(crate) fn constants() -> &'static [&'static [Constant]] {
-    &[dates::CONSTANTS, dates::CIVIL_CONSTANTS, math::CONSTANTS]
+    &[core::sequences::CONSTANTS, dates::CONSTANTS, dates::CIVIL_CONSTANTS, math::CONSTANTS]
 }

@@ -101,6 +101,9 @@ pub struct Native {
     pub(crate) realise: &'static [Realise],
     pub(crate) effects: Effects,
     pub(crate) run: Run,
+    /// The function of the prelude that is called instead if the first argument has a comparator of the
+    /// program.
+    sorted: Option<&'static str>,
 }
 
 impl Native {
@@ -111,7 +114,7 @@ impl Native {
         realise: &'static [Realise],
         run: fn(&mut CallContext<'_>, &[Value]) -> Result<Value>,
     ) -> Self {
-        Self { name, arity, realise, effects: Effects::Pure, run: Run::Leaf(run) }
+        Self { name, arity, realise, effects: Effects::Pure, run: Run::Leaf(run), sorted: None }
     }
 
     /// Creates a pure function that may take its arguments.
@@ -121,7 +124,19 @@ impl Native {
         realise: &'static [Realise],
         run: fn(&mut CallContext<'_>, &mut [Value]) -> Result<Value>,
     ) -> Self {
-        Self { name, arity, realise, effects: Effects::Pure, run: Run::Taking(run) }
+        Self { name, arity, realise, effects: Effects::Pure, run: Run::Taking(run), sorted: None }
+    }
+
+    /// Names the function of the prelude that replaces this one for maps and sets with a comparator.
+    pub(crate) const fn if_sorted(self, name: &'static str) -> Self {
+        Self { sorted: Some(name), ..self }
+    }
+
+    /// Returns the name of the function of the prelude to call instead with these arguments.
+    #[inline]
+    pub(crate) fn replacement(&self, arguments: &[Value]) -> Option<&'static str> {
+        let name = self.sorted?;
+        arguments.first().and_then(super::comparator_of).map(|_| name)
     }
 
     /// Creates a function that pushes frames.
@@ -132,7 +147,7 @@ impl Native {
         effects: Effects,
         enter: Enter,
     ) -> Self {
-        Self { name, arity, realise, effects, run: Run::Frame(enter) }
+        Self { name, arity, realise, effects, run: Run::Frame(enter), sorted: None }
     }
 
     /// Returns the required realisation of the argument at an index.

@@ -129,6 +129,7 @@ impl Count {
             }
             Value::Map(map) => {
                 self.bytes += map.bytes();
+                map.comparator().into_iter().for_each(|comparator| self.look(comparator));
                 for (key, value) in map {
                     self.look(key);
                     self.look(value);
@@ -136,6 +137,7 @@ impl Count {
             }
             Value::Set(set) => {
                 self.bytes += set.bytes();
+                set.comparator().into_iter().for_each(|comparator| self.look(comparator));
                 set.iter().for_each(|item| self.look(item));
             }
             Value::Closure(closure) => {
@@ -225,6 +227,9 @@ pub(super) fn collect<'a>(
     for (_, value) in shared.memory.atoms.values() {
         count.look(value);
         count.bytes += 96;
+    }
+    for watches in shared.watches.values() {
+        count.look(&Value::Map(watches.clone()));
     }
     count.run(limit.saturating_mul(2));
     shared.meter.settle(count.bytes)

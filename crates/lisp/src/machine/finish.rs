@@ -186,6 +186,9 @@ impl Hardener {
             Value::List(_) | Value::Sequence(_) => self.sequence(value),
             Value::Vector(items) => {
                 let hardened: Vec<Value> = items.iter().map(|item| self.harden(item)).collect();
+                if items.is_queue() {
+                    return Value::Vector(Vector::queue(hardened));
+                }
                 match (items.is_entry(), <[Value; 2]>::try_from(hardened)) {
                     (true, Ok([key, value])) => Value::Vector(Vector::entry(key, value)),
                     (_, Ok(pair)) => Value::vector(pair.into()),
@@ -193,11 +196,15 @@ impl Hardener {
                 }
             }
             Value::Map(map) => {
+                let comparator = map.comparator().map(|comparator| self.harden(comparator));
                 let entries = map.iter().map(|(key, value)| (self.harden(key), self.harden(value)));
-                let hardened: Map = entries.collect();
+                let hardened = Map::ordered(comparator, entries);
                 Value::Map(if map.is_flexible() { hardened.flexible() } else { hardened })
             }
-            Value::Set(set) => Value::Set(set.iter().map(|item| self.harden(item)).collect::<Set>()),
+            Value::Set(set) => {
+                let comparator = set.comparator().map(|comparator| self.harden(comparator));
+                Value::Set(Set::ordered(comparator, set.iter().map(|item| self.harden(item))))
+            }
             Value::Closure(closure) => {
                 let captured: Arc<[Value]> =
                     closure.captured().iter().map(|value| self.harden(value)).collect();

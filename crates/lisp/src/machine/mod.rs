@@ -29,6 +29,7 @@ mod tools;
 mod unwind;
 mod work;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use fiber::{Exit, Fiber, FiberState, Frame, Strand, ThrownError};
@@ -93,6 +94,7 @@ impl Machine {
             memory: memory.clone(),
             defined: Vec::new(),
             touched: Vec::new(),
+            watches: HashMap::new(),
             data,
             data_values: Vec::new(),
             tools,

@@ -1,6 +1,7 @@
 //! Calls of library functions from frames, whose arguments are not on the stack.
 
 use super::execute::{context, unrealised};
+use super::frames::prelude;
 use super::work::{Host, Step, Work};
 use crate::error::Result;
 use crate::library::{Native, Realise, Run};
@@ -13,6 +14,9 @@ pub(super) fn call(native: &'static Native, mut arguments: Vec<Value>, host: &mu
     }
     if unrealised(native, &arguments, host.shared)?.is_some() {
         return Ok(Step::Push(Box::new(CallNative { native, arguments })));
+    }
+    if let Some(name) = native.replacement(&arguments) {
+        return prelude(host.shared, name, arguments);
     }
     let result = match native.run {
         Run::Frame(enter) => {
@@ -88,6 +92,9 @@ impl Work for CallNative {
         }
         if let Some(work) = unrealised(self.native, &self.arguments, host.shared)? {
             return Ok(Step::Push(work));
+        }
+        if let Some(name) = self.native.replacement(&self.arguments) {
+            return prelude(host.shared, name, std::mem::take(&mut self.arguments));
         }
         match self.native.run {
             Run::Leaf(run) => run(&mut context(host.shared, host.strand), &self.arguments).map(Step::Return),

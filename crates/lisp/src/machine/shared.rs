@@ -1,5 +1,6 @@
 //! The state that all branches of a program share: inputs, memory, meter.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::meter::Meter;
@@ -22,6 +23,9 @@ pub(crate) struct SharedState {
     pub(crate) defined: Vec<u32>,
     /// Atoms that this program created or changed.
     pub(crate) touched: Vec<u64>,
+    /// The functions that the program watches an atom with, by the number of the atom and their key. They
+    /// last as long as the program.
+    pub(crate) watches: HashMap<u64, Map>,
     pub(crate) data: Map,
     /// Data items by number, filled on first use.
     pub(crate) data_values: Vec<Option<Value>>,

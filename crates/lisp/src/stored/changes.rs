@@ -6,8 +6,8 @@
 
 use serde_json::{Value as Json, json};
 
+use super::damaged;
 use super::memory::{array, check_version, field, known_names, read_names, reader, texts, writer};
-use super::{VERSION, damaged};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::inputs::Inputs;
@@ -44,9 +44,10 @@ pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: 
         after.names.globals.iter().skip(before.names.globals.iter().count()).map(|name| &**name).collect();
     let data: Vec<&str> =
         after.names.data.iter().skip(before.names.data.iter().count()).map(|name| &**name).collect();
+    let (version, nodes) = writer.finish();
     let mut document = json!({
-        "version": VERSION,
-        "nodes": writer.into_nodes(),
+        "version": version,
+        "nodes": nodes,
         "names": names,
         "data": data,
         "definitions": definitions,

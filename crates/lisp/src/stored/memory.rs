@@ -26,7 +26,8 @@ pub(super) fn writer(limits: &Limits) -> Writer {
 pub fn store_value(value: &Value, limits: &Limits) -> Result<Json> {
     let mut writer = writer(limits);
     let root = writer.cell(value)?;
-    Ok(json!({"version": VERSION, "nodes": writer.into_nodes(), "root": root}))
+    let (version, nodes) = writer.finish();
+    Ok(json!({"version": version, "nodes": nodes, "root": root}))
 }
 
 /// Restores the value of a document. Functions in it are compiled against the inputs; the names they mention
@@ -60,9 +61,10 @@ pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
     }
     let names: Vec<&str> = memory.names.globals.iter().map(|name| &**name).collect();
     let data: Vec<&str> = memory.names.data.iter().map(|name| &**name).collect();
+    let (version, nodes) = writer.finish();
     let mut document = json!({
-        "version": VERSION,
-        "nodes": writer.into_nodes(),
+        "version": version,
+        "nodes": nodes,
         "names": names,
         "data": data,
         "definitions": definitions,
@@ -161,10 +163,10 @@ pub(super) fn reader<'a>(engine: &'a Engine, inputs: &'a Inputs, memory: &'a mut
 
 pub(super) fn check_version(document: &Json) -> Result<()> {
     match document.get("version").and_then(Json::as_u64) {
-        Some(VERSION) => Ok(()),
+        Some(1..=VERSION) => Ok(()),
         Some(version) => Err(Error::new(
             ErrorKind::InvalidStored,
-            format!("a stored value is of version {version}, this program reads version {VERSION}"),
+            format!("a stored value is of version {version}, this program reads versions up to {VERSION}"),
         )),
         None => Err(damaged("it has no version")),
     }

@@ -22,8 +22,9 @@ pub use memory::{restore_memory, restore_value, store_memory, store_value};
 
 use crate::error::{Error, ErrorKind};
 
-/// The version of the format. A change of the format raises it, and older versions stay readable.
-pub(crate) const VERSION: u64 = 1;
+/// The version of the format. A change of the format raises it, and older versions stay readable. A document
+/// is of the lowest version that has all of its kinds, so older programs read what they can.
+pub(crate) const VERSION: u64 = 2;
 
 fn damaged(what: &str) -> Error {
     Error::new(ErrorKind::InvalidStored, format!("a stored value is damaged: {what}"))

@@ -106,19 +106,24 @@ impl<'a> Reader<'a> {
                 Ok([key, value]) => Value::Vector(Vector::entry(key, value)),
                 Err(_) => return Err(damaged("an entry that is not of two")),
             },
+            "queue" => Value::Vector(Vector::queue(self.cells(parts)?)),
             "l" => Value::List(List::from(self.cells(parts)?)),
             "s" => Sequence::realised(self.cells(parts)?),
             "set" => Value::Set(self.cells(parts)?.into_iter().collect::<Set>()),
             "m" | "fm" => {
-                if parts.len() % 2 != 0 {
-                    return Err(damaged("a map with a key and no value"));
-                }
-                let mut cells = self.cells(parts)?.into_iter();
-                let mut map = Map::new();
-                while let (Some(key), Some(value)) = (cells.next(), cells.next()) {
-                    map.insert(key, value);
-                }
+                let map: Map = self.pairs(parts)?.into_iter().collect();
                 Value::Map(if letter == "fm" { map.flexible() } else { map })
+            }
+            // Collections with a comparator, which is first.
+            "sset" | "sm" => {
+                let (first, rest) =
+                    parts.split_first().ok_or_else(|| damaged("an order without a comparator"))?;
+                let comparator = Some(self.cell(first)?);
+                if letter == "sm" {
+                    Value::Map(Map::ordered(comparator, self.pairs(rest)?))
+                } else {
+                    Value::Set(Set::ordered(comparator, self.cells(rest)?))
+                }
             }
             "red" => Value::Reduced(Arc::new(self.cell(parts.first().unwrap_or(&Json::Null))?)),
             "x" => self.exception(parts)?,
@@ -129,6 +134,14 @@ impl<'a> Reader<'a> {
             }
             _ => return Err(damaged("a compound value of an unknown kind")),
         })
+    }
+
+    fn pairs(&mut self, parts: &[Json]) -> Result<Vec<(Value, Value)>> {
+        if !parts.len().is_multiple_of(2) {
+            return Err(damaged("a map with a key and no value"));
+        }
+        let mut cells = self.cells(parts)?.into_iter();
+        Ok(std::iter::from_fn(|| Some((cells.next()?, cells.next()?))).collect())
     }
 
     fn exception(&mut self, parts: &[Json]) -> Result<Value> {

@@ -19,6 +19,8 @@ pub(super) struct Writer {
     known: HashMap<(u8, u64), usize>,
     cells: usize,
     most_cells: usize,
+    /// The version of the format that the document needs.
+    version: u64,
     /// Keeps values alive whose addresses are keys of `known`, so that no address is reused.
     kept: Vec<Value>,
 }
@@ -26,11 +28,13 @@ pub(super) struct Writer {
 impl Writer {
     /// Creates a writer for at most `most_cells` cells.
     pub(super) fn new(most_cells: usize) -> Self {
-        Self { nodes: Vec::new(), known: HashMap::new(), cells: 0, most_cells, kept: Vec::new() }
+        let (nodes, known, kept) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { nodes, known, cells: 0, most_cells, version: 1, kept }
     }
 
-    pub(super) fn into_nodes(self) -> Vec<Json> {
-        self.nodes
+    /// Returns the version of the document and its table.
+    pub(super) fn finish(self) -> (u64, Vec<Json>) {
+        (self.version, self.nodes)
     }
 
     /// Returns the cell of a value, after adding its parts to the table.
@@ -68,11 +72,19 @@ impl Writer {
     fn node(&mut self, value: &Value) -> Result<Json> {
         Ok(match value {
             Value::Vector(items) if items.is_entry() => self.items("e", items.iter())?,
+            Value::Vector(items) if items.is_queue() => self.new_kind("queue", items.iter())?,
             Value::Vector(items) => self.items("v", items.iter())?,
-            Value::Set(items) => self.items("set", items.iter())?,
+            Value::Set(items) => match items.comparator() {
+                None => self.items("set", items.iter())?,
+                Some(comparator) => self.new_kind("sset", std::iter::once(comparator).chain(items))?,
+            },
             Value::Map(map) => {
-                let letter = if map.is_flexible() { "fm" } else { "m" };
-                self.items(letter, map.iter().flat_map(|(key, value)| [key, value]))?
+                let entries = map.iter().flat_map(|(key, value)| [key, value]);
+                match map.comparator() {
+                    None if map.is_flexible() => self.items("fm", entries)?,
+                    None => self.items("m", entries)?,
+                    Some(comparator) => self.new_kind("sm", std::iter::once(comparator).chain(entries))?,
+                }
             }
             Value::List(list) if list.is_proper() => self.sequence("l", value)?,
             Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => self.sequence("s", value)?,
@@ -94,6 +106,12 @@ impl Writer {
             node.push(self.cell(item)?);
         }
         Ok(Json::Array(node))
+    }
+
+    /// Writes a kind of collection that version 2 of the format added.
+    fn new_kind<'v>(&mut self, letter: &str, items: impl Iterator<Item = &'v Value>) -> Result<Json> {
+        self.version = 2;
+        self.items(letter, items)
     }
 
     fn sequence(&mut self, letter: &str, value: &Value) -> Result<Json> {

@@ -1,12 +1,14 @@
 //! Maps: entries in the total order of their keys.
 //!
 //! A small map is one sorted block of entries; a large one is a persistent B+tree. A map made from a JSON
-//! object also accepts the other spelling of a key, keyword or string, and so do the maps derived from it.
+//! object also accepts the other spelling of a key, keyword or string, and so do the maps derived from it. A
+//! map with a comparator of the program is visited in the order of that comparator.
 
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::custom::CustomOrder;
 use super::{Shape, Value, Vector};
 use crate::effort;
 
@@ -22,6 +24,7 @@ struct TrieNode {
     entries: Entries,
     shape: Shape,
     flexible: bool,
+    order: Option<Box<CustomOrder>>,
 }
 
 #[derive(Clone)]
@@ -32,7 +35,8 @@ enum Entries {
 
 impl Default for Map {
     fn default() -> Self {
-        Self(Arc::new(TrieNode { entries: Entries::Flat(Vec::new()), shape: Shape::EMPTY, flexible: false }))
+        let entries = Entries::Flat(Vec::new());
+        Self(Arc::new(TrieNode { entries, shape: Shape::EMPTY, flexible: false, order: None }))
     }
 }
 
@@ -62,6 +66,51 @@ impl Map {
     /// Returns whether lookups accept the keyword or the string.
     pub fn is_flexible(&self) -> bool {
         self.0.flexible
+    }
+
+    /// Creates an empty map that is visited in the order of a comparator.
+    pub(crate) fn sorted_by(comparator: Value) -> Self {
+        let mut map = Self::default();
+        let node = Arc::make_mut(&mut map.0);
+        node.shape = node.shape.with(&comparator);
+        node.order = Some(Box::new(CustomOrder::new(comparator)));
+        map
+    }
+
+    /// Creates a map from entries that are in the order of the comparator, if there is one.
+    pub(crate) fn ordered(
+        comparator: Option<Value>,
+        entries: impl IntoIterator<Item = (Value, Value)>,
+    ) -> Self {
+        let Some(comparator) = comparator else { return entries.into_iter().collect() };
+        let mut map = Self::sorted_by(comparator);
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            map.insert_at(index, key, value);
+        }
+        map
+    }
+
+    /// Returns the comparator that the program gave the map.
+    pub(crate) fn comparator(&self) -> Option<&Value> {
+        self.0.order.as_ref().map(|order| order.comparator())
+    }
+
+    /// Returns the key at an index of the order of the comparator.
+    pub(crate) fn key_at(&self, index: usize) -> Option<&Value> {
+        self.0.order.as_ref()?.keys().get(index)
+    }
+
+    /// Sets the value of a key. A new key is visited at this index of the order of the comparator.
+    pub(crate) fn insert_at(&mut self, index: usize, key: Value, value: Value) {
+        let is_new = self.get_exact(&key).is_none();
+        let order = Arc::make_mut(&mut self.0).order.take();
+        self.insert(key.clone(), value);
+        let node = Arc::make_mut(&mut self.0);
+        node.order = order;
+        if let (Some(order), true) = (&mut node.order, is_new) {
+            effort::touch_items(order.keys().len() / 8);
+            order.insert(index, key);
+        }
     }
 
     /// Returns the number of entries.
@@ -141,6 +190,10 @@ impl Map {
             key
         };
         let node = Arc::make_mut(&mut self.0);
+        if node.order.is_some() {
+            // Only `insert_at` knows the place of a new key.
+            node.forget_order_for(&key);
+        }
         let before = node.shape;
         node.shape = node.shape.with(&key).with(&value);
         let shape_of_replaced = before.with(&value);
@@ -185,13 +238,25 @@ impl Map {
             }
             Entries::Tree(entries) => entries.remove_with_key(key)?,
         };
+        if let Some(order) = &mut node.order {
+            effort::touch_items(order.keys().len());
+            order.remove(&key);
+        }
         node.forget(&value);
         node.forget(&key);
         Some(value)
     }
 
-    /// Iterates over the entries in the order of their keys.
+    /// Iterates over the entries in the order of their keys, or of the comparator of the program.
     pub fn iter(&self) -> Iter<'_> {
+        match &self.0.order {
+            Some(order) => Iter::Custom(order.keys().iter(), self),
+            None => self.iter_by_key(),
+        }
+    }
+
+    /// Iterates over the entries in the total order of their keys.
+    pub(crate) fn iter_by_key(&self) -> Iter<'_> {
         match &self.0.entries {
             Entries::Flat(entries) => Iter::Flat(entries.iter()),
             Entries::Tree(entries) => Iter::Tree(entries.iter()),
@@ -216,21 +281,27 @@ impl Map {
 
     /// Returns the most bytes that a change of one entry allocates.
     pub(crate) fn change_cost(&self) -> usize {
-        match &self.0.entries {
-            Entries::Flat(entries) if Arc::strong_count(&self.0) == 1 && entries.len() < SMALL => 128,
-            Entries::Flat(entries) if entries.len() < SMALL => 96 + 32 * (entries.len() + 1),
-            Entries::Flat(_) => 4096,
-            Entries::Tree(_) if Arc::strong_count(&self.0) == 1 => 128,
-            Entries::Tree(_) => 6144,
-        }
+        let order = match &self.0.order {
+            Some(order) if Arc::strong_count(&self.0) > 1 => order.bytes(),
+            _ => 0,
+        };
+        order
+            + match &self.0.entries {
+                Entries::Flat(entries) if Arc::strong_count(&self.0) == 1 && entries.len() < SMALL => 128,
+                Entries::Flat(entries) if entries.len() < SMALL => 96 + 32 * (entries.len() + 1),
+                Entries::Flat(_) => 4096,
+                Entries::Tree(_) if Arc::strong_count(&self.0) == 1 => 128,
+                Entries::Tree(_) => 6144,
+            }
     }
 
     /// Returns the size of the map itself in bytes, without its keys and values.
     pub(crate) fn bytes(&self) -> usize {
-        match &self.0.entries {
+        let entries = match &self.0.entries {
             Entries::Flat(entries) => 64 + 32 * entries.capacity(),
             Entries::Tree(entries) => 2048 + 64 * entries.len(),
-        }
+        };
+        entries + self.0.order.as_ref().map_or(0, |order| order.bytes())
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -253,16 +324,32 @@ impl TrieNode {
                     Shape::of(entries.iter().flat_map(|(key, value)| [key, value]))
                 }
             };
+            if let Some(order) = &self.order {
+                self.shape = self.shape.with(order.comparator());
+            }
+        }
+    }
+
+    /// Makes this a map in the order of its keys, unless it holds the key.
+    fn forget_order_for(&mut self, key: &Value) {
+        let is_known = match &self.entries {
+            Entries::Flat(entries) => entries.binary_search_by(|(other, _)| other.cmp(key)).is_ok(),
+            Entries::Tree(entries) => entries.contains_key(key),
+        };
+        if !is_known {
+            self.order = None;
         }
     }
 }
 
-/// An iterator over the entries of a map in the order of their keys.
+/// An iterator over the entries of a map.
 pub enum Iter<'a> {
     #[doc(hidden)]
     Flat(std::slice::Iter<'a, (Value, Value)>),
     #[doc(hidden)]
     Tree(imbl::ordmap::Iter<'a, Value, Value, imbl::shared_ptr::DefaultSharedPtr>),
+    #[doc(hidden)]
+    Custom(std::slice::Iter<'a, Value>, &'a Map),
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -272,6 +359,7 @@ impl<'a> Iterator for Iter<'a> {
         match self {
             Iter::Flat(entries) => entries.next().map(|(key, value)| (key, value)),
             Iter::Tree(entries) => entries.next(),
+            Iter::Custom(keys, map) => keys.next().and_then(|key| map.get_entry(key)),
         }
     }
 }

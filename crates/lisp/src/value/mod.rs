@@ -12,6 +12,7 @@
 mod atom;
 mod compare;
 mod cursor;
+mod custom;
 mod equality;
 mod exception;
 mod function;

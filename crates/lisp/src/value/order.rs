@@ -71,7 +71,7 @@ impl Ord for Value {
                 if touch_items(2 * a.len().min(b.len())) {
                     return Ordering::Equal;
                 }
-                a.iter().cmp(b.iter())
+                a.iter_by_key().cmp(b.iter_by_key())
             }
             (Value::Set(a), Value::Set(b)) => {
                 if a.address() == b.address() {
@@ -80,7 +80,7 @@ impl Ord for Value {
                 if touch_items(a.len().min(b.len())) {
                     return Ordering::Equal;
                 }
-                a.iter().cmp(b.iter())
+                a.iter_by_value().cmp(b.iter_by_value())
             }
             (Value::Temporal(a), Value::Temporal(b)) => a.cmp(b),
             (Value::Regex(a), Value::Regex(b)) => a.source.cmp(&b.source),

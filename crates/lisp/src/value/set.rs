@@ -1,9 +1,10 @@
-//! Sets: values in their total order.
+//! Sets: values in their total order, visited in that order or in the order of a comparator of the program.
 
 use std::sync::Arc;
 
 use imbl::OrdSet;
 
+use super::custom::CustomOrder;
 use super::{Shape, Value};
 use crate::effort;
 
@@ -18,6 +19,7 @@ pub struct Set(Arc<TrieNode>);
 struct TrieNode {
     items: Items,
     shape: Shape,
+    order: Option<Box<CustomOrder>>,
 }
 
 #[derive(Clone)]
@@ -28,7 +30,7 @@ enum Items {
 
 impl Default for Set {
     fn default() -> Self {
-        Self(Arc::new(TrieNode { items: Items::Flat(Vec::new()), shape: Shape::EMPTY }))
+        Self(Arc::new(TrieNode { items: Items::Flat(Vec::new()), shape: Shape::EMPTY, order: None }))
     }
 }
 
@@ -46,6 +48,47 @@ impl Set {
     /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates an empty set that is visited in the order of a comparator.
+    pub(crate) fn sorted_by(comparator: Value) -> Self {
+        let mut set = Self::default();
+        let node = Arc::make_mut(&mut set.0);
+        node.shape = node.shape.with(&comparator);
+        node.order = Some(Box::new(CustomOrder::new(comparator)));
+        set
+    }
+
+    /// Creates a set from items that are in the order of the comparator, if there is one.
+    pub(crate) fn ordered(comparator: Option<Value>, items: impl IntoIterator<Item = Value>) -> Self {
+        let Some(comparator) = comparator else { return items.into_iter().collect() };
+        let mut set = Self::sorted_by(comparator);
+        for (index, item) in items.into_iter().enumerate() {
+            set.insert_at(index, item);
+        }
+        set
+    }
+
+    /// Returns the comparator that the program gave the set.
+    pub(crate) fn comparator(&self) -> Option<&Value> {
+        self.0.order.as_ref().map(|order| order.comparator())
+    }
+
+    /// Returns the value at an index of the order of the comparator.
+    pub(crate) fn value_at(&self, index: usize) -> Option<&Value> {
+        self.0.order.as_ref()?.keys().get(index)
+    }
+
+    /// Adds a value, unless it is in the set. It is visited at this index of the order of the comparator.
+    pub(crate) fn insert_at(&mut self, index: usize, value: Value) {
+        let order = Arc::make_mut(&mut self.0).order.take();
+        let is_new = self.insert(value.clone());
+        let node = Arc::make_mut(&mut self.0);
+        node.order = order;
+        if let (Some(order), true) = (&mut node.order, is_new) {
+            effort::touch_items(order.keys().len() / 8);
+            order.insert(index, value);
+        }
     }
 
     /// Returns the number of values.
@@ -80,6 +123,8 @@ impl Set {
             return false;
         }
         let node = Arc::make_mut(&mut self.0);
+        // Only `insert_at` knows the place of a new value.
+        node.order = None;
         node.shape = node.shape.with(&value);
         match &mut node.items {
             Items::Flat(items) if items.len() < SMALL => {
@@ -109,6 +154,10 @@ impl Set {
             Items::Tree(items) => items.remove(value),
         };
         if let Some(removed) = removed {
+            if let Some(order) = &mut node.order {
+                effort::touch_items(order.keys().len());
+                order.remove(&removed);
+            }
             node.shape = node.shape.without(&removed);
             if node.shape.depends_on(&removed) {
                 effort::touch_items(match &node.items {
@@ -119,13 +168,24 @@ impl Set {
                     Items::Flat(items) => Shape::of(items),
                     Items::Tree(items) => Shape::of(items),
                 };
+                if let Some(order) = &node.order {
+                    node.shape = node.shape.with(order.comparator());
+                }
             }
         }
         true
     }
 
-    /// Iterates over the values in order.
+    /// Iterates over the values in order: their own, or that of the comparator of the program.
     pub fn iter(&self) -> Iter<'_> {
+        match &self.0.order {
+            Some(order) => Iter::Flat(order.keys().iter()),
+            None => self.iter_by_value(),
+        }
+    }
+
+    /// Iterates over the values in their total order.
+    pub(crate) fn iter_by_value(&self) -> Iter<'_> {
         match &self.0.items {
             Items::Flat(items) => Iter::Flat(items.iter()),
             Items::Tree(items) => Iter::Tree(items.iter()),
@@ -134,20 +194,26 @@ impl Set {
 
     /// Returns the most bytes that a change of one value allocates.
     pub(crate) fn change_cost(&self) -> usize {
-        match &self.0.items {
-            Items::Flat(items) if items.len() < SMALL => 96 + 16 * (items.len() + 1),
-            Items::Flat(_) => 2048,
-            Items::Tree(_) if Arc::strong_count(&self.0) == 1 => 64,
-            Items::Tree(_) => 3072,
-        }
+        let order = match &self.0.order {
+            Some(order) if Arc::strong_count(&self.0) > 1 => order.bytes(),
+            _ => 0,
+        };
+        order
+            + match &self.0.items {
+                Items::Flat(items) if items.len() < SMALL => 96 + 16 * (items.len() + 1),
+                Items::Flat(_) => 2048,
+                Items::Tree(_) if Arc::strong_count(&self.0) == 1 => 64,
+                Items::Tree(_) => 3072,
+            }
     }
 
     /// Returns the size of the set itself in bytes, without its values.
     pub(crate) fn bytes(&self) -> usize {
-        match &self.0.items {
+        let items = match &self.0.items {
             Items::Flat(items) => 64 + 16 * items.capacity(),
             Items::Tree(items) => 2048 + 32 * items.len(),
-        }
+        };
+        items + self.0.order.as_ref().map_or(0, |order| order.bytes())
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -159,7 +225,7 @@ impl Set {
     }
 }
 
-/// An iterator over the values of a set in order.
+/// An iterator over the values of a set.
 pub enum Iter<'a> {
     #[doc(hidden)]
     Flat(std::slice::Iter<'a, Value>),

@@ -1,4 +1,4 @@
-//! Vectors, and entries of maps, which are vectors of two.
+//! Vectors, entries of maps, which are vectors of two, and queues, which are read and shortened at the front.
 //!
 //! A vector is built flat: one block of memory, which is compact and fast to read. In-place changes keep it
 //! flat. Changing a shared vector copies it while it is small; a large one is copied into a persistent tree
@@ -20,15 +20,22 @@ pub struct Vector(Arc<TrieNode>);
 struct TrieNode {
     items: Items,
     shape: Shape,
-    entry: bool,
+    kind: Kind,
     /// The tree of a shared flat block, built on its first change.
     tree: OnceLock<imbl::Vector<Value>>,
 }
 
 impl TrieNode {
-    fn new(items: Items, shape: Shape, entry: bool) -> Self {
-        Self { items, shape, entry, tree: OnceLock::new() }
+    fn new(items: Items, shape: Shape, kind: Kind) -> Self {
+        Self { items, shape, kind, tree: OnceLock::new() }
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Entry,
+    Queue,
 }
 
 #[derive(Clone)]
@@ -46,7 +53,7 @@ impl Default for Vector {
 impl From<Vec<Value>> for Vector {
     fn from(items: Vec<Value>) -> Self {
         let shape = Shape::of(&items);
-        Self(Arc::new(TrieNode::new(Items::Flat(items), shape, false)))
+        Self(Arc::new(TrieNode::new(Items::Flat(items), shape, Kind::Plain)))
     }
 }
 
@@ -54,12 +61,23 @@ impl Vector {
     /// Creates an entry of a map: a vector of two for which `map-entry?`, `key` and `val` hold.
     pub fn entry(key: Value, value: Value) -> Self {
         let shape = Shape::EMPTY.with(&key).with(&value);
-        Self(Arc::new(TrieNode::new(Items::Flat(vec![key, value]), shape, true)))
+        Self(Arc::new(TrieNode::new(Items::Flat(vec![key, value]), shape, Kind::Entry)))
     }
 
     /// Returns whether this is an entry of a map.
     pub fn is_entry(&self) -> bool {
-        self.0.entry
+        self.0.kind == Kind::Entry
+    }
+
+    /// Creates a queue: `conj` adds at the end, `peek` and `pop` take from the front.
+    pub(crate) fn queue(items: Vec<Value>) -> Self {
+        let shape = Shape::of(&items);
+        Self(Arc::new(TrieNode::new(Items::Flat(items), shape, Kind::Queue)))
+    }
+
+    /// Returns whether this is a queue.
+    pub(crate) fn is_queue(&self) -> bool {
+        self.0.kind == Kind::Queue
     }
 
     /// Returns the number of items.
@@ -118,6 +136,25 @@ impl Vector {
         let popped = match &mut node.items {
             Items::Flat(items) => items.pop(),
             Items::Tree(items) => items.pop_back(),
+        };
+        if let Some(value) = &popped {
+            node.forget(value);
+        }
+        popped
+    }
+
+    /// Removes the first value and returns it.
+    pub(crate) fn pop_front(&mut self) -> Option<Value> {
+        let node = self.change();
+        if let Items::Flat(items) = &mut node.items
+            && items.len() > SMALL
+        {
+            node.items = Items::Tree(items.drain(..).collect());
+        }
+        let popped = match &mut node.items {
+            Items::Flat(items) if items.is_empty() => None,
+            Items::Flat(items) => Some(items.remove(0)),
+            Items::Tree(items) => items.pop_front(),
         };
         if let Some(value) = &popped {
             node.forget(value);
@@ -191,12 +228,14 @@ impl Vector {
             && items.len() > SMALL
         {
             let tree = self.0.tree.get_or_init(|| items.iter().cloned().collect()).clone();
-            self.0 = Arc::new(TrieNode::new(Items::Tree(tree), self.0.shape, false));
+            self.0 = Arc::new(TrieNode::new(Items::Tree(tree), self.0.shape, self.0.kind));
         }
         let node = Arc::make_mut(&mut self.0);
         node.tree.take();
         // A changed entry is a plain vector.
-        node.entry = false;
+        if node.kind == Kind::Entry {
+            node.kind = Kind::Plain;
+        }
         node
     }
 }

@@ -124,9 +124,10 @@ fn each_example_gives_what_it_says() {
 #[test]
 fn values_of_examples_can_be_read_back() {
     for example in examples() {
-        // Values without a notation, vars, are left out.
+        // Values without a notation, vars and orders of a comparator, are left out.
         if let Expected::Value(text) = &example.expected
             && !text.contains("#'")
+            && !example.program.contains("sorted-map-by")
         {
             let value = read_edn(text, &Limits::default())
                 .unwrap_or_else(|error| panic!("docs/lisp.md:{}: {text}\n{error}", example.line));

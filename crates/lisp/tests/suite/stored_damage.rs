@@ -26,7 +26,7 @@ fn refused(document: Json, kind: ErrorKind) {
 #[test]
 fn damaged_documents_are_refused() {
     refused(json!(null), ErrorKind::InvalidStored);
-    refused(json!({"version": 2, "nodes": [], "root": null}), ErrorKind::InvalidStored);
+    refused(json!({"version": 3, "nodes": [], "root": null}), ErrorKind::InvalidStored);
     refused(json!({"version": 1}), ErrorKind::InvalidStored);
     for root in [
         json!({}),
@@ -52,6 +52,9 @@ fn damaged_documents_are_refused() {
         json!(["v", ["r", 0]]),
         json!(["m", 1]),
         json!(["e", 1]),
+        json!(["sm"]),
+        json!(["sm", 0, 1]),
+        json!(["sset"]),
         json!(["x", "no_such_kind", "", null, null, null]),
         json!(["x"]),
         json!(["fn"]),

@@ -32,9 +32,11 @@ pub(crate) const NATIVES: &[Native] = &[
             target = conj(c, target, std::mem::take(item))?;
         }
         Ok(target)
-    }),
-    Native::taking("into*", Arity::exactly(2), &[Realise::Not, Realise::Elements], into),
-    Native::taking("assoc", Arity::at_least(3), KEYS, assoc),
+    })
+    .if_sorted("sorted-conj*"),
+    Native::taking("into*", Arity::exactly(2), &[Realise::Not, Realise::Elements], into)
+        .if_sorted("sorted-into*"),
+    Native::taking("assoc", Arity::at_least(3), KEYS, assoc).if_sorted("sorted-assoc*"),
     Native::taking("dissoc", Arity::at_least(1), DEEP_AFTER_FIRST, |c, a| {
         let (target, keys) = a.split_first_mut().expect("invariant: at least one argument");
         match target {
@@ -73,16 +75,21 @@ pub(crate) const NATIVES: &[Native] = &[
         Value::Vector(vector) if !vector.is_empty() => {
             c.allocate(vector.change_cost())?;
             let mut vector = std::mem::take(vector);
-            vector.pop();
+            if vector.is_queue() {
+                vector.pop_front();
+            } else {
+                vector.pop();
+            }
             Ok(Value::Vector(vector))
         }
         Value::List(list) if list.is_proper() && !list.is_empty() => super::sequences::rest(c, "pop", &a[0]),
+        Value::Vector(vector) if vector.is_queue() => Ok(std::mem::take(&mut a[0])),
         Value::Vector(_) | Value::List(_) => {
             Err(Error::new(ErrorKind::InvalidArgument, "pop: the collection is empty"))
         }
         other => Err(type_error("pop", "a vector or a list", other)),
     }),
-    Native::taking("merge", Arity::at_least(0), DEEP, merge),
+    Native::taking("merge", Arity::at_least(0), DEEP, merge).if_sorted("sorted-conj*"),
     Native::leaf("assoc-in-check*", Arity::exactly(1), DEEP, |c, a| {
         // A path nests as many maps as it has keys.
         let path = items(c, "assoc-in", &a[0])?;
@@ -174,6 +181,7 @@ fn into(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value>
     let mut target = std::mem::take(&mut arguments[0]);
     if let Value::Vector(vector) = &target
         && vector.is_empty()
+        && !vector.is_queue()
     {
         return Ok(Value::vector(found));
     }
@@ -204,7 +212,7 @@ fn assoc(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value
             }
             Ok(Value::Map(map))
         }
-        Value::Vector(vector) => {
+        Value::Vector(vector) if !vector.is_queue() => {
             let mut length = vector.len();
             let mut indices = Vec::with_capacity(pairs.len() / 2);
             for pair in pairs.chunks_exact(2) {

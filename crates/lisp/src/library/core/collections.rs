@@ -33,9 +33,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("empty", Arity::exactly(1), NOT, |_, a| {
         Ok(match &a[0] {
             Value::Vector(vector) if vector.is_entry() => Value::Nil,
+            Value::Vector(vector) if vector.is_queue() => Value::Vector(Vector::queue(Vec::new())),
             Value::Vector(_) => Value::vector(Vec::new()),
-            Value::Map(_) => Value::Map(Map::new()),
-            Value::Set(_) => Value::Set(Set::new()),
+            Value::Map(map) => Value::Map(Map::ordered(map.comparator().cloned(), [])),
+            Value::Set(set) => Value::Set(Set::ordered(set.comparator().cloned(), [])),
             Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => Value::List(List::EMPTY),
             _ => Value::Nil,
         })
@@ -90,7 +91,9 @@ pub(crate) const NATIVES: &[Native] = &[
 
 fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
-        Value::Vector(vector) if !vector.is_entry() => Ok(std::mem::take(&mut arguments[0])),
+        Value::Vector(vector) if !vector.is_entry() && !vector.is_queue() => {
+            Ok(std::mem::take(&mut arguments[0]))
+        }
         other => {
             let items = items(context, "vec", other)?;
             Ok(Value::vector(items))

@@ -8,6 +8,7 @@ pub(super) mod exceptions;
 pub(super) mod lookups;
 pub(super) mod predicates;
 pub(super) mod sequences;
+pub(super) mod sorted;
 mod sorting;
 pub(super) mod unchecked;
 

@@ -38,7 +38,7 @@ pub(crate) const NATIVES: &[Native] = predicates! {
     "simple-symbol?" => Value::Symbol(name) if name.namespace().is_none(),
     "qualified-symbol?" => Value::Symbol(name) if name.namespace().is_some(),
     "ident?" => Value::Symbol(_) | Value::Keyword(_),
-    "vector?" => Value::Vector(_),
+    "vector?" => Value::Vector(vector) if !vector.is_queue(),
     "map-entry?" => Value::Vector(vector) if vector.is_entry(),
     "list?" => Value::List(list) if list.is_proper(),
     "map?" => Value::Map(_),
@@ -47,10 +47,9 @@ pub(crate) const NATIVES: &[Native] = predicates! {
     "seq?" => Value::List(_) | Value::Sequence(_) | Value::Lazy(_),
     "sequential?" => Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_),
     "coll?" => Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_) | Value::Map(_) | Value::Set(_),
-    "associative?" => Value::Vector(_) | Value::Map(_),
-    "indexed?" => Value::Vector(_),
-    "reversible?" => Value::Vector(_),
-    "sorted?" => value if { let _ = value; false },
+    "associative?" => value if matches!(value, Value::Map(_)) || is_plain_vector(value),
+    "indexed?" => value if is_plain_vector(value),
+    "reversible?" => value if is_plain_vector(value),
     "counted?" => value if is_counted(value),
     "seqable?" => Value::Nil | Value::String(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_) | Value::Map(_) | Value::Set(_),
     "fn?" => Value::Closure(_) | Value::Native(_) | Value::Tool(_),
@@ -62,6 +61,10 @@ pub(crate) const NATIVES: &[Native] = predicates! {
     "bytes?" => value if { let _ = value; false },
     "exception?" => Value::Exception(_),
 };
+
+fn is_plain_vector(value: &Value) -> bool {
+    matches!(value, Value::Vector(vector) if !vector.is_queue())
+}
 
 fn is_counted(value: &Value) -> bool {
     match value {
@@ -99,9 +102,12 @@ fn class(value: &Value) -> Value {
         Value::List(_) => "clojure.lang.PersistentList",
         Value::Sequence(_) | Value::Lazy(_) => "clojure.lang.LazySeq",
         Value::Vector(vector) if vector.is_entry() => "clojure.lang.MapEntry",
+        Value::Vector(vector) if vector.is_queue() => "clojure.lang.PersistentQueue",
         Value::Vector(_) => "clojure.lang.PersistentVector",
+        Value::Map(map) if map.comparator().is_some() => "clojure.lang.PersistentTreeMap",
         Value::Map(map) if map.len() <= 8 => "clojure.lang.PersistentArrayMap",
         Value::Map(_) => "clojure.lang.PersistentHashMap",
+        Value::Set(set) if set.comparator().is_some() => "clojure.lang.PersistentTreeSet",
         Value::Set(_) => "clojure.lang.PersistentHashSet",
         Value::Closure(_) | Value::Native(_) | Value::Tool(_) => "clojure.lang.IFn",
         Value::Var(_) => "clojure.lang.Var",

@@ -3,8 +3,11 @@
 use super::{NEXT, NOT, SPINE};
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, CallContext, Native, Realise, not_a_sequence, type_error};
-use crate::value::{Cursor, CursorStep, List, Sequence, Value};
+use crate::library::{Arity, CallContext, Constant, Native, Realise, not_a_sequence, type_error};
+use crate::value::{Cursor, CursorStep, List, Sequence, Value, Vector};
+
+pub(crate) const CONSTANTS: &[Constant] =
+    &[("PersistentQueue/EMPTY", || Value::Vector(Vector::queue(Vec::new())))];
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("seq", Arity::exactly(1), NEXT, |c, a| seq(c, "seq", &a[0])),
@@ -16,6 +19,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("last", Arity::exactly(1), SPINE, last),
     Native::leaf("peek", Arity::exactly(1), NOT, |_, a| match &a[0] {
         Value::Nil => Ok(Value::Nil),
+        Value::Vector(items) if items.is_queue() => Ok(items.get(0).cloned().unwrap_or_default()),
         Value::Vector(items) => Ok(items.last().cloned().unwrap_or_default()),
         Value::List(list) if list.is_proper() => first("peek", &a[0]),
         other => Err(type_error("peek", "a vector or a list", other)),

@@ -63,6 +63,9 @@
 (defn ensure-reduced [x] (if (reduced? x) x (reduced x)))
 (defn compare-and-set! [a old new]
   (if (= (deref a) old) (do (reset! a new) true) false))
+(defn watch* [watches a old new answer]
+  (reduce-kv (fn [_ k f] (f k a old new)) nil watches)
+  answer)
 (defn vreset! [v x] (reset! v x))
 (defn vswap! [v f & args] (reset! v (apply f (deref v) args)))
 (defn reset-vals! [a x] (let [old (deref a)] (reset! a x) [old x]))

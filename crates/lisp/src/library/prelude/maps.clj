@@ -34,6 +34,36 @@
 (defn update-vals [m f] (reduce-kv (fn [out k v] (assoc out k (f v))) (if (vector? m) [] {}) m))
 (defn update-keys [m f] (reduce-kv (fn [out k v] (assoc out (f k) v)) {} m))
 
+;; Maps and sets with a comparator of the program.
+(defn sorted-place* [coll k]
+  (let [c (sorted-comparator* coll)]
+    (loop [low 0 high (count coll)]
+      (if (< low high)
+        (let [middle (quot (+ low high) 2)
+              found (sorted-nth* coll middle)
+              order (comparison* c k found)]
+          (cond (zero? order) [middle found]
+                (neg? order) (recur low middle)
+                :else (recur (inc middle) high)))
+        [low k]))))
+(defn sorted-add* [coll k v]
+  (let [[at k] (sorted-place* coll k)] (sorted-put* coll at k v)))
+(defn sorted-conj-one* [coll item]
+  (if (map? coll)
+    (reduce-kv sorted-add* coll (conj {} item))
+    (let [[at found] (sorted-place* coll item)] (sorted-put* coll at found))))
+(defn sorted-conj* [coll & items] (reduce sorted-conj-one* coll items))
+(defn sorted-into* [coll items] (reduce sorted-conj-one* coll items))
+(defn sorted-assoc* [coll & kvs]
+  (if (odd? (count kvs)) (apply assoc {} kvs))
+  (if (map? coll)
+    (reduce (fn [m [k v]] (sorted-add* m k v)) coll (partition 2 kvs))
+    (assoc #{} nil nil)))
+(defn sorted-map-by [comparator & kvs]
+  (if (odd? (count kvs)) (apply sorted-map kvs))
+  (reduce (fn [m [k v]] (sorted-add* m k v)) (sorted-map-of* comparator) (partition 2 kvs)))
+(defn sorted-set-by [comparator & items] (sorted-into* (sorted-set-of* comparator) items))
+
 ;; The functions of clojure.set behave exactly as in Clojure, also for arguments that are not sets.
 (defn clojure.set/union
   ([] #{})

@@ -288,10 +288,18 @@
   (seq (if (map? sc)
          (filter (fn [e] (keep? (key e))) sc)
          (if (set? sc) (filter keep? sc) (throw (IllegalArgumentException. "subseq: expected a sorted map or set"))))))
+;; A comparator answers with a number, or with a boolean: whether the first is before the second.
+(defn comparison* [comparator a b]
+  (let [found (comparator a b)]
+    (if (boolean? found)
+      (if found -1 (if (comparator b a) 1 0))
+      (long found))))
+(defn order-of* [sc] (let [c (sorted-comparator* sc)] (if (nil? c) compare (fn [a b] (comparison* c a b)))))
 (defn subseq
-  ([sc test k] (subseq-part* sc (fn [x] (test (compare x k) 0))))
+  ([sc test k] (let [order (order-of* sc)] (subseq-part* sc (fn [x] (test (order x k) 0)))))
   ([sc from-test from to-test to]
-   (subseq-part* sc (fn [x] (and (from-test (compare x from) 0) (to-test (compare x to) 0))))))
+   (let [order (order-of* sc)]
+     (subseq-part* sc (fn [x] (and (from-test (order x from) 0) (to-test (order x to) 0)))))))
 (defn rsubseq
   ([sc test k] (seq (reverse (subseq sc test k))))
   ([sc from-test from to-test to] (seq (reverse (subseq sc from-test from to-test to)))))

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::super::work::{Host, Signal, Step, Work};
-use super::ArgumentReader;
 use super::apply::apply;
+use super::{ArgumentReader, prelude};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Effects, Native, Realise, Run, items, print_all, type_error};
 use crate::printer::Style;
@@ -22,9 +22,39 @@ pub(crate) const NATIVES: &[Native] = &[
         let mut a = ArgumentReader::new(a);
         let atom = changeable(host, "reset!", &a.take())?;
         let value = a.take();
+        let old = value_of(host, &atom);
         set(host, &atom, value.clone());
-        Ok(Step::Return(value))
+        told(host, &atom, old, value.clone(), value)
     }),
+    Native::frame(
+        "add-watch",
+        Arity::exactly(3),
+        &[Realise::Not, Realise::Deep],
+        Effects::Acts,
+        |host, a| {
+            let mut a = ArgumentReader::new(a);
+            let target = a.take();
+            let atom = changeable(host, "add-watch", &target)?;
+            host.shared.meter.note(160);
+            host.shared.watches.entry(atom.number()).or_default().insert(a.take(), a.take());
+            Ok(Step::Return(target))
+        },
+    ),
+    Native::frame(
+        "remove-watch",
+        Arity::exactly(2),
+        &[Realise::Not, Realise::Deep],
+        Effects::Acts,
+        |host, a| {
+            let mut a = ArgumentReader::new(a);
+            let (target, key) = (a.take(), a.take());
+            let atom = changeable(host, "remove-watch", &target)?;
+            if let Some(watches) = host.shared.watches.get_mut(&atom.number()) {
+                watches.remove(&key);
+            }
+            Ok(Step::Return(target))
+        },
+    ),
     Native::frame("swap!", Arity::at_least(2), &[], Effects::Acts, |host, a| swap(host, a, Answer::New)),
     Native::frame("swap-vals!", Arity::at_least(2), &[], Effects::Acts, |host, a| {
         swap(host, a, Answer::Both)
@@ -152,6 +182,22 @@ pub(super) fn set(host: &mut Host<'_>, atom: &AtomRef, value: Value) {
     }
 }
 
+/// Returns the value of an atom.
+fn value_of(host: &Host<'_>, atom: &AtomRef) -> Value {
+    host.shared.memory.atoms.get(&atom.number()).map(|(_, value)| value.clone()).unwrap_or_default()
+}
+
+/// Returns the answer after the watches of the atom have been called with its old and its new value.
+fn told(host: &mut Host<'_>, atom: &AtomRef, old: Value, new: Value, answer: Value) -> Result<Step> {
+    match host.shared.watches.get(&atom.number()) {
+        Some(watches) if !watches.is_empty() => {
+            let watches = Value::Map(watches.clone());
+            prelude(host.shared, "watch*", vec![watches, Value::Atom(atom.clone()), old, new, answer])
+        }
+        _ => Ok(Step::Return(answer)),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     New,
@@ -189,8 +235,11 @@ fn swap_in_place(
     if more.iter().any(|value| value.depth() + 2 > host.shared.limits.deepest()) {
         return None;
     }
+    if host.shared.watches.contains_key(&atom.number()) {
+        return None;
+    }
     let cell = &mut host.shared.memory.atoms.get_mut(&atom.number())?.1;
-    if cell.may_hold_lazy() {
+    if cell.may_hold_lazy() || native.replacement(std::slice::from_ref(cell)).is_some() {
         return None;
     }
     let mut arguments = vec![std::mem::take(cell)];
@@ -225,19 +274,21 @@ struct Swap {
 impl Work for Swap {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
         let Some(new) = incoming else {
-            let old = host.shared.memory.atoms.get(&self.atom.number()).map(|(_, value)| value.clone());
-            let old = old.unwrap_or_default();
-            if self.answer == Answer::Both {
+            let old = value_of(host, &self.atom);
+            // A copy would keep the function from changing a collection in place.
+            if self.answer == Answer::Both || host.shared.watches.contains_key(&self.atom.number()) {
                 self.old = Some(old.clone());
             }
             let arguments = std::iter::once(old).chain(std::mem::take(&mut self.arguments)).collect();
             return Ok(Step::Call(self.function.clone(), arguments));
         };
         set(host, &self.atom, new.clone());
-        Ok(Step::Return(match self.old.take() {
-            Some(old) => Value::vector(vec![old, new]),
-            None => new,
-        }))
+        let old = self.old.take().unwrap_or_default();
+        let answer = match self.answer {
+            Answer::New => new.clone(),
+            Answer::Both => Value::vector(vec![old.clone(), new.clone()]),
+        };
+        told(host, &self.atom, old, new, answer)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {

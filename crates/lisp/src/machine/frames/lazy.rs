@@ -70,7 +70,7 @@ fn lazy(host: &mut Host<'_>, thunk: Thunk) -> Result<Step> {
 
 fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     match arguments.len() {
-        1 => prelude(host, "map-transducer*", arguments),
+        1 => prelude(host.shared, "map-transducer*", arguments),
         2 => {
             let source = cursor("map", &arguments[1])?;
             let function = ArgumentReader::new(arguments).take();
@@ -87,7 +87,7 @@ fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 
 fn map_indexed(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     if arguments.len() == 1 {
-        return prelude(host, "map-indexed-transducer*", arguments);
+        return prelude(host.shared, "map-indexed-transducer*", arguments);
     }
     let source = cursor("map-indexed", &arguments[1])?;
     let function = ArgumentReader::new(arguments).take();
@@ -97,7 +97,7 @@ fn map_indexed(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 fn filter(host: &mut Host<'_>, arguments: Vec<Value>, wanted: bool) -> Result<Step> {
     let name = if wanted { "filter" } else { "remove" };
     if arguments.len() == 1 {
-        return prelude(host, &format!("{name}-transducer*"), arguments);
+        return prelude(host.shared, &format!("{name}-transducer*"), arguments);
     }
     let source = cursor(name, &arguments[1])?;
     let predicate = ArgumentReader::new(arguments).take();
@@ -106,7 +106,7 @@ fn filter(host: &mut Host<'_>, arguments: Vec<Value>, wanted: bool) -> Result<St
 
 fn keep(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     if arguments.len() == 1 {
-        return prelude(host, "keep-transducer*", arguments);
+        return prelude(host.shared, "keep-transducer*", arguments);
     }
     let source = cursor("keep", &arguments[1])?;
     let function = ArgumentReader::new(arguments).take();
@@ -115,7 +115,7 @@ fn keep(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 
 fn take_while(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     if arguments.len() == 1 {
-        return prelude(host, "take-while-transducer*", arguments);
+        return prelude(host.shared, "take-while-transducer*", arguments);
     }
     let source = cursor("take-while", &arguments[1])?;
     let predicate = ArgumentReader::new(arguments).take();
@@ -138,7 +138,7 @@ fn concat(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 
 fn take(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     if arguments.len() == 1 {
-        return prelude(host, "take-transducer*", arguments);
+        return prelude(host.shared, "take-transducer*", arguments);
     }
     let count = crate::library::count_of("take", &arguments[0])?;
     let source = cursor("take", &arguments[1])?;

@@ -9,7 +9,8 @@ mod reduce;
 mod search;
 mod sort;
 
-use super::work::{Host, Step};
+use super::shared::SharedState;
+use super::work::Step;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Native;
 use crate::value::{Cursor, Value};
@@ -30,8 +31,8 @@ fn cursor(name: &str, value: &Value) -> Result<Cursor> {
 }
 
 /// Calls a library function that is written in the language.
-fn prelude(host: &Host<'_>, name: &str, arguments: Vec<Value>) -> Result<Step> {
-    match host.shared.engine.builtins.get(name) {
+pub(super) fn prelude(shared: &SharedState, name: &str, arguments: Vec<Value>) -> Result<Step> {
+    match shared.engine.builtins.get(name) {
         Some(function) => Ok(Step::Become(function.clone(), arguments)),
         None => Err(Error::new(ErrorKind::Internal, format!("the library lacks {name}"))),
     }

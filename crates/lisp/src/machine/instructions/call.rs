@@ -2,6 +2,7 @@
 
 use super::super::execute::{context, unrealised};
 use super::super::fiber::Fiber;
+use super::super::frames::prelude;
 use super::super::shared::SharedState;
 use super::super::work::{Host, Step};
 use super::{FrameExit, InstructionResult, Stop, after, put};
@@ -54,6 +55,11 @@ impl Fiber {
             return Err(native.arity.mismatch(native.name, count).into());
         }
         after(unrealised(native, &self.stack[floor..], shared)?)?;
+        if let Some(name) = native.replacement(&self.stack[floor..]) {
+            let arguments = self.stack.split_off(floor);
+            let step = prelude(shared, name, arguments)?;
+            return Err(Stop::Then(FrameExit::Step(Box::new(step))));
+        }
         let result = match native.run {
             Run::Leaf(run) => run(&mut context(shared, &mut self.strand), &self.stack[floor..]),
             Run::Taking(run) => run(&mut context(shared, &mut self.strand), &mut self.stack[floor..]),
