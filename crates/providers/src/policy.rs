@@ -14,7 +14,9 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
+use backstitch_core::ports::{
+    BoxFuture, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+};
 use backstitch_core::secrets::Secrets;
 
 use crate::error::ProviderError;
@@ -175,6 +177,10 @@ impl Policy for ModelPolicy {
 
     fn secrets(&self) -> Secrets {
         Secrets::new(self.key.as_ref().map(ApiKey::expose))
+    }
+
+    fn model(&self) -> Option<ModelIdentity> {
+        Some(ModelIdentity { provider: self.target.provider.to_string(), model: self.target.model.clone() })
     }
 
     fn describe(&self, question: &PolicyRequest) -> RequestInfo {

@@ -113,3 +113,54 @@ fn a_conversation_of_300_turns_does_not_fail() {
     assert!(!failed.is_empty() && failed.len() < 10, "{}", failed.len());
     assert_eq!(records(&stage, "request_finished").len(), TURNS);
 }
+
+/// Whether a request holds all of the files that were read.
+fn holds_all(body: &str, count: usize) -> bool {
+    (0..count).all(|number| body.contains(&format!("{number} {number} {number} {number}")))
+        && !body.contains("is not shown")
+}
+
+#[test]
+fn a_limit_that_a_model_set_does_not_shorten_requests_to_another() {
+    const FILES: usize = 10;
+    const MOST: usize = 25_000;
+    let (stage, answers) = reading(FILES);
+    let small = Model::with_limit("openai-chat", answers, MOST);
+    let arguments = Stage::asking("openai-chat", &small, &["--tools", "read_file", "--json"]);
+    let run = stage.run(&as_slices(&arguments));
+    assert_eq!(run.code, Some(0), "{}{}", run.output, run.errors);
+    assert!(!holds_all(&small.asked().last().unwrap().body, FILES));
+    let session = crate::stage::last_line(&run.output)["session"].as_str().unwrap().to_owned();
+    let large = Model::new("openai-chat", [Said::Text("They hold numbers."), Said::Text("Yes.")]);
+    let other = ["--model", "openai-chat:tailor-2", "--base-url", &large.url, "--json"];
+    let ask = |text: &str, more: &[&str]| {
+        let asked = stage.run(&[&["ask", &session, text], more].concat());
+        assert_eq!(asked.code, Some(0), "{}{}", asked.output, asked.errors);
+    };
+    ask("What do they hold?", &other);
+    assert!(holds_all(&large.asked()[0].body, FILES), "{}", large.asked()[0].body.len());
+    // The first model is still small.
+    let again = Model::with_limit("openai-chat", [Said::Text("Yes.")], MOST);
+    let name = format!("openai-chat:{MODEL}");
+    ask("Really?", &["--model", &name, "--base-url", &again.url, "--json"]);
+    assert_eq!(again.asked().len(), 1, "the request was short enough at once");
+    requests_agree(&stage, &session, 1);
+}
+
+#[test]
+fn the_window_of_a_model_can_be_set_in_the_settings() {
+    let (stage, answers) = reading(14);
+    std::fs::create_dir_all(stage.path("config/backstitch")).unwrap();
+    let settings = format!("[windows]\n\"openai-chat:{MODEL}\" = 16000\n\"openai-chat:other\" = 9000000\n");
+    std::fs::write(stage.path("config/backstitch/config.toml"), settings).unwrap();
+    let model = Model::new("openai-chat", answers);
+    let arguments = Stage::asking("openai-chat", &model, &["--tools", "read_file", "--json"]);
+    let run = stage.run(&as_slices(&arguments));
+    assert_eq!(run.code, Some(0), "{}{}", run.output, run.errors);
+    let longest = model.asked().iter().map(|asked| asked.body.len()).max().unwrap();
+    assert!(longest > 2 * 16_000 && longest < 4 * 16_000, "{longest}");
+    let session = crate::stage::last_line(&run.output)["session"].as_str().unwrap().to_owned();
+    requests_agree(&stage, &session, 15);
+    let zero = stage.run(&["config", "set", &format!("windows.\"openai-chat:{MODEL}\""), "0"]);
+    assert_eq!(zero.code, Some(2), "{}{}", zero.output, zero.errors);
+}

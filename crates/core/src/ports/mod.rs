@@ -29,8 +29,8 @@ pub use filesystem::{
 pub use index::{IndexedSession, IndexedStatus, OriginKind, SessionPresence, UnknownStatus};
 pub use path::{FilePath, InvalidPath};
 pub use policy::{
-    AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
-    wait_text,
+    AnsweredCall, Delta, Deltas, MediaBytes, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest,
+    RequestInfo, wait_text,
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};

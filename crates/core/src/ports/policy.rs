@@ -227,6 +227,15 @@ pub fn wait_text(retry_after: Option<Duration>) -> String {
     format!("; it asks to wait {seconds} s before a retry")
 }
 
+/// A model, as the records of its requests name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelIdentity {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+}
+
 /// Decides what happens next.
 pub trait Policy: Send + Sync {
     /// Name of the policy, as the author of its messages.
@@ -235,6 +244,12 @@ pub trait Policy: Send + Sync {
     /// API keys of the policy. They are removed from everything that tools return.
     fn secrets(&self) -> Secrets {
         Secrets::default()
+    }
+
+    /// The model that decides, if it is the same for all requests. What a provider said about the length of requests
+    /// applies to its model only.
+    fn model(&self) -> Option<ModelIdentity> {
+        None
     }
 
     /// Describes the request before it is sent.
@@ -255,6 +270,10 @@ impl<P: Policy + ?Sized> Policy for Arc<P> {
 
     fn secrets(&self) -> Secrets {
         (**self).secrets()
+    }
+
+    fn model(&self) -> Option<ModelIdentity> {
+        (**self).model()
     }
 
     fn describe(&self, question: &PolicyRequest) -> RequestInfo {

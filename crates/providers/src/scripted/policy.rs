@@ -10,7 +10,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{
-    BoxFuture, Delta, Deltas, Finish, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+    BoxFuture, Delta, Deltas, Finish, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest,
+    RequestInfo,
 };
 use serde_json::json;
 
@@ -130,6 +131,10 @@ impl ScriptedPolicy {
 impl Policy for ScriptedPolicy {
     fn name(&self) -> &PolicyName {
         &self.name
+    }
+
+    fn model(&self) -> Option<ModelIdentity> {
+        Some(ModelIdentity { provider: SCRIPTED.to_owned(), model: self.model.clone() })
     }
 
     fn describe(&self, question: &PolicyRequest) -> RequestInfo {

@@ -49,7 +49,13 @@ use crate::compression::{ConfiguredStrategy, Registry, Strategy};
 
 /// Returns the approximate number of tokens that messages have in a request.
 pub fn estimated_tokens<'a>(messages: impl Iterator<Item = &'a Arc<InnerMessage>>) -> u64 {
-    Weight::tokens(messages.map(|message| Weight::of(message)).sum())
+    Weight::tokens(estimated_bytes(messages))
+}
+
+/// Returns the approximate number of bytes that messages have in a request, of which four are a token. The sum of
+/// two estimates is the estimate of both.
+pub fn estimated_bytes<'a>(messages: impl Iterator<Item = &'a Arc<InnerMessage>>) -> u64 {
+    messages.map(|message| Weight::of(message)).sum()
 }
 
 /// The messages of a request, with statistics.

@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 use super::content::Content;
 use super::drive::{LoopStep, millis};
 use super::fit::{MOST_SHORTENINGS, fitted, is_too_long, limit};
-use super::hydrate::media_in;
+use super::hydrate::{ShownConversation, media_in};
 use super::inbox::Inbox;
 use super::pause::Pauses;
 use super::question::{QuestionContext, answers_left, without_silent};
@@ -193,24 +193,23 @@ impl Asker {
             (view.transcript()?, state.execution.session.clone(), known.turns, view)
         };
         let transcript = self.content.hydrated.transcript(self.content.held(), transcript).await?;
-        let (mut shown, objects) = match shown {
+        let (mut shown, objects, bytes) = match shown {
             Some(shown) => {
                 let messages = without_silent(shown.messages);
                 let objects = media_in(&messages);
-                (VisibleHistory { messages, ..shown }, objects)
+                (VisibleHistory { messages, ..shown }, objects, None)
             }
             // An uncompressed conversation is cached between requests.
             None => {
                 let followed = || view.followed(evaluation);
-                let (messages, objects) =
+                let ShownConversation { messages, media, bytes } =
                     self.content.hydrated.conversation(&transcript, evaluation, followed);
-                (
-                    VisibleHistory { messages, renderer: self.agent.renderer(), ..VisibleHistory::default() },
-                    objects,
-                )
+                let shown =
+                    VisibleHistory { messages, renderer: self.agent.renderer(), ..VisibleHistory::default() };
+                (shown, media, Some(bytes))
             }
         };
-        shown = fitted(shown, limit(&self.agent, &view));
+        shown = fitted(shown, bytes, limit(&self.agent, &view));
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {

@@ -13,6 +13,7 @@ use backstitch_core::machine::{TurnState, conversation};
 use backstitch_core::object::ObjectId;
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
+use backstitch_repl::transcript::estimated_bytes;
 
 use super::hydrate::media_of;
 
@@ -29,6 +30,8 @@ pub(super) struct Conversation {
     silent: HashSet<Turn>,
     shown: Items<InnerMessage>,
     media: Vec<ObjectId>,
+    /// The estimated size of the messages in a request.
+    bytes: u64,
 }
 
 /// A turn of any evaluation of the conversation.
@@ -42,6 +45,11 @@ impl Conversation {
     /// Returns the objects that hold its media.
     pub(super) fn media(&self) -> &[ObjectId] {
         &self.media
+    }
+
+    /// Returns the estimated size of its messages in a request, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Adds all messages of a conversation that ends with an evaluation. Messages that were added before are
@@ -89,6 +97,7 @@ impl Conversation {
         for message in messages {
             if message.role() != Role::Assistant || !self.silent.contains(&turn_of(&message)) {
                 self.media.extend(media_of(&message.message));
+                self.bytes += estimated_bytes(std::iter::once(&message));
                 self.shown.extend([message]);
             }
         }
@@ -167,6 +176,7 @@ mod tests {
                         let said = backstitch_core::machine::conversation(&whole(end), &followed, evaluation);
                         let expected = without_silent(said.into_iter().collect());
                         assert_eq!(*conversation.shown(), expected, "{sequence} {cuts:b} {end}");
+                        assert_eq!(conversation.bytes(), estimated_bytes(expected.iter()));
                     }
                 }
             }

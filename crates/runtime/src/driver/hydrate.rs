@@ -46,6 +46,15 @@ impl CachedTranscript {
     }
 }
 
+/// The messages of a conversation for a request.
+pub(super) struct ShownConversation {
+    pub(super) messages: Items<InnerMessage>,
+    /// The objects that hold its media.
+    pub(super) media: Vec<ObjectId>,
+    /// The estimated size of the messages.
+    pub(super) bytes: u64,
+}
+
 /// The place to read objects from.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectSource<'a> {
@@ -125,10 +134,11 @@ impl ContentCache {
         transcript: &Transcript,
         evaluation: EvaluationId,
         followed: impl FnOnce() -> Vec<EvaluationId>,
-    ) -> (Items<InnerMessage>, Vec<ObjectId>) {
+    ) -> ShownConversation {
         let mut known = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
         known.grow(transcript, evaluation, followed);
-        (known.shown().clone(), known.media().to_vec())
+        let (messages, media) = (known.shown().clone(), known.media().to_vec());
+        ShownConversation { messages, media, bytes: known.bytes() }
     }
 
     /// Returns the bytes of these objects. Objects that the store does not have are left out, and reported

@@ -106,7 +106,7 @@ pub(crate) async fn question_before(
         }
     });
     shown.messages = without_silent(shown.messages);
-    let shown = fit::fitted(shown, fit::limit(agent, view));
+    let shown = fit::fitted(shown, None, fit::limit(agent, view));
     let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);
