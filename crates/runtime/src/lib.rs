@@ -51,7 +51,7 @@ pub use evaluate::{Evaluator, RequestReplay, Resume};
 pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
-pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate};
+pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view};
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use live::{
     FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SandboxGap, SessionEnvironment, SnapshotState,
@@ -65,7 +65,7 @@ pub use prices::{Price, Prices};
 pub use process::{SandboxSupport, end_survivors, probe};
 pub use replay::Replay;
 pub use run::Run;
-pub use runner::{CallOutcome, CallRequest, ToolRunner};
+pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};
 pub use waiting::{CallArguments, WaitingCall, call_arguments};

@@ -3,15 +3,16 @@
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
-use backstitch::find_call;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
+use backstitch::{LiveSession, Tools, check_arguments, find_call};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Common;
+use super::definition::built;
 use super::place::{part_of_id, short, user_name};
-use super::travel::opened_to_decide;
+use super::travel::{SessionToDecide, opened_to_decide};
 use crate::error::CommandError;
 use crate::usage::Usage;
 
@@ -61,8 +62,11 @@ impl Resolve {
         if self.call != WHOLE_SESSION {
             part_of_id(&self.call)?;
         }
-        let (live, mut restores) = opened_to_decide(common, Some(&self.session)).await?;
-        let done = self.decide(&live).await;
+        let SessionToDecide { live, mut restores, definition } =
+            opened_to_decide(common, Some(&self.session)).await?;
+        // An agent that cannot be built here checks the arguments when the call runs.
+        let built = if self.what == What::Edit { built(&definition).ok() } else { None };
+        let done = self.decide(&live, built.as_ref().map(|built| &built.agent.tools)).await;
         live.release().await?;
         done?;
         let restored = restores.new_ones().await?;
@@ -82,7 +86,7 @@ impl Resolve {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn decide(&self, live: &backstitch::LiveSession) -> anyhow::Result<()> {
+    async fn decide(&self, live: &LiveSession, tools: Option<&Tools>) -> anyhow::Result<()> {
         let by = Some(user_name());
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
@@ -103,8 +107,11 @@ impl Resolve {
                 let missing = || Usage("`edit` needs `--arguments JSON`".to_owned());
                 let text = self.arguments.as_deref().ok_or_else(missing)?;
                 let arguments = serde_json::from_str(text);
-                let arguments =
+                let arguments: Map<String, Value> =
                     arguments.map_err(|error| Usage(format!("`--arguments` is no JSON object: {error}")))?;
+                if let Some(tool) = view.call(call).and_then(|call| tools?.get(&call.name)) {
+                    check_arguments(&tool.spec, &arguments).map_err(|error| Usage(error.to_string()))?;
+                }
                 Decision::Edit { arguments }
             }
             What::Happened => {

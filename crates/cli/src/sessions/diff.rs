@@ -1,19 +1,23 @@
 //! `diff`: compares files, state and conversation at two points of a session.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use backstitch::filesystem::format;
 use backstitch::journal::WorkspaceRoot;
 use backstitch::ports::{ChangeKind, PathChange};
+use backstitch::session::{CaptureOptions, SlicePolicy};
 use backstitch::view::JournalView;
-use backstitch::{PointSpec, ResolvedPoint, load_view, locate};
+use backstitch::{PointSpec, SystemClock};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::Common;
+use super::located::LocatedPoint;
 use super::place::OpenStore;
-use super::show::slices;
+use crate::common::counted;
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{self, Role, Text};
 use crate::terminal::{self, difference};
@@ -45,10 +49,10 @@ impl Views {
     async fn load(
         place: &OpenStore,
         head: &JournalView,
-        from: &ResolvedPoint,
-        to: &ResolvedPoint,
+        from: LocatedPoint,
+        to: LocatedPoint,
     ) -> anyhow::Result<Self> {
-        Ok(Self { from: view_at(place, head, from).await?, to: view_at(place, head, to).await? })
+        Ok(Self { from: from.into_view(place, head).await?, to: to.into_view(place, head).await? })
     }
 }
 
@@ -57,9 +61,9 @@ impl Diff {
         let place = OpenStore::for_reading(common)?;
         let session = place.session(Some(&self.session)).await?;
         let head = place.view(session).await?;
-        let from = locate(&*place.store, &head, &self.from).await?;
-        let to = locate(&*place.store, &head, &self.to).await?;
-        let [old, new] = [&from, &to].map(|point| point.files.map(|files| files.root));
+        let from = LocatedPoint::find(&place, &head, &self.from).await?;
+        let to = LocatedPoint::find(&place, &head, &self.to).await?;
+        let [old, new] = [&from, &to].map(|point| point.files().map(|files| files.root));
         let changes = match (old, new) {
             (Some(old), Some(new)) => format::diff(&*place.store, old, new)?,
             _ => Vec::new(),
@@ -70,7 +74,7 @@ impl Diff {
                 let text = if self.names { None } else { text_of(&place, old, new, change)? };
                 files.push(json!({"path": change.path, "change": change.change, "diff": text}));
             }
-            let views = Views::load(&place, &head, &from, &to).await?;
+            let views = Views::load(&place, &head, from, to).await?;
             println!(
                 "{}",
                 json!({
@@ -84,49 +88,50 @@ impl Diff {
         for change in &changes {
             print_change(&place, old, new, change, !self.names)?;
         }
-        let views = Views::load(&place, &head, &from, &to).await?;
-        for (name, (before, after)) in state(&views)? {
-            terminal::line(&counts(&format!("state {name}"), before, after, "item"));
+        let views = Views::load(&place, &head, from, to).await?;
+        let state = state(&views)?;
+        for (name, (before, after)) in &state {
+            terminal::line(&counts(&format!("state {name}"), *before, *after, "item"));
         }
         let (before, after) = (views.from.message_count(), views.to.message_count());
         if before != after {
             terminal::line(&counts("conversation", before, after, "message"));
         }
-        if changes.is_empty() && before == after {
+        if changes.is_empty() && state.is_empty() && before == after {
             println!("nothing differs");
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn view_at(
-    place: &OpenStore,
-    head: &JournalView,
-    point: &ResolvedPoint,
-) -> anyhow::Result<JournalView> {
-    if point.session == head.session_id() && point.cut == head.head() {
-        return Ok(head.clone());
+/// Compares the working state at both points, and returns the number of items of each slice that differs. Logs are left
+/// out, because nothing undoes them, as are caches, and the transcript, which is the conversation.
+fn state(views: &Views) -> anyhow::Result<BTreeMap<String, (usize, usize)>> {
+    let (mut before, after) = (working_state(&views.from)?, working_state(&views.to)?);
+    let mut differing = BTreeMap::new();
+    for (name, items) in after {
+        let earlier = before.remove(&name).unwrap_or_default();
+        if earlier != items {
+            differing.insert(name, (earlier.len(), items.len()));
+        }
     }
-    Ok(load_view(&*place.store, point.session, Some(point.cut)).await?)
+    differing.extend(before.into_iter().map(|(name, items)| (name, (items.len(), 0))));
+    Ok(differing)
 }
 
-/// Counts the items of each slice at both points, and returns the counts that differ.
-fn state(views: &Views) -> anyhow::Result<std::collections::BTreeMap<String, (usize, usize)>> {
-    let mut counts = std::collections::BTreeMap::new();
-    for (name, items) in slices(&views.from)? {
-        counts.entry(name).or_insert((0, 0)).0 = items.len();
-    }
-    for (name, items) in slices(&views.to)? {
-        counts.entry(name).or_insert((0, 0)).1 = items.len();
-    }
-    counts.retain(|_, (before, after)| before != after);
-    Ok(counts)
+/// Returns the items of each slice of the working state that is not empty.
+fn working_state(view: &JournalView) -> anyhow::Result<BTreeMap<String, Vec<Value>>> {
+    let session = view.session(Arc::new(SystemClock::new()));
+    let slices = session.snapshot_with(CaptureOptions::policies([SlicePolicy::State])).stored_slices()?;
+    let filled = slices.into_iter().filter(|slice| !slice.items.is_empty());
+    Ok(filled.map(|slice| (slice.name, slice.items)).collect())
 }
 
 /// A number of things at both points.
 fn counts(of: &str, before: usize, after: usize, what: &str) -> Text {
-    let things = if before == 1 { what.to_owned() } else { format!("{what}s") };
-    Text::new().add(Role::Emphasis, of).plain(format!(": {before} {things} -> {after}"))
+    let things = counted(before as u64, what);
+    let change = if before == after { format!("{things}, changed") } else { format!("{things} -> {after}") };
+    Text::new().add(Role::Emphasis, of).plain(": ").plain(change)
 }
 
 fn letter(change: ChangeKind) -> (&'static str, Role) {
@@ -147,10 +152,15 @@ fn print_diff(text: &str) {
     }
 }
 
+/// Formats the letter and the path of a change.
+pub(super) fn named(change: &PathChange) -> Text {
+    let (letter, role) = letter(change.change);
+    Text::new().add(role, letter).plain(" ").add(Role::Emphasis, &change.path)
+}
+
 /// Prints the letter and the path of a change.
 pub(super) fn print_name(change: &PathChange) {
-    let (letter, role) = letter(change.change);
-    terminal::line(&Text::new().add(role, letter).plain(" ").add(Role::Emphasis, &change.path));
+    terminal::line(&named(change));
 }
 
 /// Prints the change of a file: its letter and path, and what changed in it if `with_text` is set.

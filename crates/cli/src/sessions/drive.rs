@@ -23,6 +23,7 @@ use super::live::{AnnouncedRun, Screen};
 use super::mission;
 use super::place::{OpenStore, short, uncovered, uncovered_paths};
 use crate::error::CommandError;
+use crate::trust::addresses;
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -245,6 +246,7 @@ impl SessionToDrive {
         let mut limited = definition.clone();
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
+        addresses::ask(common, &limited)?;
         let built = with_rules(common, built(&limited)?);
         let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;

@@ -36,10 +36,11 @@ impl DrivenSession<'_> {
     /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
     pub(super) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
         let mut driven = self.stopper.driven(self.common, self.live, run).await;
-        while self.can_ask(&driven) && self.ask().await? == Decisions::Made {
+        while self.can_ask(&driven) {
+            let Decisions::Made(drift) = self.ask().await? else { break };
             let workspace = self.workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
             let options = SessionOptions { workspace, ..SessionOptions::default() };
-            let resume = ResumeOptions { fidelity: self.fidelity, ..ResumeOptions::default() };
+            let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
             let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
             driven = self.stopper.driven(self.common, self.live, run).await;
         }

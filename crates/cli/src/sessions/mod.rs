@@ -21,6 +21,7 @@ mod import;
 mod in_place;
 mod list;
 mod live;
+mod located;
 mod log;
 mod maintain;
 mod markdown;

@@ -10,13 +10,14 @@ use backstitch::one_line;
 use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence, Store as _};
 use backstitch::session::CaptureOptions;
 use backstitch::view::{Call, CallStatus, DriverPresence, JournalView};
-use backstitch::{SystemClock, load_view, locate, reason_word, unfinished};
+use backstitch::{SystemClock, reason_word, unfinished};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::calls::{self, CallReport};
 use super::failure::{attempts, evaluations, last_stop, text};
+use super::located::LocatedPoint;
 use super::place::{OpenStore, short};
 use super::target::{ShownPoint, ShownTarget};
 use super::turns;
@@ -66,8 +67,9 @@ impl Show {
                 (*head, files)
             }
             Some(point) => {
-                let found = locate(&*place.store, &head, point).await?;
-                (load_view(&*place.store, found.session, Some(found.cut)).await?, found.files)
+                let found = LocatedPoint::find(&place, &head, point).await?;
+                let files = found.files();
+                (found.into_view(&place, &head).await?, files)
             }
         };
         let driver = match place.store.holder(session).await? {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::journal::RecordBody;
 use backstitch::ports::Workspace;
@@ -35,7 +36,7 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, workspace, moved, mut restores } =
+        let SessionToRewind { live, workspace, moved, mut restores, .. } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
         if let Some(workspace) = workspace.filter(|_| !common.json) {
             warn(&live, &workspace, &self.point).await?;
@@ -179,13 +180,21 @@ fn no_room(message: &str) -> CommandError {
     CommandError::new(ErrorCode::WorkspaceRefused, message).with_hint("use `--workspace DIR`")
 }
 
-/// Opens a session to decide about it. The second value reports the files that the decision restores.
+/// A session to decide about.
+pub(super) struct SessionToDecide {
+    pub(super) live: Arc<LiveSession>,
+    /// Reports the files that the decision restores.
+    pub(super) restores: Restores,
+    pub(super) definition: AgentDefinition,
+}
+
+/// Opens a session to decide about it.
 pub(super) async fn opened_to_decide(
     common: &Common,
     session: Option<&str>,
-) -> anyhow::Result<(Arc<LiveSession>, Restores)> {
-    let SessionToRewind { live, restores, .. } = opened_with_files(common, session, None).await?;
-    Ok((live, restores))
+) -> anyhow::Result<SessionToDecide> {
+    let SessionToRewind { live, restores, definition, .. } = opened_with_files(common, session, None).await?;
+    Ok(SessionToDecide { live, restores, definition })
 }
 
 /// A session that this process holds and does not drive.
@@ -195,6 +204,7 @@ pub(super) struct SessionToRewind {
     /// Records to append if the files were moved.
     moved: Vec<RecordBody>,
     restores: Restores,
+    definition: AgentDefinition,
 }
 
 /// Opens a session with its files, to change both. Fails if another process drives it.
@@ -215,7 +225,7 @@ pub(super) async fn opened_with_files(
     let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
     let head = live.state().await.view.head();
     let restores = Restores::from(live.store().clone(), session, head);
-    Ok(SessionToRewind { live, workspace, moved, restores })
+    Ok(SessionToRewind { live, workspace, moved, restores, definition })
 }
 
 /// Warns about what a rewind does not restore: uncovered paths, and the workspace's own repository.

@@ -3,16 +3,17 @@
 //! A key is sent to the provider's own address, and to those that the user chose: by an option, in the environment,
 //! in the user's settings, or in files that the user trusts. The address of a recorded session was chosen when the
 //! session was started, and is remembered in the state directory. The address of an imported session was chosen by
-//! another user: it gets no key before this user names it.
+//! another user: it gets no key before this user names it, or says yes to it on a terminal.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use backstitch::agent_file::{AgentDefinition, ModelProvider, key_variables};
 
+use super::ask;
 use super::error::TrustError;
 use super::ledger::Ledger;
-use crate::common::quoted;
+use crate::common::{Common, quoted};
 use crate::keys;
 
 /// The addresses that were chosen while this process runs.
@@ -26,6 +27,19 @@ pub(crate) fn allow(definition: &AgentDefinition) {
         let _ = Ledger::change(|ledger| ledger.addresses.insert(address.clone()));
     }
     CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
+}
+
+/// Asks a person at the terminal about an address that this user did not choose, and remembers it if the answer is yes.
+/// Elsewhere nothing is asked, and [`check`] refuses the address.
+pub(crate) fn ask(common: &Common, definition: &AgentDefinition) -> Result<(), TrustError> {
+    if check(definition).is_ok() || !ask::is_possible(common) {
+        return Ok(());
+    }
+    let url = definition.base_url.as_deref().unwrap_or_default();
+    if ask::about_address(url).map_err(TrustError::NoAnswer)? {
+        allow(definition);
+    }
+    Ok(())
 }
 
 /// Fails if a key would be sent to an address that this user did not choose.

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
+use rustix::termios::{QueueSelector, tcflush};
+
 use super::subject::{Subject, TrustState};
 use crate::common::Common;
 use crate::terminal::{
@@ -11,7 +13,7 @@ use crate::terminal::{
 
 /// Whether a person can be asked.
 pub(super) fn is_possible(common: &Common) -> bool {
-    !common.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    !common.json && !common.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks whether the files are trusted. Everything but `y` and `yes` means no.
@@ -38,7 +40,21 @@ pub(super) fn about(subject: &Subject, standing: &TrustState) -> io::Result<bool
         terminal::error_line(&Text::new().plain("    ").add(Role::Dim, detail));
     }
     eprintln!("These files can run commands as you, and choose the address that your key is sent to.");
-    terminal::to_stderr(format_args!("Trust them as they are now? [y/N] "));
+    is_affirmed("Trust them as they are now? [y/N] ")
+}
+
+/// Asks whether the key of the user may be sent to an address.
+pub(super) fn about_address(url: &str) -> io::Result<bool> {
+    let heading = Text::new().plain("The session asks its model at ").add(Role::Emphasis, url);
+    terminal::error_line(&heading.plain(", and you did not choose that address."));
+    is_affirmed("Send your key and the conversation there? [y/N] ")
+}
+
+/// Asks a question. Everything but `y` and `yes` means no.
+fn is_affirmed(question: &str) -> io::Result<bool> {
+    // What was typed before the question was shown does not answer it.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    terminal::to_stderr(format_args!("{question}"));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

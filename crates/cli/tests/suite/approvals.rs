@@ -62,6 +62,30 @@ fn all_arguments_of_a_waiting_call_are_shown_unchanged() {
 }
 
 #[test]
+fn edited_arguments_that_do_not_fit_the_tool_are_refused() {
+    let stage = Stage::new();
+    let replies = json!([
+        {"calls": [{"name": "shell", "arguments": {"command": "true"}}]}, {"text": "Done."},
+    ]);
+    let paused = last_line(&waiting(&stage, &replies, &["--json"]).output);
+    let (session, call) = (paused["session"].as_str().unwrap(), paused["call"].as_str().unwrap());
+    for (arguments, expected) in
+        [(r#"{"command": 7}"#, "/command"), (r#"{"comand": "true"}"#, "comand"), ("{}", "command")]
+    {
+        let errors =
+            stage.run(&["resolve", session, call, "edit", "--arguments", arguments]).called_wrongly();
+        assert!(
+            errors.contains("the arguments of shell do not fit:") && errors.contains(expected),
+            "{errors}"
+        );
+    }
+    let resolve = ["resolve", session, call, "edit", "--arguments", r#"{"command": "touch edited"}"#];
+    stage.run(&resolve).worked();
+    stage.run(&["resume"]).worked_quietly();
+    assert!(stage.file("edited").is_some());
+}
+
+#[test]
 fn arguments_of_a_call_whose_effect_is_not_known_are_shown_as_they_ran() {
     let stage = Stage::new();
     let edited = json!({"command": format!("touch begun; sleep 60; {}", "echo edited; ".repeat(20))});

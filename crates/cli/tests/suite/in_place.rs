@@ -209,6 +209,29 @@ fn invalid_json_is_asked_about_again_and_a_broken_editor_is_named() {
 }
 
 #[test]
+fn edited_arguments_that_do_not_fit_the_tool_are_asked_about_again() {
+    let wrong = r#"{"path": "b.txt", "txet": 7}"#;
+    let right = r#"{"path": "b.txt", "text": "y"}"#;
+    // The first edit is wrong, the second one is right.
+    let editor = format!(
+        "sh -c 'if grep -q txet \"$0\"; then echo '\\''{right}'\\''; else echo '\\''{wrong}'\\''; fi > \"$0.new\"; mv \"$0.new\" \"$0\"'"
+    );
+    let stage = Stage::new().with_variable("VISUAL", &editor);
+    let terminal = run(&stage, &json!([{"calls": [write("a.txt", "x")]}, {"text": "Done."}]));
+    terminal.wait_for(QUESTION);
+    terminal.send("e\r");
+    terminal.wait_for("the arguments of write_file do not fit:");
+    terminal.wait_for("txet");
+    terminal.wait_for("edit it again? [y/n]");
+    terminal.send("y\r");
+    terminal.wait_for("creates b.txt");
+    terminal.wait_for_times(QUESTION, 2);
+    terminal.send("y\r");
+    assert_eq!(terminal.finish().0, Some(0));
+    assert_eq!((stage.file("a.txt"), stage.file("b.txt").as_deref()), (None, Some("y")));
+}
+
+#[test]
 fn nobody_is_asked_without_a_terminal_or_with_no_input() {
     let stage = Stage::new();
     let model = scripted(&stage, &json!([{"calls": [shell("touch ran")]}, {"text": "Done."}]));

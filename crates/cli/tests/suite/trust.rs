@@ -178,6 +178,34 @@ fn the_address_of_an_imported_session_gets_no_key_before_it_is_chosen() {
 }
 
 #[test]
+fn an_address_that_was_not_chosen_is_asked_about_on_a_terminal() {
+    let other = Stage::new();
+    let model = Model::new("openai-chat", [Said::Text("Done."), Said::Text("Again."), Said::Text("More.")]);
+    other.run(&as_slices(&Stage::asking("openai-chat", &model, &[]))).worked_quietly();
+    let session = other.session();
+    let bundle = text_of(&other.path("it.bundle"));
+    other.run(&["export", &session, "--bundle", &bundle]).worked_quietly();
+
+    let stage = Stage::new().with_variable("OPENAI_API_KEY", KEY);
+    let directory = text_of(&stage.path("files"));
+    stage.run(&["import", &bundle, "--workspace", &directory]).worked_quietly();
+    let ask = ["ask", &session, "More"];
+    let mut terminal = Pty::start(&stage, &[&ask[..], &["--no-input"]].concat(), 80, 24);
+    assert_eq!(terminal.exit_code(), Some(2));
+    assert!(!terminal.everything().contains("[y/N]"), "{}", terminal.everything());
+    for (answer, code) in [("\r", Some(2)), ("y\r", Some(0)), ("", Some(0))] {
+        let mut terminal = Pty::start(&stage, &ask, 40, 24);
+        if !answer.is_empty() {
+            terminal.wait_for("[y/N]");
+            assert!(terminal.everything().contains(&model.url), "{}", terminal.everything());
+            terminal.send(answer);
+        }
+        assert_eq!(terminal.exit_code(), code, "{}", terminal.everything());
+    }
+    assert_eq!(model.asked().iter().filter(|asked| asked.head.contains(KEY)).count(), 2);
+}
+
+#[test]
 fn trust_that_cannot_be_recorded_or_read_is_an_error() {
     let stage = Stage::new();
     let model = scripted(&stage, &json!([{"text": "Done."}]));

@@ -33,6 +33,15 @@ pub async fn locate(
     view: &JournalView,
     point: &PointSpec,
 ) -> Result<ResolvedPoint, RuntimeError> {
+    Ok(locate_with_view(store, view, point).await?.0)
+}
+
+/// Resolves a point as [`locate`] does, and returns also the view at its cut if it had to be loaded for that.
+pub async fn locate_with_view(
+    store: &dyn Store,
+    view: &JournalView,
+    point: &PointSpec,
+) -> Result<(ResolvedPoint, Option<JournalView>), RuntimeError> {
     let session = view.session_id();
     let missing = |reason: String| RuntimeError::NoSuchPoint { point: point.to_string(), reason };
     let at = |cut| ResolvedPoint { session, cut, files: None };
@@ -65,10 +74,10 @@ pub async fn locate(
         }
     };
     if place.files.is_some() || place.cut == view.head() && place.session == session {
-        return Ok(place);
+        return Ok((place, None));
     }
-    let files = load_view(store, place.session, Some(place.cut)).await?.files();
-    Ok(ResolvedPoint { files, ..place })
+    let then = load_view(store, place.session, Some(place.cut)).await?;
+    Ok((ResolvedPoint { files: then.files(), ..place }, Some(then)))
 }
 
 fn of_boundary(boundary: Boundary) -> ResolvedPoint {

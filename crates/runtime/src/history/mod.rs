@@ -10,5 +10,5 @@ mod undo;
 
 pub(crate) use effects::pauses_of;
 pub use fork::Fork;
-pub use locate::{ResolvedPoint, find_call, locate};
+pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};
 pub use rewind::RewindReport;

@@ -16,6 +16,22 @@ use crate::schema;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) String);
 
+/// Arguments that do not fit the schema of their tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct InvalidArguments {
+    /// What does not fit, with one line for each problem.
+    pub reason: String,
+}
+
+/// Checks arguments against the schema of a tool, as before a call: a person who edits a call learns at once
+/// what the call would be refused for.
+pub fn check_arguments(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), InvalidArguments> {
+    let arguments = Arguments::from(arguments.clone());
+    let checked = Validators::default().check(tool, &arguments);
+    checked.map(|_| ()).map_err(|Refusal(reason)| InvalidArguments { reason })
+}
+
 /// Compiled schemas, by tool.
 #[derive(Default)]
 pub(super) struct Validators {

@@ -45,6 +45,7 @@ use crate::spans::{self, Contents};
 use crate::tools::Tools;
 use approval::ApprovalNeed;
 pub(crate) use approval::{denial, rules_of};
+pub use arguments::{InvalidArguments, check_arguments};
 use arguments::{Refusal, Validators};
 pub(crate) use child::ChildDriver;
 use delegate::Caller;

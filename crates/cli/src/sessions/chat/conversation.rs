@@ -31,6 +31,7 @@ use crate::sessions::signals::Signals;
 use crate::sessions::waiting::{explain, waiting};
 use crate::terminal;
 use crate::terminal::style::{Role, Text};
+use crate::trust::addresses;
 
 /// What follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,12 +250,12 @@ impl Conversation {
         let mut watched = self.watch(&screen, run, &mut signals).await;
         while watched.can_ask() && is_person_there(&self.common) {
             let workspace = place.workspace(&self.definition, session)?;
-            if self.ask(&screen, workspace.clone(), &mut signals).await? == Decisions::LeftOpen {
+            let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
                 break;
-            }
+            };
             let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
             let options = SessionOptions { workspace, ..SessionOptions::default() };
-            let resume = ResumeOptions::default();
+            let resume = ResumeOptions { drift, ..ResumeOptions::default() };
             let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
             watched = self.watch(&screen, run, &mut signals).await;
         }
@@ -407,6 +408,7 @@ impl Conversation {
 
 /// Builds the agent of a definition, with the lasting rules of the user.
 pub(super) fn agent_of(common: &Common, definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+    addresses::ask(common, definition)?;
     Ok(with_rules(common, built(definition)?))
 }
 

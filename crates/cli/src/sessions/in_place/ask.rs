@@ -1,10 +1,10 @@
 //! A question about one waiting call, and its answer.
 
-use backstitch::WaitingCall;
 use backstitch::approval::{ApprovalRule, ApprovalScope, ApprovalVerdict, CommandWords};
 use backstitch::journal::{Decision, PauseReason};
 use backstitch::message::OptionResult;
 use backstitch::tool::ToolName;
+use backstitch::{WaitingCall, check_arguments};
 use serde_json::{Map, Value};
 
 use super::editor::edited;
@@ -252,7 +252,7 @@ impl Question<'_> {
             }
             let mut arguments = arguments.clone();
             arguments["command"] = Value::String(changed.to_owned());
-            return Some(arguments);
+            return self.fits(person, &arguments).then_some(arguments);
         }
         let mut text = format!("{arguments:#}\n");
         loop {
@@ -263,15 +263,29 @@ impl Question<'_> {
                     return None;
                 }
             }
-            match serde_json::from_str::<Map<String, Value>>(&text) {
-                Ok(changed) => return Some(Value::Object(changed)),
-                Err(error) => {
-                    person.show(&[warning(format!("this is no JSON object: {error}"))]);
-                    let again = person.answer("edit it again? [y/n] ").await?;
-                    if !matches!(split(&again).0, "" | "y" | "yes") {
-                        return None;
-                    }
-                }
+            match serde_json::from_str::<Map<String, Value>>(&text).map(Value::Object) {
+                Ok(changed) if self.fits(person, &changed) => return Some(changed),
+                Ok(_) => {}
+                Err(error) => person.show(&[warning(format!("this is no JSON object: {error}"))]),
+            }
+            let again = person.answer("edit it again? [y/n] ").await?;
+            if !matches!(split(&again).0, "" | "y" | "yes") {
+                return None;
+            }
+        }
+    }
+
+    /// Whether arguments fit the schema of the tool. What does not is printed. A tool of a sub-agent is not known
+    /// here: its call would be refused when it runs, and the model would learn why.
+    fn fits(&self, person: &mut dyn Person, arguments: &Value) -> bool {
+        let is_own = self.call.session == self.waiting.session;
+        let tool = self.waiting.tools.get(&self.call.name).filter(|_| is_own);
+        let (Some(tool), Some(arguments)) = (tool, arguments.as_object()) else { return true };
+        match check_arguments(&tool.spec, arguments) {
+            Ok(()) => true,
+            Err(error) => {
+                person.show(&error.to_string().lines().map(warning).collect::<Vec<_>>());
+                false
             }
         }
     }

@@ -8,6 +8,7 @@
 
 mod ask;
 mod editor;
+mod files;
 mod person;
 mod preview;
 mod shown;
@@ -21,7 +22,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::workspace::HostWorkspace;
-use backstitch::{RuntimeError, SessionOptions, SystemClock, Tools, WaitingCall};
+use backstitch::{DriftPolicy, RuntimeError, SessionOptions, SystemClock, Tools, WaitingCall};
 
 use super::Common;
 use super::place::{OpenStore, short};
@@ -39,11 +40,11 @@ pub(super) trait Person: Send {
     fn answer<'a>(&'a mut self, question: &'a str) -> BoxFuture<'a, Option<String>>;
 }
 
-/// Whether all waiting calls were decided.
+/// Whether everything that a session waits for was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decisions {
-    /// The session can continue.
-    Made,
+    /// The session can continue, with its files as this says.
+    Made(Option<DriftPolicy>),
     /// The person left a question open, so the session still waits.
     LeftOpen,
 }
@@ -64,18 +65,29 @@ pub(super) fn is_person_there(common: &Common) -> bool {
     !common.json && !common.no_input && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Whether a pause is one that [`ask_person`] ends.
+/// Whether a run ended with a pause that [`ask_person`] may end.
 pub(super) fn is_askable(reason: PauseReason) -> bool {
+    is_about_call(reason) || reason == PauseReason::Asked
+}
+
+/// Whether a pause waits for a decision about a call.
+fn is_about_call(reason: PauseReason) -> bool {
     matches!(reason, PauseReason::Approval | PauseReason::EffectUnknown)
 }
 
-/// Asks a person about all calls that a session and its sub-agents wait for, and records the decisions.
+/// Asks a person about all calls that a session and its sub-agents wait for, and records the decisions. Changed files are
+/// asked about first.
 pub(super) async fn ask_person(
     waiting: &WaitingSession<'_>,
     person: &mut dyn Person,
 ) -> anyhow::Result<Decisions> {
+    let view = waiting.place.view(waiting.session).await?;
+    if files::waits_for_files(&view) {
+        let decided = files::ask(waiting, &view, person).await?;
+        return Ok(decided.map_or(Decisions::LeftOpen, |drift| Decisions::Made(Some(drift))));
+    }
     let calls = waiting.place.runtime.waiting_calls(waiting.session).await?;
-    let calls: Vec<_> = calls.into_iter().filter(|call| is_askable(call.reason)).collect();
+    let calls: Vec<_> = calls.into_iter().filter(|call| is_about_call(call.reason)).collect();
     let count = calls.len();
     for (index, call) in calls.into_iter().enumerate() {
         if let Some(found) = waiting.ruled(&call).await? {
@@ -93,7 +105,7 @@ pub(super) async fn ask_person(
     }
     // A poisoned session, or one that waits for something else, is not continued from here.
     let left = waiting.place.runtime.waiting_calls(waiting.session).await?;
-    Ok(if count > 0 && left.is_empty() { Decisions::Made } else { Decisions::LeftOpen })
+    Ok(if count > 0 && left.is_empty() { Decisions::Made(None) } else { Decisions::LeftOpen })
 }
 
 impl WaitingSession<'_> {
