@@ -1,5 +1,6 @@
 //! The `backstitch` command on a session of 5,000 turns: the time until it prints something, and all of its
-//! time. The aim: `log`, `show` and `diff` start to print within 100 ms.
+//! time. The aim: `log`, `show` and `diff` start to print within 100 ms. And `ls` on a store with 10,000 sessions: its
+//! processor time, of which the aim is 50 ms.
 //!
 //! The command has to be built with the same profile first; the program is looked for beside this one, or at the
 //! path in `BACKSTITCH`.
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::report::Report;
-use crate::store::{long_session, temporary};
+use crate::store::{long_session, many_sessions, temporary};
 
 /// How often each command is run.
 const ROUNDS: usize = 9;
@@ -53,6 +54,32 @@ pub(crate) fn run(report: &mut Report) {
         });
         report.value("command.first_output", params, first.as_nanos() as f64, "ns");
     }
+    list(report, &program);
+}
+
+/// Measures `ls` on a store with many sessions.
+fn list(report: &mut Report, program: &Path) {
+    let directory = temporary();
+    let sessions = many_sessions(directory.path());
+    let store = directory.path().join("store.db");
+    for arguments in [&["ls"][..], &["ls", "--json"], &["ls", "--limit", "50"]] {
+        let Some(before) = time_of_children() else { return };
+        let runs = (0..ROUNDS).filter_map(|_| first_and_last(program, &store, arguments)).count();
+        let Some(after) = time_of_children().filter(|_| runs == ROUNDS) else { return };
+        let params =
+            json!({ "command": arguments.join(" "), "sessions": sessions, "clock": "cpu", "samples": runs });
+        let each = after.saturating_sub(before) / u32::try_from(runs).unwrap_or(1);
+        report.value("command.list", params, each.as_nanos() as f64, "ns");
+    }
+}
+
+/// Returns the processor time of all children that have ended, as the kernel counts it: in ticks of 10 ms.
+fn time_of_children() -> Option<Duration> {
+    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in parentheses, may hold spaces.
+    let fields: Vec<&str> = status.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 10))
 }
 
 fn program() -> Option<PathBuf> {

@@ -35,6 +35,12 @@ pub(crate) fn run(report: &mut Report) {
     report.time("store.unindexed", json!({ "sessions": SESSIONS }), &time(effort, missing));
 }
 
+/// Creates a store with many sessions in a directory, and returns their number.
+pub(crate) fn many_sessions(directory: &std::path::Path) -> u64 {
+    create(&Arc::new(SqliteStore::open(directory.join("store.db")).expect("a new store can be created")));
+    SESSIONS
+}
+
 /// Sessions with an evaluation each, of which one in a hundred failed. Concurrent writers share syncs.
 fn create(store: &Arc<SqliteStore>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be built");

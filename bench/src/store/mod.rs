@@ -25,6 +25,8 @@ use backstitch_testkit::block_on;
 use backstitch_testkit::sample::Journal;
 use tempfile::TempDir;
 
+pub(crate) use listing::many_sessions;
+#[cfg(unix)]
 pub(crate) use opening::long_session;
 
 use crate::alone::{self, Alone};

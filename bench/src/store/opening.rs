@@ -53,11 +53,14 @@ impl LongSession {
         let lease = claim(&store, journal.session);
         let mut next = Position::START;
         // Many turns in a batch: how they are written is measured elsewhere.
+        let summary = JournalView::fold(&journal.records()).expect("it can be folded").summary();
         for batches in journal.batches.chunks(BATCHES) {
             let mut batch = batches[0].clone();
             for later in &batches[1..] {
                 batch.extend(later.clone());
             }
+            // Every batch of a session brings its summary; that of the last one stays.
+            batch.summarize(summary.clone());
             next = block_on(store.append(journal.session, next, lease.fence, batch)).expect("it fits");
         }
         let records = block_on(store.read(journal.session, Position::START, usize::MAX));

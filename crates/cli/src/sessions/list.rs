@@ -35,9 +35,6 @@ const SHOWN: usize = 50;
 /// Rows of a terminal around the sessions: the prompts, the header and the note about those that are left out.
 const AROUND: usize = 4;
 
-/// How many sessions are read at a time.
-const PAGE: usize = 1_000;
-
 #[derive(Args)]
 pub(crate) struct List {
     /// List the sessions of all projects.
@@ -129,9 +126,10 @@ impl List {
             return Ok(());
         }
         // Sub-agents are listed below their parents, and selected by themselves where something is selected.
-        let tops = if is_filtered { query } else { SessionQuery::roots() };
+        let has_all = is_filtered || limit.is_none();
+        let tops = if has_all { query } else { SessionQuery::roots() };
         let mut listing = newest(place, tops, limit).await?;
-        if !is_filtered {
+        if !has_all {
             add_sub_agents(place, &mut listing.sessions).await?;
         }
         if listing.sessions.is_empty() && unreadable.is_empty() {
@@ -199,24 +197,18 @@ fn before(now: Timestamp, ago: Duration) -> Option<Timestamp> {
 
 /// The newest sessions that a query selects, oldest first.
 async fn newest(place: &OpenStore, query: SessionQuery, limit: Option<usize>) -> anyhow::Result<Listing> {
-    let mut query = match limit {
-        Some(limit) => query.with_order(SessionOrder::NewestFirst).with_limit(limit),
-        None => query.with_order(SessionOrder::OldestFirst).with_limit(PAGE),
+    let Some(limit) = limit else {
+        // In one page: all of them are printed, and each page would look for sessions that are not indexed.
+        let query = query.with_order(SessionOrder::OldestFirst).with_limit(usize::MAX);
+        return Ok(Listing { sessions: place.runtime.sessions(query).await?.sessions, left_out: 0 });
     };
-    let mut listing = Listing { sessions: Vec::new(), left_out: 0 };
-    loop {
-        let page = place.runtime.sessions(query.clone()).await?;
-        listing.sessions.extend(page.sessions);
-        query.after = page.next;
-        if query.after.is_none() || limit.is_some() {
-            break;
-        }
-    }
-    if limit.is_some() {
-        listing.sessions.reverse();
-        if query.after.is_some() {
-            listing.left_out = place.runtime.count_sessions(query).await?;
-        }
+    let mut query = query.with_order(SessionOrder::NewestFirst).with_limit(limit);
+    let page = place.runtime.sessions(query.clone()).await?;
+    let mut listing = Listing { sessions: page.sessions, left_out: 0 };
+    listing.sessions.reverse();
+    query.after = page.next;
+    if query.after.is_some() {
+        listing.left_out = place.runtime.count_sessions(query).await?;
     }
     Ok(listing)
 }

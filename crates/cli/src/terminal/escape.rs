@@ -40,7 +40,9 @@ pub(crate) fn exact_text(text: &str) -> String {
 }
 
 fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_unsafe) {
+    // Most text is plain, and all of it passes here.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
+    if text.bytes().all(is_plain) || !text.contains(&is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);

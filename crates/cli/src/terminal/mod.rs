@@ -110,7 +110,11 @@ fn colored_or_plain(text: &StyledStr, has_colors: bool) -> String {
 /// Prints lines to standard output at once, with colours if it has them.
 pub(crate) fn lines(texts: &[Text]) {
     let has_colors = style::stdout_has_colors();
-    let all: String = texts.iter().flat_map(|text| [text.rendered(has_colors), "\n".to_owned()]).collect();
+    let mut all = String::new();
+    for text in texts {
+        all.push_str(&text.rendered(has_colors));
+        all.push('\n');
+    }
     output::stdout(all.as_bytes());
 }
 

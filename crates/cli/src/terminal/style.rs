@@ -147,7 +147,12 @@ impl Text {
 
     /// Returns the columns that the line takes.
     pub(crate) fn width(&self) -> usize {
-        layout::width(&self.text())
+        match &self.spans[..] {
+            [] => 0,
+            [(_, text)] => layout::width(text),
+            // Characters of several spans may combine.
+            _ => layout::width(&self.text()),
+        }
     }
 
     /// Returns the beginning of the line that fits into the columns, with `…` at its end if something was cut off.
@@ -179,7 +184,9 @@ impl Text {
     /// Returns the line with a space for each tab, so that its width does not depend on where it starts.
     #[must_use]
     pub(crate) fn without_tabs(mut self) -> Self {
-        self.spans.iter_mut().for_each(|(_, text)| *text = text.replace('\t', " "));
+        for (_, text) in self.spans.iter_mut().filter(|(_, text)| text.contains('\t')) {
+            *text = text.replace('\t', " ");
+        }
         self
     }
 

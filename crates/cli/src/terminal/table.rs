@@ -63,31 +63,32 @@ impl Table {
     }
 
     /// Prints the table to standard output.
-    pub(crate) fn print(&self) {
+    pub(crate) fn print(self) {
         let columns = io::stdout().is_terminal().then(super::columns);
         super::lines(&self.lines(columns));
     }
 
     /// Returns the lines of the table, for a terminal with so many columns, or for another output.
-    pub(crate) fn lines(&self, columns: Option<usize>) -> Vec<Text> {
+    pub(crate) fn lines(mut self, columns: Option<usize>) -> Vec<Text> {
         let header = self.header.iter().map(|name| Text::new().add(Role::Heading, name)).collect();
-        let header = TableRow { cells: header, below: Vec::new() };
-        let rows: Vec<&TableRow> = std::iter::once(&header).chain(&self.rows).collect();
-        let width = |column: usize| {
-            rows.iter().filter_map(|row| row.cells.get(column)).map(Text::width).max().unwrap_or_default()
-        };
-        let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        self.rows.insert(0, TableRow { cells: header, below: Vec::new() });
+        let mut widths = vec![0; self.header.len()];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(&row.cells) {
+                *width = cell.width().max(*width);
+            }
+        }
         let shown = self.shown(&widths, columns);
         let indent = shown.first().map_or(0, |first| widths[*first]);
         let fitted = |text: Text| match columns {
             Some(columns) => text.trimmed().cut(columns),
             None => text.trimmed(),
         };
-        let mut lines = Vec::new();
-        for row in rows {
+        let mut lines = Vec::with_capacity(self.rows.len());
+        for mut row in std::mem::take(&mut self.rows) {
             let mut line = Text::new();
             for column in &shown {
-                let cell = row.cells.get(*column).cloned().unwrap_or_default();
+                let cell = row.cells.get_mut(*column).map(std::mem::take).unwrap_or_default();
                 let padding = " ".repeat(widths[*column].saturating_sub(cell.width()));
                 let gap = if Some(column) == shown.first() { "" } else { GAP };
                 line = if self.right.contains(column) {
@@ -97,8 +98,8 @@ impl Table {
                 };
             }
             lines.push(fitted(line));
-            let below = |text: &Text| Text::new().plain(" ".repeat(indent)).plain(GAP).join(text.clone());
-            lines.extend(row.below.iter().map(|text| fitted(below(text))));
+            let below = |text: Text| Text::new().plain(" ".repeat(indent)).plain(GAP).join(text);
+            lines.extend(row.below.into_iter().map(|text| fitted(below(text))));
         }
         lines
     }
@@ -126,7 +127,7 @@ mod tests {
     use super::super::style::tests::{colored, has_no_controls, without_colors};
     use super::*;
 
-    fn texts(table: &Table, columns: Option<usize>) -> Vec<String> {
+    fn texts(table: Table, columns: Option<usize>) -> Vec<String> {
         table.lines(columns).iter().map(Text::text).collect()
     }
 
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_by_width() {
-        let lines = texts(&sample(), None);
+        let lines = texts(sample(), None);
         assert_eq!(
             lines,
             [
@@ -154,12 +155,12 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_leaves_out_columns_and_cuts_the_last() {
-        let lines = texts(&sample(), Some(40));
+        let lines = texts(sample(), Some(40));
         assert_eq!(lines[1], "4f2a        12  idle    Mend the sleeve…");
         assert_eq!(lines[3], "         network: the model did not ans…");
-        let lines = texts(&sample().leave_out([1, 2], 23), Some(40));
+        let lines = texts(sample().leave_out([1, 2], 23), Some(40));
         assert_eq!(lines[1], "4f2a     idle    Mend the sleeve of the…");
-        let lines = texts(&sample().leave_out([1, 2], 28), Some(40));
+        let lines = texts(sample().leave_out([1, 2], 28), Some(40));
         assert_eq!(lines[1], "4f2a     Mend the sleeve of the 漢字 co…");
     }
 

@@ -156,6 +156,16 @@ pub trait Store: Send + Sync {
     /// Returns the latest snapshot of a session, if there is one.
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>>;
 
+    /// Returns the latest snapshot of a session, unless it is of a later cut than `cut`. A store that knows the
+    /// cut of a snapshot without its content reads no content in vain.
+    fn snapshot_until(
+        &self,
+        session: SessionId,
+        cut: Position,
+    ) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        Box::pin(async move { Ok(self.snapshot(session).await?.filter(|saved| saved.position <= cut)) })
+    }
+
     /// Removes a value from a session and from all sessions that share records or calls with it. Replaced records keep their
     /// places, and a `redacted` record at the head of each session names them. Refused while one of the sessions is held. A
     /// redaction that was interrupted is completed by running it again.

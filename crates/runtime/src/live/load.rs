@@ -146,7 +146,11 @@ async fn opened_from_snapshot(
     let ignored = |reason: &str, error: Option<&(dyn std::error::Error + 'static)>| {
         tracing::warn!(%session, reason, error, "the snapshot is ignored, and the whole journal is read");
     };
-    let saved = match store.snapshot(session).await {
+    let saved = match at {
+        Some(at) => store.snapshot_until(session, at).await,
+        None => store.snapshot(session).await,
+    };
+    let saved = match saved {
         Ok(saved) => saved?,
         Err(error) => {
             ignored("it cannot be read", Some(&error));
@@ -154,9 +158,6 @@ async fn opened_from_snapshot(
         }
     };
     let cut = saved.position;
-    if at.is_some_and(|at| cut > at) {
-        return None;
-    }
     let view = match JournalView::decode_snapshot(saved.bytes) {
         Ok(view) => view,
         Err(error) => {

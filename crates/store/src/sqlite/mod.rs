@@ -312,7 +312,17 @@ impl Store for SqliteStore {
     }
 
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| snapshots::get(connection, session)) })
+        Box::pin(async move { self.readers.with(|connection| snapshots::get(connection, session, None)) })
+    }
+
+    fn snapshot_until(
+        &self,
+        session: SessionId,
+        cut: Position,
+    ) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        Box::pin(
+            async move { self.readers.with(|connection| snapshots::get(connection, session, Some(cut))) },
+        )
     }
 
     fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {

@@ -242,7 +242,7 @@ impl<'a> Salvage<'a> {
 
     /// Copies the snapshot and the inbox of a session.
     fn extras(&mut self, number: i64, session: SessionId, head: Position) {
-        match snapshots::get(self.old, session) {
+        match snapshots::get(self.old, session, None) {
             Ok(Some(saved)) if saved.position <= head => {
                 if let Err(error) = snapshots::put(self.new, &self.packer, session, number, &saved) {
                     self.note(&format!("the snapshot of session {session}"), &error.0);

@@ -91,12 +91,19 @@ pub(super) fn put(
         .insert(connection, number)
 }
 
-/// Reads and verifies the snapshot of a session.
-pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<SavedSnapshot>, Failure> {
+/// Reads and verifies the snapshot of a session, unless it is of a later cut than `until`.
+pub(super) fn get(
+    connection: &Connection,
+    session: SessionId,
+    until: Option<Position>,
+) -> Result<Option<SavedSnapshot>, Failure> {
     let Some(number) = number_of(connection, &session.to_string())? else { return Ok(None) };
-    let sql = "SELECT position, checksum, length, content FROM snapshots WHERE session = ?1";
+    // The position stands before the content, so that SQLite does not read a content that is not returned.
+    let sql =
+        "SELECT position, checksum, length, content FROM snapshots WHERE session = ?1 AND position <= ?2";
     let mut sql = connection.prepare_cached(sql)?;
-    let mut rows = sql.query([number])?;
+    let until = until.map_or(i64::MAX, |until| i64::try_from(until.number()).unwrap_or(i64::MAX));
+    let mut rows = sql.query([number, until])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let damaged = || StoreError::DamagedSnapshot { session };
     let number = |index| row.get::<_, i64>(index).ok().and_then(|number| u64::try_from(number).ok());

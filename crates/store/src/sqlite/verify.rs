@@ -201,7 +201,7 @@ fn check_session(
     if from == Position::START {
         report.find(StoreLocation::Session(session), "none of its records can be read");
     }
-    match snapshots::get(connection, session) {
+    match snapshots::get(connection, session, None) {
         Ok(Some(snapshot)) if snapshot.position > from => {
             report.find(StoreLocation::Session(session), "its snapshot is beyond the end of its journal");
         }

@@ -113,6 +113,11 @@ fn without_rescue(text: &str, node: u64) -> &str {
 async fn children_of(place: &OpenStore, session: SessionId) -> anyhow::Result<Vec<IndexedSession>> {
     let mut query = SessionQuery::new().with_limit(usize::MAX);
     query.parents.push(session);
+    // A session that is not indexed yet would have to be read once more, and is no child of itself.
+    let is_indexed = place.store.unindexed(2).await?.iter().all(|missing| *missing == session);
+    if is_indexed {
+        return Ok(place.store.query(query).await?.sessions);
+    }
     Ok(place.runtime.sessions(query).await?.sessions)
 }
 

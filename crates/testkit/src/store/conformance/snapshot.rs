@@ -36,6 +36,12 @@ pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
         save(store, session, fence, position, bytes).expect("the holder may save a snapshot");
         assert_eq!(snapshot(store, session), Some((position, bytes.to_vec())));
     }
+    let until =
+        |cut| block_on(store.snapshot_until(session, Position::new(cut))).expect("a snapshot can be read");
+    assert_eq!(until(1), None, "it is of a later cut");
+    for cut in [2, 3, u64::MAX] {
+        assert_eq!(until(cut).map(|saved| saved.bytes), Some(b"last".to_vec()), "{cut}");
+    }
     assert_eq!(snapshot(store, other.session()), None);
     assert_eq!(writer.records().len(), 3, "a snapshot writes no records");
 }
