@@ -540,3 +540,31 @@ async fn builds_of_real_projects_work() {
         assert_eq!(fs::read_to_string(scene.at("files/node/out.txt")).unwrap(), "sewn\n");
     }
 }
+
+/// Root may do what others may not: the same tests run as an ordinary user.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn all_of_it_holds_for_an_ordinary_user() {
+    use std::os::unix::process::CommandExt as _;
+
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = tempfile::tempdir_in("/tmp").unwrap();
+    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["sandbox::", "--skip", "builds_of_real_projects_work", "--test-threads=2"]);
+    command.envs([("HOME", home.path()), ("TMPDIR", home.path())]).current_dir("/").uid(65_534).gid(65_534);
+    match command.output() {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{text}");
+            assert!(!text.contains(" 0 passed"), "{text}");
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            eprintln!("SKIPPED: the tests lie where an ordinary user has no access");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
