@@ -170,8 +170,10 @@ pub mod prelude {
     pub use crate::open::{OpenError, OpenRuntime};
     pub use backstitch_core::budget::Limits;
     pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
-    pub use backstitch_core::journal::{PauseReason, SessionSummary};
-    pub use backstitch_core::ports::{IndexedSession, IndexedStatus, SessionPage, SessionQuery};
+    pub use backstitch_core::journal::{PauseReason, Position, SessionSummary};
+    pub use backstitch_core::ports::{
+        FilePath, IndexedSession, IndexedStatus, SessionPage, SessionQuery, WriteMode,
+    };
     pub use backstitch_core::session::{Event, Items, Session, Slice};
     pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
     pub use backstitch_core::view::SessionStatus;

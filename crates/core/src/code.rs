@@ -7,6 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 macro_rules! codes {
     ($($code:ident = $word:literal: $summary:literal,)*) => {
         /// A stable word for an error.
@@ -196,6 +198,19 @@ pub struct UnknownCode {
     pub word: String,
 }
 
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        word.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl FromStr for ErrorCode {
     type Err = UnknownCode;
 
@@ -217,6 +232,9 @@ mod tests {
         assert_eq!(words.len(), ErrorCode::ALL.len());
         for code in ErrorCode::ALL {
             assert_eq!(code.as_str().parse(), Ok(*code));
+            let text = serde_json::to_string(code).unwrap();
+            assert_eq!(text, format!("\"{code}\""));
+            assert_eq!(serde_json::from_str::<ErrorCode>(&text).unwrap(), *code);
             assert!(code.as_str().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
             assert!(code.summary().ends_with('.'), "{code}");
         }
