@@ -27,6 +27,7 @@ mod sessions;
 mod trust;
 mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -37,7 +38,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
     name = "backstitch",
     version,
     arg_required_else_help = true,
-    after_help = "Without a command, on a terminal: `backstitch chat`.\n\nExamples:\n  backstitch quickstart\n  backstitch run \"Fix the tests\" --model openai:MODEL"
+    after_help = "Without a command, on a terminal: `backstitch chat`, which takes the same options.\n\nExamples:\n  backstitch quickstart\n  backstitch run \"Fix the tests\" --model openai:MODEL"
 )]
 struct Arguments {
     #[command(flatten)]
@@ -72,6 +73,17 @@ enum Command {
     Completions(completions::Completions),
 }
 
+/// Adds `chat` if no command is given, a person is there, and the options are those of a conversation.
+fn with_command(words: Vec<OsString>) -> Vec<OsString> {
+    let has_options_only = words.get(1).is_none_or(|word| word.as_encoded_bytes().starts_with(b"-"));
+    if !has_options_only || !sessions::is_interactive() || Arguments::try_parse_from(&words).is_ok() {
+        return words;
+    }
+    let mut chat = words.clone();
+    chat.insert(1.min(chat.len()), "chat".into());
+    if Arguments::try_parse_from(&chat).is_ok() { chat } else { words }
+}
+
 fn main() -> ExitCode {
     // The message of a panic may hold control characters, so it is printed through `terminal` too.
     std::panic::set_hook(Box::new(|panic| {
@@ -85,11 +97,7 @@ fn main() -> ExitCode {
     }
     #[cfg(feature = "crash-points")]
     panics::arm();
-    let mut words: Vec<_> = std::env::args_os().collect();
-    // Without arguments, the command opens a conversation if a person is there.
-    if words.len() == 1 && sessions::is_interactive() {
-        words.push("chat".into());
-    }
+    let words = with_command(std::env::args_os().collect());
     let arguments: Arguments = match arguments::parse(&words) {
         Ok(arguments) => arguments,
         Err(code) => return code,

@@ -309,3 +309,23 @@ fn missions_come_from_files_and_standard_input() {
     }
     assert_eq!(sessions(&stage).len(), before);
 }
+
+#[test]
+fn without_a_command_it_is_a_conversation_with_the_same_options() {
+    let stage = stage();
+    let model = scripted(&stage, &replies());
+    for options in
+        [&["--model", &model][..], &["--model", &model, "--quiet"], &["--quiet", "--model", &model]]
+    {
+        let terminal = Pty::start(&stage, options, 80, 30);
+        terminal.wait_for("/help lists commands");
+        leave(terminal);
+    }
+    // Options that no conversation has are refused as before.
+    let terminal = Pty::start(&stage, &["--modle", &model], 80, 30);
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, Some(2), "{screen}");
+    assert!(screen.contains("--modle"), "{screen}");
+    let ran = stage.run(&["--model", &model]);
+    assert_eq!(ran.code, Some(2), "nobody is there to talk: {}", ran.errors);
+}
