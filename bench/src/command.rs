@@ -82,7 +82,8 @@ fn time_of_children() -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-fn program() -> Option<PathBuf> {
+/// Returns the path of the command.
+pub(crate) fn program() -> Option<PathBuf> {
     let named = std::env::var_os("BACKSTITCH").map(PathBuf::from);
     let beside = || Some(std::env::current_exe().ok()?.with_file_name("backstitch"));
     named.or_else(beside).filter(|path| path.is_file())

@@ -12,6 +12,7 @@ mod agent;
 mod alone;
 mod command;
 mod core;
+mod guard;
 mod lisp;
 mod measure;
 mod memory;
@@ -38,6 +39,7 @@ const GROUPS: &[Group] = &[
         agent::run,
     ),
     ("command", "the command on a long session: the time until it prints something", command::run),
+    ("guard", "a hook of a guarded program on 10,000 unchanged files, beside a walk", guard::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     ("render", "rendering of earlier turns for a model", render::run),
     #[cfg(unix)]

@@ -82,6 +82,8 @@ pages! {
     "message",
     "shutdown",
     "entropy",
+    "guarded_session",
+    "guard_busy",
     "workspace_held",
     "workspace_gone",
     "workspace_refused",

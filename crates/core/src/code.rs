@@ -106,6 +106,8 @@ codes! {
     Shutdown = "shutdown": "The runtime is shutting down.",
     Entropy = "entropy": "The system gave no random bytes for a new session.",
     // Files and processes.
+    GuardedSession = "guarded_session": "The session belongs to another program, and only that can continue it.",
+    GuardBusy = "guard_busy": "The program of a guarded session may still change files.",
     WorkspaceHeld = "workspace_held": "Another session uses the directory.",
     WorkspaceGone = "workspace_gone": "The directory of the session is gone.",
     WorkspaceRefused = "workspace_refused": "The directory cannot be the workspace of a session.",

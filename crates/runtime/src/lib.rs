@@ -22,6 +22,7 @@ mod index;
 mod lisp;
 mod live;
 mod main_loop;
+mod observed;
 mod outcome;
 mod point;
 mod policy;
@@ -58,6 +59,10 @@ pub use live::{
     StateView, check_snapshot, fold_view, latest_files, load_view, read_records,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
+pub use observed::{
+    ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, observed_agent,
+    observed_call_id, observed_origin, observed_prompt_id,
+};
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};

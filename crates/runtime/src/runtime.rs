@@ -12,6 +12,7 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
     Decision, EvaluationOutcome, InboxId, InboxItem, InboxKind, PauseResolved, Position, Record,
 };
+use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
@@ -27,6 +28,7 @@ use crate::entropy;
 use crate::error::RuntimeError;
 use crate::history::Fork;
 use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view, read_records};
+use crate::observed::ObservedSession;
 use crate::point::PointSpec;
 use crate::registry::Registry;
 use crate::waiting::{WaitingCall, waiting_calls};
@@ -217,6 +219,21 @@ impl Runtime {
         let claim = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
         let surroundings = self.surroundings(options.workspace, options.resources);
         LiveSession::open(surroundings, session, claim, set_up).await
+    }
+
+    /// Creates a session whose work another program does. `definition` describes it, without secrets.
+    pub async fn create_observed(
+        &self,
+        definition: Value,
+        program: PolicyName,
+        options: SessionOptions,
+    ) -> Result<ObservedSession, RuntimeError> {
+        let mut agent = Agent::new(program.as_str());
+        agent.definition = definition;
+        let created = self.created(&agent, &options, Vec::new())?;
+        let surroundings = self.surroundings(options.workspace, options.resources);
+        let live = LiveSession::create(surroundings, created, |_| {}).await?;
+        Ok(ObservedSession::new(live, program))
     }
 
     /// Forks a session at a point. The workspace of the options has to be the fork's own.

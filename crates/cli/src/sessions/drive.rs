@@ -17,6 +17,7 @@ use super::Common;
 use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
+use super::guard::refuse_to_drive;
 use super::holder::{WhenDriven, set_free};
 use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
@@ -239,7 +240,9 @@ impl SessionToDrive {
     ) -> anyhow::Result<Self> {
         let place = OpenStore::existing(common)?;
         let session = place.session(session).await?;
-        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let view = place.view(session).await?;
+        refuse_to_drive(&view)?;
+        let mut definition = definition_of(&place, &view, None).await?;
         let is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
         // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume
         // options.

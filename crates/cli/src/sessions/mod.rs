@@ -16,6 +16,7 @@ mod erase;
 mod export;
 mod failure;
 mod file_names;
+mod guard;
 mod holder;
 mod import;
 mod in_place;
@@ -125,6 +126,9 @@ pub(crate) enum Command {
     /// Start a new session from a point of an existing one.
     #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
     Fork(travel::Fork),
+    /// Record the sessions of Claude Code and Codex, so that what they do can be undone.
+    #[command(after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard status")]
+    Guard(guard::Guard),
     /// Decide about a call that waits.
     #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]
     Resolve(decide::Resolve),
@@ -208,6 +212,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Undo(command) => command.run(common).await,
         Command::Redo(command) => command.run(common).await,
         Command::Fork(command) => command.run(common).await,
+        Command::Guard(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,
         Command::Approve(command) => command.run(common).await,
         Command::Deny(command) => command.run(common).await,

@@ -12,6 +12,7 @@ use backstitch::time::Timestamp;
 use backstitch::{one_line, reason_word};
 
 use super::failure;
+use super::guard::is_guarded;
 use super::place::short;
 use crate::terminal::style::{Role, Text};
 use crate::terminal::table::Table;
@@ -101,6 +102,8 @@ fn status(session: &IndexedSession) -> Text {
         (IndexedStatus::Paused, Some(reason)) => {
             Text::new().add(role, format!("paused ({})", reason_word(reason)))
         }
+        // Between two hooks no process holds it.
+        (IndexedStatus::Interrupted, _) if is_guarded(session) => Text::new().add(Role::Accent, "guarded"),
         _ => Text::new().add(role, status.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! `rewind`, `undo` and `fork`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::journal::RecordBody;
 use backstitch::ports::Workspace;
+use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{LiveSession, PointSpec, SessionOptions, locate};
 use clap::Args;
@@ -16,10 +17,12 @@ use serde_json::json;
 
 use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
+use super::guard::{ContinueCommand, GuardedSession};
 use super::holder::{WhenDriven, set_free};
 use super::place::{OpenStore, short, uncovered};
 use super::restores::Restores;
 use crate::error::CommandError;
+use crate::usage::Usage;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
@@ -30,14 +33,26 @@ pub(crate) struct Rewind {
     /// Reason, which the log shows. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Rewind a guarded session although its program may still change files.
+    #[arg(long)]
+    force: bool,
+    /// Then run the program of a guarded session, so that it continues from the point.
+    #[arg(long = "continue")]
+    continues: bool,
     #[command(flatten)]
     moved: MovedTo,
 }
 
 impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, workspace, moved, mut restores, .. } =
+        let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
+        let refused = self.refused(&live.state().await.view);
+        if let Err(error) = refused {
+            live.release().await?;
+            return Err(error);
+        }
+        let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
         if let Some(workspace) = workspace.filter(|_| !common.json) {
             warn(&live, &workspace, &self.point).await?;
         }
@@ -46,8 +61,40 @@ impl Rewind {
             live.record(moved).await?;
         }
         live.release().await?;
-        report(common, &mut restores, &live, &done?, "undo").await
+        let continues = continuation(&live, &store).await?;
+        report(common, &mut restores, &live, &done?, ("undo", continues.as_ref())).await?;
+        drop(live);
+        match continues.filter(|_| self.continues) {
+            Some(continues) => {
+                let ended = continues.run(directory)?;
+                let code = ended.code().and_then(|code| u8::try_from(code).ok());
+                Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+            }
+            None => Ok(ExitCode::SUCCESS),
+        }
     }
+
+    /// Fails if the program of a guarded session may still change files, or there is no program to continue.
+    fn refused(&self, view: &JournalView) -> anyhow::Result<()> {
+        match GuardedSession::of(view) {
+            Some(_) if self.force => Ok(()),
+            Some(guarded) => guarded.check_quiet(view),
+            None if self.continues => {
+                Err(Usage("`--continue` needs a guarded session; `resume` continues this one".to_owned())
+                    .into())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the command with which the program of a guarded session continues from its current point.
+async fn continuation(live: &LiveSession, store: &Path) -> anyhow::Result<Option<ContinueCommand>> {
+    let view = live.state().await.view.clone();
+    let Some(guarded) = GuardedSession::of(&view) else { return Ok(None) };
+    let continues = guarded.continue_from(&view);
+    continues.bind(store, live.id())?;
+    Ok(Some(continues))
 }
 
 #[derive(Args)]
@@ -60,14 +107,15 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, moved, mut restores, .. } =
+        let SessionToRewind { live, moved, mut restores, store, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.undo().await;
         if done.is_ok() {
             live.record(moved).await?;
         }
         live.release().await?;
-        report(common, &mut restores, &live, &done?, "redo").await
+        let continues = continuation(&live, &store).await?;
+        report(common, &mut restores, &live, &done?, ("redo", continues.as_ref())).await
     }
 }
 
@@ -81,14 +129,15 @@ pub(crate) struct Redo {
 
 impl Redo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, moved, mut restores, .. } =
+        let SessionToRewind { live, moved, mut restores, store, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.redo().await;
         if done.is_ok() {
             live.record(moved).await?;
         }
         live.release().await?;
-        report(common, &mut restores, &live, &done?, "undo").await
+        let continues = continuation(&live, &store).await?;
+        report(common, &mut restores, &live, &done?, ("undo", continues.as_ref())).await
     }
 }
 
@@ -108,7 +157,8 @@ impl Fork {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
-        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let view = place.view(session).await?;
+        let mut definition = definition_of(&place, &view, None).await?;
         let own = definition.workspace.path.take();
         let directory = match (&self.workspace, &own) {
             (Some(directory), _) => Some(directory.clone()),
@@ -149,7 +199,10 @@ impl Fork {
             if let Some(directory) = directory {
                 println!("its files are in {}", directory.display());
             }
-            println!("`{}` continues it", common.hint(format_args!("resume {}", short(id))));
+            match GuardedSession::of(&view) {
+                Some(guarded) => println!("the conversation stays with {}", guarded.title()),
+                None => println!("`{}` continues it", common.hint(format_args!("resume {}", short(id)))),
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -205,6 +258,8 @@ pub(super) struct SessionToRewind {
     moved: Vec<RecordBody>,
     restores: Restores,
     definition: AgentDefinition,
+    /// Directory of the store.
+    store: PathBuf,
 }
 
 /// Opens a session with its files, to change both. Fails if another process drives it.
@@ -225,7 +280,7 @@ pub(super) async fn opened_with_files(
     let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
     let head = live.state().await.view.head();
     let restores = Restores::from(live.store().clone(), session, head);
-    Ok(SessionToRewind { live, workspace, moved, restores, definition })
+    Ok(SessionToRewind { live, workspace, moved, restores, definition, store: place.directory() })
 }
 
 /// Warns about what a rewind does not restore: uncovered paths, and the workspace's own repository.
@@ -249,7 +304,7 @@ async fn report(
     restores: &mut Restores,
     live: &LiveSession,
     done: &backstitch::RewindReport,
-    opposite: &str,
+    (opposite, continues): (&str, Option<&ContinueCommand>),
 ) -> anyhow::Result<ExitCode> {
     let session = live.id();
     let restored = restores.new_ones().await?;
@@ -259,6 +314,7 @@ async fn report(
             json!({
                 "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
                 "restored": restored.iter().map(|restore| restore.event(common)).collect::<Vec<_>>(),
+                "continue": continues.map(ContinueCommand::line),
             })
         );
     } else {
@@ -266,6 +322,11 @@ async fn report(
         let does = if opposite == "undo" { "undoes it" } else { "repeats what was undone" };
         println!("back at {}; `{command}` {does}", done.to);
         restored.iter().flat_map(|restore| restore.lines(common)).for_each(|line| println!("{line}"));
+        if let Some(continues) = continues {
+            println!("continue from here with: {}", continues.line());
+            continues.caveat.iter().for_each(|caveat| println!("{caveat}"));
+            return Ok(ExitCode::SUCCESS);
+        }
         let next = match live.state().await.view.latest_evaluation() {
             Some(_) => common.hint(format_args!("resume {}", short(session))),
             None => common.hint(format_args!("ask {} TEXT", short(session))),

@@ -21,6 +21,7 @@ const COMMANDS: &[&str] = &[
     "undo",
     "redo",
     "fork",
+    "guard",
     "resolve",
     "approve",
     "deny",

@@ -17,6 +17,7 @@ mod explain;
 mod exports;
 mod failures;
 mod files;
+mod guard;
 mod help;
 mod in_place;
 mod instructions;

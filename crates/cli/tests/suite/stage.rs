@@ -13,7 +13,7 @@ use crate::model::{MODEL, Model};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
-    directory: tempfile::TempDir,
+    directory: std::sync::Arc<tempfile::TempDir>,
     variables: Vec<(String, String)>,
     is_confined: bool,
 }
@@ -22,13 +22,19 @@ impl Stage {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("files")).unwrap();
-        Self { directory, variables: Vec::new(), is_confined: false }
+        Self { directory: directory.into(), variables: Vec::new(), is_confined: false }
     }
 
     /// A stage whose agents run commands in the default sandbox. On others the sandbox is off, so that
     /// commands can leave marks beside the workspace.
     pub(crate) fn confined() -> Self {
         Self { is_confined: true, ..Self::new() }
+    }
+
+    /// A stage in the same directory, with other variables.
+    #[cfg(feature = "crash-points")]
+    pub(crate) fn beside(other: &Self) -> Self {
+        Self { directory: other.directory.clone(), variables: Vec::new(), is_confined: other.is_confined }
     }
 
     /// Sets an environment variable of the command.

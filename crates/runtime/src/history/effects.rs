@@ -14,6 +14,7 @@ use backstitch_core::view::{CallStatus, JournalView};
 
 use crate::error::RuntimeError;
 use crate::live::read_records;
+use crate::observed::is_observed;
 
 /// A call with an effect outside, on any branch of a journal.
 #[derive(Debug, Clone)]
@@ -85,7 +86,8 @@ fn collect(session: SessionId, records: &[Record], happened: &mut HashMap<CallId
     for record in records {
         match &record.body {
             RecordBody::CallStarted(started)
-                if matches!(started.effect, Effect::Idempotent | Effect::External) =>
+                if matches!(started.effect, Effect::Idempotent | Effect::External)
+                    && !is_observed(started) =>
             {
                 let known = PriorEffect { name: started.name.clone(), result: None };
                 happened.entry(started.call_id).or_insert(known);

@@ -26,6 +26,7 @@ use crate::references::References;
 pub struct Retention {
     since: Option<Timestamp>,
     boundaries: Option<u64>,
+    tag: Option<&'static str>,
 }
 
 impl Retention {
@@ -53,6 +54,12 @@ impl Retention {
     pub fn keep_boundaries(self, calls: u64) -> Self {
         Self { boundaries: Some(calls), ..self }
     }
+
+    /// Applies the rules only to sessions with this tag, and keeps everything of the others.
+    #[must_use]
+    pub fn only_tagged(self, tag: &'static str) -> Self {
+        Self { tag: Some(tag), ..self }
+    }
 }
 
 /// A record that names workspace roots.
@@ -74,6 +81,8 @@ pub(super) struct Files {
     rewinds: Vec<(Position, Position)>,
     /// Position up to which the journal was read.
     pub(super) head: Position,
+    /// Names of the session's tags.
+    tags: Vec<String>,
     /// Parent session and position of a fork.
     pub(super) fork: Option<(SessionId, Position)>,
 }
@@ -121,6 +130,7 @@ impl Files {
                 settles = observed.cause != ObservationCause::Interrupted;
             }
             RecordBody::SessionCreated(created) => {
+                self.tags = created.tags.keys().cloned().collect();
                 if let Origin::Fork { session, position } = created.origin {
                     self.fork = Some((session, position));
                 }
@@ -139,7 +149,8 @@ impl Files {
         retention: Retention,
         forks: &[Position],
     ) -> (Vec<WorkspaceRoot>, Vec<WorkspaceRoot>) {
-        let all = retention == Retention::keep_all();
+        let is_exempt = |tag: &str| !self.tags.iter().any(|known| known == tag);
+        let all = retention == Retention::keep_all() || retention.tag.is_some_and(is_exempt);
         let from = retention.boundaries.and_then(|calls| self.nth_last_call(calls));
         let mut kept: Vec<Position> = self.open.values().copied().collect();
         for cut in forks.iter().copied().chain([self.head]) {

@@ -21,6 +21,7 @@ use crate::error::says_more;
 use crate::sessions::Common;
 use crate::sessions::definition::{AgentFlags, built, changed, definition_of};
 use crate::sessions::drive::with_rules;
+use crate::sessions::guard::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, is_askable, is_person_there,
@@ -85,7 +86,9 @@ impl Conversation {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(name)).await?;
         set_free(common, &place, session, WhenDriven::Refuse).await?;
-        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let view = place.view(session).await?;
+        refuse_to_drive(&view)?;
+        let mut definition = definition_of(&place, &view, None).await?;
         let is_other = flags.model.apply(&mut definition)?;
         let built = agent_of(common, &definition)?;
         let common = common.naming(place.store.path());

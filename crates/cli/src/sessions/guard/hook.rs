@@ -1,0 +1,207 @@
+//! `guard hook`: records one event.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use backstitch::ObservedSession;
+use backstitch::journal::EvaluationOutcome;
+use backstitch::secrets::Secrets;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::binding::{Binding, PATIENCE};
+use super::event::{Event, Report};
+use super::gaps::{self, BegunHook};
+use super::program::Program;
+use super::session;
+use super::transcript::Transcript;
+use crate::common::Common;
+use crate::keys;
+use crate::sessions::place::OpenStore;
+
+/// The largest event.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+#[derive(Args)]
+pub(crate) struct Hook {
+    /// The program that reports the event.
+    #[arg(value_enum)]
+    program: Program,
+    /// Deny a call that cannot be guarded. Default: it runs, and the log shows the gap.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Hook {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let mut text = Vec::new();
+        std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut text)?;
+        let event = if text.len() as u64 > LARGEST {
+            Err(format!("the event has more than {LARGEST} bytes"))
+        } else {
+            Event::parse(&text)
+        };
+        let (is_before_call, recorded) = match event {
+            Ok(event) => {
+                let event = event.without(&Secrets::new(keys::all()));
+                (event.is_before_call(), self.record(common, event).await)
+            }
+            // Any event may be one that a call waits for.
+            Err(reason) => (true, Err(anyhow::anyhow!(reason))),
+        };
+        let Err(error) = recorded else { return Ok(ExitCode::SUCCESS) };
+        let reason = format!("Backstitch could not record this step: {error:#}");
+        if self.strict && is_before_call {
+            let decision = json!({"hookSpecificOutput": {
+                "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
+            }});
+            println!("{decision}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        // Both programs show this to the person and continue.
+        eprintln!("{reason}");
+        Ok(ExitCode::FAILURE)
+    }
+
+    async fn record(&self, common: &Common, event: Event) -> anyhow::Result<()> {
+        let conversation = event.session().context("the event names no session")?;
+        let report = event.report(self.program).map_err(anyhow::Error::msg)?;
+        if report == Report::Nothing {
+            return Ok(());
+        }
+        let directory = self.project(&event)?;
+        let place = OpenStore::existing_or_new(common, &directory)?;
+        let binding = Binding::open(&place.directory(), self.program, &conversation)?;
+        let begun = BegunHook::new(binding.directory(), &event)?;
+        let recorded = self.record_in(&place, &binding, &conversation, &directory, &event, report).await;
+        match &recorded {
+            Ok(()) => begun.done(),
+            Err(error) => begun.failed(&format!("{error:#}")),
+        }
+        recorded
+    }
+
+    /// Returns the directory that is guarded: that of the project, not the one that a command has changed to.
+    fn project(&self, event: &Event) -> anyhow::Result<PathBuf> {
+        let named = match self.program {
+            Program::ClaudeCode => std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from),
+            Program::Codex => None,
+        };
+        let directory = named.filter(|path| path.is_dir()).or_else(|| event.directory());
+        let directory = directory.context("the event names no directory")?;
+        directory.canonicalize().with_context(|| format!("{} cannot be used", directory.display()))
+    }
+
+    async fn record_in(
+        &self,
+        place: &OpenStore,
+        binding: &Binding,
+        conversation: &str,
+        directory: &Path,
+        event: &Event,
+        report: Report,
+    ) -> anyhow::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let Some(_lock) = binding.lock(until)? else { bail!("another hook of this session takes too long") };
+        let mut origin = Map::from_iter([("conversation".to_owned(), Value::from(conversation))]);
+        let transcript = event.transcript().map(|path| path.to_string_lossy().into_owned());
+        origin.extend(transcript.map(|path| ("transcript".to_owned(), Value::from(path))));
+        let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
+        let done = self.apply(place, binding, &opened, event, report).await;
+        let released = opened.live().release().await;
+        done?;
+        Ok(released?)
+    }
+
+    /// Opens the session of the conversation with its files, or creates it.
+    async fn open(
+        &self,
+        place: &OpenStore,
+        binding: &Binding,
+        conversation: &str,
+        directory: &Path,
+        until: Instant,
+    ) -> anyhow::Result<ObservedSession> {
+        if let Some(known) = session::bound(place, binding).await {
+            return session::open(place, self.program, known, directory, until).await;
+        }
+        let prepared = session::prepared(place, self.program, directory)?;
+        if binding.take_over(&prepared)
+            && let Some((id, view)) = session::bound(place, binding).await
+        {
+            binding.bind(conversation, id)?;
+            return session::open(place, self.program, (id, view), directory, until).await;
+        }
+        let created = session::create(place, self.program, Some(conversation), directory, until).await?;
+        binding.bind(conversation, created.id())?;
+        Ok(created)
+    }
+
+    async fn apply(
+        &self,
+        place: &OpenStore,
+        binding: &Binding,
+        session: &ObservedSession,
+        event: &Event,
+        report: Report,
+    ) -> anyhow::Result<()> {
+        for text in gaps::take(binding.directory()) {
+            session.gap(text).await?;
+        }
+        match report {
+            Report::Start => {
+                session.started().await?;
+                super::install::collect(place);
+            }
+            Report::Prompt(prompt) => session.prompt(prompt).await?,
+            Report::Before(call) => {
+                self.settle(session, event).await?;
+                session.call_started(call).await?;
+            }
+            Report::After(call, result) => session.call_finished(call, result).await?,
+            Report::SubAgentEnd(Some(agent)) => session.barrier(Some(&agent)).await?,
+            Report::SubAgentEnd(None) => session.barrier(None).await?,
+            Report::Answer(text) => {
+                self.charge(session, event).await?;
+                session.answered(text, EvaluationOutcome::Completed).await?;
+            }
+            Report::Interrupt => session.answered(None, EvaluationOutcome::Cancelled).await?,
+            Report::End => {
+                self.charge(session, event).await?;
+                session.answered(None, EvaluationOutcome::Cancelled).await?;
+            }
+            Report::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Closes calls that have ended without a report, such as denied ones: their results are in the transcript.
+    async fn settle(&self, session: &ObservedSession, event: &Event) -> anyhow::Result<()> {
+        let view = session.live().state().await.view.clone();
+        if view.calls().all(|call| !call.is_open()) {
+            return Ok(());
+        }
+        let Some(transcript) = event.transcript().and_then(|path| Transcript::read_end(self.program, &path))
+        else {
+            return Ok(());
+        };
+        for (call, result) in transcript.results() {
+            let id = backstitch::observed_call_id(session.id(), &call.id);
+            if let Some(open) = view.call(id).filter(|call| call.is_open()) {
+                let call = backstitch::ObservedCall::new(call.id, &open.name, Value::Null);
+                session.call_finished(call, result).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the requests of the program since the last time.
+    async fn charge(&self, session: &ObservedSession, event: &Event) -> anyhow::Result<()> {
+        let Some(path) = event.transcript() else { return Ok(()) };
+        session.requests(Transcript::all_requests(self.program, &path)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! `guard`: journals the sessions of other agents, so that what they do can be inspected and undone.
+//!
+//! `guard install` adds hooks to the settings of Claude Code or Codex. From then on that program starts `guard hook` at each
+//! prompt, before and after each call of a tool, and at the end of its answers. A hook claims the session of the program's
+//! conversation, captures the files, records the report, and releases everything. Between hooks nothing runs and nothing
+//! is held.
+//!
+//! A hook never stops the work of a person. If it cannot do its own, it says so on standard error, and the next hook
+//! records the gap. With `--strict` it denies the call instead.
+
+mod binding;
+mod codex;
+mod event;
+mod gaps;
+mod hook;
+mod install;
+mod processes;
+mod program;
+mod resume;
+mod session;
+mod settings;
+mod status;
+mod transcript;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+pub(super) use resume::{ContinueCommand, GuardedSession, is_guarded, refuse_to_drive};
+
+use super::Common;
+
+#[derive(Args)]
+pub(crate) struct Guard {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Add the hooks to the settings of a program, and capture the files of this project.
+    #[command(
+        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard install codex --user --strict"
+    )]
+    Install(install::Install),
+    /// Remove the hooks from the settings of a program.
+    #[command(after_help = "Example:\n  backstitch guard uninstall claude-code")]
+    Uninstall(install::Uninstall),
+    /// Show what is guarded here, and what is not covered.
+    #[command(after_help = "Example:\n  backstitch guard status")]
+    Status(status::Status),
+    /// Record one event of a program, which is read from standard input. The hooks run this.
+    #[command(hide = true, after_help = "Example:\n  backstitch guard hook claude-code < event.json")]
+    Hook(hook::Hook),
+}
+
+impl Guard {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        match self.action {
+            Action::Install(command) => command.run(common).await,
+            Action::Uninstall(command) => command.run(common),
+            Action::Status(command) => command.run(common).await,
+            Action::Hook(command) => command.run(common).await,
+        }
+    }
+}

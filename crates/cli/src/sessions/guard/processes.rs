@@ -1,0 +1,57 @@
+//! Processes that a program has started and that still run.
+//!
+//! A background command of Claude Code survives its program, and keeps changing files. Each has the id of the conversation
+//! in its environment.
+
+use super::program::Program;
+
+/// A process of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunningProcess {
+    pub(super) id: u32,
+    pub(super) name: String,
+}
+
+/// Returns the processes that a conversation has started and that still run. This process and those above it are left
+/// out.
+#[cfg(target_os = "linux")]
+pub(super) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
+    if program != Program::ClaudeCode {
+        return Vec::new();
+    }
+    let wanted: Vec<Vec<u8>> =
+        conversations.iter().map(|id| format!("CLAUDE_CODE_SESSION_ID={id}").into_bytes()).collect();
+    let above = ancestors();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_wanted = |id: &u32| {
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        !above.contains(id)
+            && environment.split(|byte| *byte == 0).any(|one| wanted.iter().any(|wanted| wanted == one))
+    };
+    let name = |id: u32| {
+        let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        words.trim().chars().take(60).collect()
+    };
+    numbers
+        .filter(is_wanted)
+        .map(|id| RunningProcess { id, name: name(id) })
+        .filter(|one| !one.name.is_empty())
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn running(_: Program, _: &[String]) -> Vec<RunningProcess> {
+    Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+fn ancestors() -> Vec<u32> {
+    let parent = |id: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let rest = &stat[stat.rfind(')')? + 1..];
+        rest.split_ascii_whitespace().nth(1)?.parse::<u32>().ok().filter(|parent| *parent > 0)
+    };
+    std::iter::successors(Some(std::process::id()), parent).take(64).collect()
+}

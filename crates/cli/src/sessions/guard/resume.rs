@@ -1,0 +1,235 @@
+//! Guarded sessions for the other commands: what a rewind has to check, and how the program continues from a point.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context as _;
+use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
+use backstitch::journal::{InnerMessage, Role};
+use backstitch::message::Content;
+use backstitch::ports::IndexedSession;
+use backstitch::view::{Evaluation, JournalView};
+use backstitch::{observed_agent, observed_origin, observed_prompt_id};
+use serde_json::Value;
+
+use super::binding::Binding;
+use super::processes;
+use super::program::Program;
+use super::transcript::Transcript;
+use crate::common::quoted;
+use crate::error::CommandError;
+use crate::sessions::place::short;
+
+/// Tag of a guarded session: the program.
+pub(super) const PROGRAM: &str = "guard";
+
+/// Tag of a guarded session: the conversation, as the program names it.
+pub(super) const CONVERSATION: &str = "guard.session";
+
+/// A session that records the work of another program.
+pub(in crate::sessions) struct GuardedSession {
+    program: Program,
+    /// The conversation that began it.
+    conversation: String,
+}
+
+/// The command with which a program continues from a point.
+pub(in crate::sessions) struct ContinueCommand {
+    program: Program,
+    words: Vec<String>,
+    /// The conversation that it begins, if that has an id already.
+    begins: Option<String>,
+    /// What it cannot do.
+    pub(in crate::sessions) caveat: Option<String>,
+}
+
+impl ContinueCommand {
+    /// Returns the command line.
+    pub(in crate::sessions) fn line(&self) -> String {
+        self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Records that the conversation that the command begins belongs to a session.
+    pub(in crate::sessions) fn bind(
+        &self,
+        store: &std::path::Path,
+        session: SessionId,
+    ) -> anyhow::Result<()> {
+        if let Some(conversation) = &self.begins {
+            Binding::open(store, self.program, conversation)?.bind(conversation, session)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the command in a directory, until it ends.
+    pub(in crate::sessions) fn run(
+        &self,
+        directory: Option<PathBuf>,
+    ) -> anyhow::Result<std::process::ExitStatus> {
+        let (program, arguments) = self.words.split_first().context("there is no command")?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        command.status().map_err(|error| {
+            let message = format!("`{program}` cannot be started: {error}");
+            CommandError::new(ErrorCode::Usage, message)
+                .with_hint(format!("start it yourself: {}", self.line()))
+                .into()
+        })
+    }
+}
+
+/// Whether another program works in a session.
+pub(in crate::sessions) fn is_guarded(session: &IndexedSession) -> bool {
+    session.summary.tags.contains_key(PROGRAM)
+}
+
+impl GuardedSession {
+    /// Name of the program, for people.
+    pub(in crate::sessions) fn title(&self) -> &'static str {
+        self.program.title()
+    }
+
+    /// Returns the program of a session, if it is a guarded one.
+    pub(in crate::sessions) fn of(view: &JournalView) -> Option<Self> {
+        let tags = &view.created().tags;
+        let program = Program::of_name(tags.get(PROGRAM)?)?;
+        Some(Self { program, conversation: tags.get(CONVERSATION).cloned().unwrap_or_default() })
+    }
+
+    fn conversations(&self, view: &JournalView) -> Vec<String> {
+        let later = view.evaluations().filter_map(|evaluation| origin(evaluation, "conversation"));
+        let mut all: Vec<String> = std::iter::once(self.conversation.clone()).chain(later).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Fails if the program may still change files: a call is open, or a process of it runs.
+    pub(in crate::sessions) fn check_quiet(&self, view: &JournalView) -> anyhow::Result<()> {
+        let title = self.program.title();
+        let running = processes::running(self.program, &self.conversations(view));
+        let open: Vec<String> = view
+            .calls()
+            .filter(|call| call.is_open())
+            .map(|call| format!("{} [{}]", call.name, short(call.call_id)))
+            .collect();
+        let message = if let Some(process) = running.first() {
+            format!(
+                "{title} started process {}, which still runs and may change files: {}",
+                process.id, process.name
+            )
+        } else if !open.is_empty() {
+            format!("{title} has not reported the end of {}", open.join(", "))
+        } else {
+            return Ok(());
+        };
+        Err(CommandError::new(ErrorCode::GuardBusy, message)
+            .with_hint("end it first; `--force` rewinds all the same")
+            .into())
+    }
+
+    /// Returns the command with which the program continues from a point, whose view this is.
+    pub(in crate::sessions) fn continue_from(&self, at: &JournalView) -> ContinueCommand {
+        let latest = at.latest_evaluation();
+        let conversation = latest
+            .and_then(|latest| origin(latest, "conversation"))
+            .unwrap_or_else(|| self.conversation.clone());
+        match self.program {
+            Program::ClaudeCode => self.claude(at, latest, &conversation),
+            Program::Codex => {
+                let resume = ["codex", "resume", &conversation].map(str::to_owned).to_vec();
+                let caveat = "Codex cannot continue inside of a turn: this continues the whole conversation"
+                    .to_owned();
+                let (words, caveat) = match latest {
+                    Some(_) => (resume, Some(caveat)),
+                    None => (vec!["codex".to_owned()], None),
+                };
+                ContinueCommand { program: self.program, words, begins: None, caveat }
+            }
+        }
+    }
+
+    fn claude(&self, at: &JournalView, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
+        let command = |words: Vec<&str>, begins, caveat: Option<&str>| ContinueCommand {
+            program: self.program,
+            words: words.into_iter().map(str::to_owned).collect(),
+            begins,
+            caveat: caveat.map(str::to_owned),
+        };
+        let Some(latest) = latest else { return command(vec!["claude"], None, None) };
+        match record_at(at, latest) {
+            Some(record) => {
+                let new = new_id();
+                let words = vec![
+                    "claude",
+                    "--resume",
+                    conversation,
+                    "--resume-session-at",
+                    &record,
+                    "--fork-session",
+                    "--session-id",
+                    &new,
+                ];
+                command(words, Some(new.clone()), None)
+            }
+            None => {
+                let caveat = "its transcript does not show this point, so the whole conversation continues";
+                command(vec!["claude", "--resume", conversation], None, Some(caveat))
+            }
+        }
+    }
+}
+
+fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {
+    observed_origin(evaluation)?.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Returns a random id in the form that Claude Code accepts.
+fn new_id() -> String {
+    let id: Option<SessionId> =
+        backstitch::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::default()))
+            .ok()
+            .map(|ids| ids.next());
+    id.map(|id| id.to_string()).unwrap_or_default()
+}
+
+/// Returns the record of a transcript that a conversation is continued after, so that it knows exactly what the view knows.
+fn record_at(at: &JournalView, latest: &Evaluation) -> Option<String> {
+    let transcript = Transcript::read(Program::ClaudeCode, &PathBuf::from(origin(latest, "transcript")?))?;
+    let messages = at.messages_of(latest.evaluation_id).ok()?;
+    let prompt = observed_prompt_id(latest);
+    let known = |message: &InnerMessage| match &message.message.content {
+        Content::OptionResult(result) => {
+            let call = at.call(result.invocation_id)?;
+            // The results of a sub-agent are in a transcript of its own.
+            if observed_agent(call).is_some() {
+                return None;
+            }
+            let mut calls = messages.iter().filter_map(|message| message.message.option_call());
+            let call = calls.find(|call| call.invocation_id == result.invocation_id)?;
+            transcript.record_of_result(call.provider_call_id.as_deref()?)
+        }
+        Content::OptionCall(_) => None,
+        Content::Parts(_) if message.role() == Role::User => transcript.record_of_prompt(prompt?),
+        Content::Parts(_) => transcript.record_of_answer(prompt?),
+    };
+    messages.iter().rev().find_map(|message| known(message))
+}
+
+/// Fails for a session of another program, which this command cannot drive.
+pub(in crate::sessions) fn refuse_to_drive(view: &JournalView) -> anyhow::Result<()> {
+    let Some(guarded) = GuardedSession::of(view) else { return Ok(()) };
+    let message = format!("session {} belongs to {}", short(view.session_id()), guarded.program.title());
+    let continues = guarded.continue_from(view);
+    let words: Vec<&str> = match guarded.program {
+        Program::ClaudeCode => vec!["claude", "--resume", continues.words.get(2).map_or("", String::as_str)],
+        Program::Codex => continues.words.iter().map(String::as_str).collect(),
+    };
+    Err(CommandError::new(ErrorCode::GuardedSession, message)
+        .with_hint(format!("`{}` continues it there", words.join(" ").trim()))
+        .into())
+}

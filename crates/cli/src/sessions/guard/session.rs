@@ -1,0 +1,100 @@
+//! Opens the session that records a conversation, with its files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::bail;
+use backstitch::agent_file::AgentDefinition;
+use backstitch::id::SessionId;
+use backstitch::message::PolicyName;
+use backstitch::ports::{StoreError, Workspace, WorkspaceError};
+use backstitch::view::JournalView;
+use backstitch::workspace::HostWorkspace;
+use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};
+
+use super::binding::{Binding, STEP};
+use super::program::Program;
+use super::resume::{CONVERSATION, PROGRAM};
+use crate::sessions::definition::definition_of;
+use crate::sessions::place::OpenStore;
+
+/// Returns the binding of the session that `guard install` made for a directory. The first conversation there takes it over.
+pub(super) fn prepared(place: &OpenStore, program: Program, directory: &Path) -> std::io::Result<Binding> {
+    Binding::open(&place.directory(), program, &format!("prepared for {}", directory.display()))
+}
+
+/// Returns the session of a binding, if it still exists.
+pub(super) async fn bound(place: &OpenStore, binding: &Binding) -> Option<(SessionId, JournalView)> {
+    let session = binding.session()?;
+    place.view(session).await.ok().map(|view| (session, view))
+}
+
+/// Opens a session, and waits for other processes that hold it or its files.
+pub(super) async fn open(
+    place: &OpenStore,
+    program: Program,
+    (session, view): (SessionId, JournalView),
+    directory: &Path,
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
+    let definition = definition_of(place, &view, None).await?;
+    // A rewind with another directory has moved it.
+    let directory = definition.workspace.path.unwrap_or_else(|| directory.to_owned());
+    let files = files(place, &directory, session, until).await?;
+    loop {
+        let files = Some(files.clone() as Arc<dyn Workspace>);
+        let options = SessionOptions { workspace: files, ..SessionOptions::default() };
+        match place.runtime.open_idle(session, options).await {
+            Err(RuntimeError::Store(StoreError::Held { .. })) if Instant::now() < until => {
+                tokio::time::sleep(STEP).await;
+            }
+            opened => return Ok(ObservedSession::new(opened?, PolicyName::new(program.name())?)),
+        }
+    }
+}
+
+/// Creates the session of a conversation, or one for the next conversation.
+pub(super) async fn create(
+    place: &OpenStore,
+    program: Program,
+    conversation: Option<&str>,
+    directory: &Path,
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
+    let id: SessionId = backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next();
+    let files = files(place, directory, id, until).await?;
+    let mut definition = AgentDefinition { name: program.name().to_owned(), ..AgentDefinition::default() };
+    definition.workspace.path = Some(directory.to_owned());
+    let tags =
+        [Some((PROGRAM, program.name())), conversation.map(|conversation| (CONVERSATION, conversation))];
+    let options = SessionOptions {
+        workspace: Some(files as Arc<dyn Workspace>),
+        tags: tags.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        id: Some(id),
+        ..SessionOptions::default()
+    };
+    let name = PolicyName::new(program.name())?;
+    Ok(place.runtime.create_observed(definition.to_recorded(), name, options).await?)
+}
+
+async fn files(
+    place: &OpenStore,
+    directory: &Path,
+    session: SessionId,
+    until: Instant,
+) -> anyhow::Result<Arc<HostWorkspace>> {
+    if !directory.is_dir() {
+        bail!("the directory {} of the session is gone", directory.display());
+    }
+    loop {
+        match place.open_workspace(directory, &[], &session.to_string()) {
+            Err(error) if is_held(&error) && Instant::now() < until => tokio::time::sleep(STEP).await,
+            opened => return opened,
+        }
+    }
+}
+
+fn is_held(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(WorkspaceError::Held { .. })))
+}

@@ -1,0 +1,301 @@
+//! The hooks in the settings of a program.
+//!
+//! Both programs have the same form of JSON: `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`. Only
+//! entries with the command of this guard are added and removed; everything else stays, in its order. What a file held
+//! before is kept, so that `uninstall` restores it to the byte if nobody has edited it since.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use backstitch::digest::Digest;
+use backstitch::stores::{make_private, state_directory};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::program::Program;
+
+/// Seconds after which a program ends a hook.
+const TIMEOUT: u64 = 60;
+
+/// The largest settings file.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// A settings file with hooks.
+#[derive(Debug)]
+pub(super) struct SettingsFile {
+    program: Program,
+    path: PathBuf,
+    /// Its text; none if it does not exist.
+    text: Option<String>,
+    settings: Map<String, Value>,
+}
+
+/// A settings file before the hooks were added.
+#[derive(Debug, Serialize, Deserialize)]
+struct FormerFile {
+    v: u32,
+    path: PathBuf,
+    text: Option<String>,
+    /// Digest of the file with the hooks.
+    written: String,
+}
+
+/// A hook that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InstalledHook {
+    pub(super) event: String,
+    pub(super) command: String,
+}
+
+impl SettingsFile {
+    /// Reads a settings file. A file that does not exist is empty.
+    pub(super) fn read(program: Program, path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let text = match fs::metadata(path) {
+            Ok(found) if found.len() > LARGEST => bail!("{name} has more than {LARGEST} bytes"),
+            Ok(_) => Some(fs::read_to_string(path).with_context(|| format!("{name} cannot be read"))?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error).with_context(|| format!("{name} cannot be read")),
+        };
+        let settings = match text.as_deref().filter(|text| !text.trim().is_empty()) {
+            None => Map::new(),
+            Some(text) => serde_json::from_str(text)
+                .with_context(|| format!("{name} is not a JSON object, and was left as it is"))?,
+        };
+        let file = Self { program, path: path.to_owned(), text, settings };
+        file.check()?;
+        Ok(file)
+    }
+
+    /// Refuses a file whose hooks have another form, because an edit could lose something.
+    fn check(&self) -> anyhow::Result<()> {
+        let Some(hooks) = self.settings.get("hooks") else { return Ok(()) };
+        let is_known = hooks.as_object().is_some_and(|hooks| hooks.values().all(Value::is_array));
+        if !is_known {
+            bail!("`hooks` in {} has an unknown form, and was left as it is", self.path.display());
+        }
+        Ok(())
+    }
+
+    /// Returns the hooks of this guard.
+    pub(super) fn installed(&self) -> Vec<InstalledHook> {
+        let hooks = self.settings.get("hooks").and_then(Value::as_object);
+        let events = hooks.into_iter().flatten();
+        let of_event = |(event, groups): (&String, &Value)| {
+            let groups = groups.as_array().cloned().unwrap_or_default();
+            let entries = groups
+                .iter()
+                .flat_map(|group| group.get("hooks").and_then(Value::as_array).cloned().unwrap_or_default());
+            let own = entries.filter_map(|entry| self.own_command(&entry).map(str::to_owned));
+            own.map(|command| InstalledHook { event: event.clone(), command }).collect::<Vec<_>>()
+        };
+        events.flat_map(of_event).collect()
+    }
+
+    fn own_command<'a>(&self, entry: &'a Value) -> Option<&'a str> {
+        let command = entry.get("command")?.as_str()?;
+        is_own(self.program, command).then_some(command)
+    }
+
+    /// Adds the hooks, in place of those that were there. Returns whether the file changed.
+    pub(super) fn install(mut self, command: &str) -> anyhow::Result<bool> {
+        let installed = self.installed();
+        let has =
+            |event: &&str| installed.iter().any(|hook| hook.event == **event && hook.command == command);
+        if installed.len() == self.program.events().len()
+            && self.program.events().iter().all(|event| has(&event))
+        {
+            return Ok(false);
+        }
+        let former = match self.former() {
+            // Hooks that are there already were added to an even earlier text.
+            Some(former) if self.is_as_written(&former) => former.text,
+            _ => self.text.clone(),
+        };
+        self.remove();
+        let hooks = self.settings.entry("hooks").or_insert_with(|| Value::Object(Map::new()));
+        for event in self.program.events() {
+            let entry = json!({"type": "command", "command": command, "timeout": TIMEOUT});
+            if let Some(hooks) = hooks.as_object_mut()
+                && let Some(groups) = hooks.entry(*event).or_insert_with(|| json!([])).as_array_mut()
+            {
+                groups.push(json!({ "hooks": [entry] }));
+            }
+        }
+        let text = rendered(&self.settings)?;
+        self.remember(former, &text)?;
+        self.write(&text)?;
+        Ok(true)
+    }
+
+    /// Removes the hooks. Returns whether there were any.
+    pub(super) fn uninstall(mut self) -> anyhow::Result<bool> {
+        if self.installed().is_empty() {
+            return Ok(false);
+        }
+        let former = self.former();
+        if let Some(former) = former.filter(|former| self.is_as_written(former)) {
+            match former.text {
+                Some(text) => self.write(&text)?,
+                None => fs::remove_file(&self.path)
+                    .with_context(|| format!("{} cannot be removed", self.path.display()))?,
+            }
+        } else {
+            self.remove();
+            self.write(&rendered(&self.settings)?)?;
+        }
+        if let Some(path) = self.memory() {
+            let _ = fs::remove_file(path);
+        }
+        Ok(true)
+    }
+
+    /// Removes the entries of this guard, and what is empty without them.
+    fn remove(&mut self) {
+        let program = self.program;
+        let Some(hooks) = self.settings.get_mut("hooks").and_then(Value::as_object_mut) else { return };
+        let mut emptied = Vec::new();
+        for (event, groups) in hooks.iter_mut() {
+            let Some(groups) = groups.as_array_mut() else { continue };
+            let before = groups.len();
+            groups.retain_mut(|group| {
+                let Some(entries) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
+                let count = entries.len();
+                entries.retain(|entry| {
+                    let command = entry.get("command").and_then(Value::as_str);
+                    !command.is_some_and(|command| is_own(program, command))
+                });
+                entries.len() == count || !entries.is_empty()
+            });
+            if groups.is_empty() && before > 0 {
+                emptied.push(event.clone());
+            }
+        }
+        for event in &emptied {
+            hooks.shift_remove(event);
+        }
+        if hooks.is_empty() && !emptied.is_empty() {
+            self.settings.shift_remove("hooks");
+        }
+    }
+
+    /// Writes the file atomically. A link stays one: the file that it names is replaced.
+    fn write(&self, text: &str) -> anyhow::Result<()> {
+        let failed = || format!("{} cannot be written", self.path.display());
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let directory = path.parent().with_context(failed)?;
+        fs::create_dir_all(directory).with_context(failed)?;
+        let temporary = directory.join(format!(".backstitch-guard.{}", std::process::id()));
+        let written = fs::write(&temporary, text).and_then(|()| {
+            if let Ok(found) = fs::metadata(&path) {
+                fs::set_permissions(&temporary, found.permissions())?;
+            }
+            fs::rename(&temporary, &path)
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written.with_context(failed)
+    }
+
+    /// Returns the path of the file that remembers the text before the hooks.
+    fn memory(&self) -> Option<PathBuf> {
+        let path = std::path::absolute(&self.path).ok()?;
+        let name = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+        Some(state_directory().ok()?.join("guard").join(format!("{name}.json")))
+    }
+
+    fn former(&self) -> Option<FormerFile> {
+        serde_json::from_slice(&fs::read(self.memory()?).ok()?).ok()
+    }
+
+    fn is_as_written(&self, former: &FormerFile) -> bool {
+        let now = self.text.as_deref().unwrap_or_default();
+        Digest::of(now.as_bytes()).to_string() == former.written
+    }
+
+    fn remember(&self, text: Option<String>, written: &str) -> anyhow::Result<()> {
+        // Without a state directory, `uninstall` removes the entries and restores nothing.
+        let Some(path) = self.memory() else { return Ok(()) };
+        let written = Digest::of(written.as_bytes()).to_string();
+        let former = FormerFile { v: 1, path: self.path.clone(), text, written };
+        if let Some(directory) = path.parent() {
+            make_private(directory).with_context(|| format!("{} cannot be created", directory.display()))?;
+        }
+        fs::write(&path, serde_json::to_vec(&former)?)
+            .with_context(|| format!("{} cannot be written", path.display()))
+    }
+}
+
+fn rendered(settings: &Map<String, Value>) -> anyhow::Result<String> {
+    Ok(format!("{}\n", serde_json::to_string_pretty(settings)?))
+}
+
+/// Returns whether a command is a hook of this guard, of any version and with any options.
+fn is_own(program: Program, command: &str) -> bool {
+    let own = format!("guard hook {}", program.name());
+    command.contains("backstitch")
+        && command.split(&own).nth(1).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAND: &str = "/opt/backstitch guard hook claude-code";
+
+    fn file(path: &Path) -> SettingsFile {
+        SettingsFile::read(Program::ClaudeCode, path).unwrap()
+    }
+
+    #[test]
+    fn hooks_are_added_once_and_removed_without_a_trace() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("settings.json");
+        let own = r#"{ "model": "x", "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "mine"}]}]},
+            "number": 1.50, "deep": {"b": 1, "a": [null]} }"#;
+        fs::write(&path, own).unwrap();
+        assert!(file(&path).install(COMMAND).unwrap());
+        assert_eq!(file(&path).installed().len(), Program::ClaudeCode.events().len());
+        assert!(!file(&path).install(COMMAND).unwrap(), "a second time changes nothing");
+        assert!(file(&path).install(&format!("{COMMAND} --strict")).unwrap());
+        assert_eq!(file(&path).installed().len(), Program::ClaudeCode.events().len());
+        let both: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(both["hooks"]["PreToolUse"][0]["hooks"][0]["command"], "mine");
+        assert_eq!(both["deep"].to_string(), r#"{"b":1,"a":[null]}"#);
+
+        // Edited in between: the entries go, and the edit stays.
+        let mut edited = both.as_object().unwrap().clone();
+        edited.insert("new".to_owned(), json!(true));
+        fs::write(&path, serde_json::to_string(&edited).unwrap()).unwrap();
+        assert!(file(&path).uninstall().unwrap());
+        let after: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let mut expected: Value = serde_json::from_str(own).unwrap();
+        expected["new"] = json!(true);
+        assert_eq!(after, expected);
+        assert!(!file(&path).uninstall().unwrap());
+    }
+
+    #[test]
+    fn broken_settings_are_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("settings.json");
+        for text in ["{", "[]", "// note\n{}", r#"{"hooks": []}"#, r#"{"hooks": {"Stop": {}}}"#, "\u{0}"] {
+            fs::write(&path, text).unwrap();
+            assert!(SettingsFile::read(Program::ClaudeCode, &path).is_err(), "{text}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn only_commands_of_this_guard_are_its_own() {
+        let own = |command| is_own(Program::ClaudeCode, command);
+        assert!(own(COMMAND) && own("'/a b/backstitch' guard hook claude-code --strict"));
+        assert!(!own("/opt/other guard hook claude-code"));
+        assert!(!own("backstitch guard hook claude-code2"));
+        assert!(!own("backstitch guard hook codex"));
+    }
+}

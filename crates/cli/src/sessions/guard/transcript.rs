@@ -1,0 +1,232 @@
+//! Transcripts of programs, which are read and never written.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use backstitch::budget::Amounts;
+use backstitch::{ObservedCall, ObservedRequest, ObservedResult};
+use serde_json::Value;
+
+use super::program::Program;
+
+/// The most bytes that are read of the end of a transcript.
+const END: u64 = 4 * 1024 * 1024;
+
+/// The most bytes that are read of a whole transcript.
+const WHOLE: u64 = 512 * 1024 * 1024;
+
+/// The longest line.
+const LINE: u64 = 64 * 1024 * 1024;
+
+/// The most transcripts of sub-agents.
+const SUB_AGENTS: usize = 1_000;
+
+/// Records of a transcript.
+pub(super) struct Transcript {
+    program: Program,
+    records: Vec<Value>,
+}
+
+impl Transcript {
+    /// Reads the end of a transcript. Returns `None` if it cannot be read.
+    pub(super) fn read_end(program: Program, path: &Path) -> Option<Self> {
+        Some(Self { program, records: records(path, Some(END), |_| true)? })
+    }
+
+    /// Reads a whole transcript. Returns `None` if it cannot be read.
+    pub(super) fn read(program: Program, path: &Path) -> Option<Self> {
+        Some(Self { program, records: records(path, None, |_| true)? })
+    }
+
+    /// Returns the results of calls, which have only ids and no arguments.
+    pub(super) fn results(&self) -> Vec<(ObservedCall, ObservedResult)> {
+        self.records.iter().flat_map(|record| results_of(self.program, record)).collect()
+    }
+
+    /// Returns the requests of a transcript and of those of its sub-agents.
+    pub(super) fn all_requests(program: Program, path: &Path) -> Vec<ObservedRequest> {
+        let mut requests = Vec::new();
+        for path in std::iter::once(path.to_owned()).chain(sub_agents(program, path)) {
+            let marker = match program {
+                Program::ClaudeCode => "\"usage\"",
+                Program::Codex => "\"token_usage_record\"",
+            };
+            let records = records(&path, None, |line| line.contains(marker)).unwrap_or_default();
+            let mut model = String::new();
+            for record in &records {
+                requests.extend(request_of(program, record, &mut model));
+            }
+        }
+        // The blocks of one answer repeat its usage. The last is complete.
+        let mut last: Vec<ObservedRequest> = Vec::new();
+        for request in requests {
+            match last.iter_mut().rev().find(|other| other.id == request.id) {
+                Some(known) => *known = request,
+                None => last.push(request),
+            }
+        }
+        last
+    }
+
+    /// Returns the id of the record with the result of a call, after which a conversation can be continued.
+    pub(super) fn record_of_result(&self, call: &str) -> Option<String> {
+        let is_it = |record: &&Value| {
+            let content = record.pointer("/message/content").and_then(Value::as_array);
+            content.is_some_and(|blocks| {
+                blocks.iter().any(|block| block.get("tool_use_id").and_then(Value::as_str) == Some(call))
+            })
+        };
+        uuid(self.records.iter().rev().find(is_it)?)
+    }
+
+    /// Returns the id of the record of a prompt.
+    pub(super) fn record_of_prompt(&self, prompt: &str) -> Option<String> {
+        let is_it = |record: &&Value| {
+            record.get("type").and_then(Value::as_str) == Some("user")
+                && record.get("promptId").and_then(Value::as_str) == Some(prompt)
+                && record.pointer("/message/content/0/tool_use_id").is_none()
+        };
+        uuid(self.records.iter().find(is_it)?)
+    }
+
+    /// Returns the id of the last record of the answer to a prompt: the last one before the next prompt.
+    pub(super) fn record_of_answer(&self, prompt: &str) -> Option<String> {
+        let text = |record: &Value, name: &str| record.get(name).and_then(Value::as_str).map(str::to_owned);
+        let start =
+            self.records.iter().position(|record| text(record, "promptId").as_deref() == Some(prompt))?;
+        let is_next = |record: &&Value| {
+            text(record, "promptId").is_some_and(|id| id != prompt)
+                && text(record, "type").as_deref() == Some("user")
+        };
+        let after = self.records.iter().skip(start).take_while(|record| !is_next(record));
+        let answers = after.filter(|record| {
+            text(record, "type").as_deref() == Some("assistant")
+                && record.get("isSidechain") != Some(&Value::Bool(true))
+        });
+        uuid(answers.last()?)
+    }
+}
+
+fn uuid(record: &Value) -> Option<String> {
+    let id = record.get("uuid")?.as_str()?;
+    let is_plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (is_plain && !id.starts_with('-')).then(|| id.to_owned())
+}
+
+/// Reads the records of a file of JSON lines. Lines that are not JSON are skipped: the last one may be incomplete.
+fn records(path: &Path, end: Option<u64>, is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Value>> {
+    let mut file = File::open(path).ok()?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() {
+        return None;
+    }
+    let length = found.len();
+    let mut skips_first = false;
+    if let Some(end) = end.filter(|end| length > *end) {
+        file.seek(SeekFrom::Start(length - end)).ok()?;
+        skips_first = true;
+    }
+    let mut reader = BufReader::new(file.take(WHOLE));
+    let (mut records, mut line) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        let read = (&mut reader).take(LINE).read_until(b'\n', &mut line).ok()?;
+        if read == 0 {
+            return Some(records);
+        }
+        if std::mem::take(&mut skips_first) {
+            continue;
+        }
+        if let Some(text) = str::from_utf8(&line).ok().filter(|text| is_wanted(text))
+            && let Ok(record) = serde_json::from_str(text)
+        {
+            records.push(record);
+        }
+    }
+}
+
+/// Returns the transcripts of the sub-agents of a conversation.
+fn sub_agents(program: Program, path: &Path) -> Vec<PathBuf> {
+    if program == Program::Codex {
+        return Vec::new();
+    }
+    let Ok(entries) = std::fs::read_dir(path.with_extension("").join("subagents")) else { return Vec::new() };
+    let files = entries.flatten().map(|entry| entry.path());
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .take(SUB_AGENTS)
+        .collect()
+}
+
+fn results_of(program: Program, record: &Value) -> Vec<(ObservedCall, ObservedResult)> {
+    let result = |id: &str, outcome| {
+        (ObservedCall::new(id, "", Value::Null), ObservedResult { outcome, elapsed_micros: None })
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match program {
+        Program::ClaudeCode => {
+            let blocks = record.pointer("/message/content").and_then(Value::as_array);
+            let of_block = |block: &Value| {
+                let id = block.get("tool_use_id")?.as_str()?;
+                let content = block.get("content").cloned().unwrap_or(Value::Null);
+                let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+                Some(result(id, if is_error { Err(text(&content)) } else { Ok(content) }))
+            };
+            blocks.into_iter().flatten().filter_map(of_block).collect()
+        }
+        Program::Codex => {
+            let Some(payload) = record.get("payload") else { return Vec::new() };
+            let kind = payload.get("type").and_then(Value::as_str).unwrap_or_default();
+            let id = payload.get("call_id").and_then(Value::as_str);
+            match id.filter(|_| kind.ends_with("_call_output")) {
+                Some(id) => vec![result(id, Ok(payload.get("output").cloned().unwrap_or(Value::Null)))],
+                None => Vec::new(),
+            }
+        }
+    }
+}
+
+fn request_of(program: Program, record: &Value, model: &mut String) -> Option<ObservedRequest> {
+    let number = |usage: &Value, name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let provider = program.provider().to_owned();
+    match program {
+        Program::ClaudeCode => {
+            let message = record.get("message")?;
+            let (id, usage) = (message.get("id")?.as_str()?, message.get("usage")?);
+            let (read, written) =
+                (number(usage, "cache_read_input_tokens"), number(usage, "cache_creation_input_tokens"));
+            let usage = Amounts {
+                input_tokens: number(usage, "input_tokens").saturating_add(read).saturating_add(written),
+                cache_read_tokens: read,
+                cache_write_tokens: written,
+                output_tokens: number(usage, "output_tokens"),
+                ..Amounts::ZERO
+            };
+            let model = message.get("model").and_then(Value::as_str).unwrap_or("unknown").to_owned();
+            // Messages that the program makes up itself cost nothing.
+            (model != "<synthetic>").then(|| ObservedRequest { id: id.to_owned(), provider, model, usage })
+        }
+        Program::Codex => {
+            let payload = record.get("payload")?;
+            if let Some(named) = payload.get("model").and_then(Value::as_str) {
+                named.clone_into(model);
+            }
+            let usage = payload.get("usage")?;
+            let id = payload.get("response_id")?.as_str()?.to_owned();
+            let usage = Amounts {
+                input_tokens: number(usage, "input_tokens"),
+                cache_read_tokens: number(usage, "cached_input_tokens"),
+                cache_write_tokens: number(usage, "cache_write_input_tokens"),
+                output_tokens: number(usage, "output_tokens"),
+                reasoning_tokens: number(usage, "reasoning_output_tokens"),
+                ..Amounts::ZERO
+            };
+            let model = if model.is_empty() { "unknown".to_owned() } else { model.clone() };
+            Some(ObservedRequest { id, provider, model, usage })
+        }
+    }
+}

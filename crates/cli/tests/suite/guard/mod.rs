@@ -1,0 +1,8 @@
+//! The guard: a stand-in program and real ones report to real hooks.
+
+mod boundaries;
+mod failures;
+mod kills;
+mod real;
+mod settings;
+mod stand_in;

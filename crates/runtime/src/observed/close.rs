@@ -1,0 +1,147 @@
+//! The end of calls: by a report, or by a barrier.
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{CallFinished, CallVerdict, Note};
+use backstitch_core::message::{Content, Message, OptionResult, PolicyName, RoleHint};
+use backstitch_core::text::one_line;
+use backstitch_core::view::{Call, JournalView};
+use serde_json::{Value, json};
+
+use super::record::{observed_agent, turn_of};
+use super::{GAP, ObservedResult, SeenFiles, turns};
+use crate::error::RuntimeError;
+use crate::live::Commit;
+
+/// The most characters of a result in lists.
+const SUMMARY: usize = 80;
+
+/// Calls to be closed, and those that overlap with them.
+pub(super) struct Closing {
+    calls: Vec<CallId>,
+    /// The reported result; none at a barrier.
+    result: Option<ObservedResult>,
+    /// Calls that stay open.
+    others: Vec<CallId>,
+}
+
+impl Closing {
+    /// Closes all open calls.
+    pub(super) fn all(view: &JournalView) -> Self {
+        Self::those(view, |_| true, None)
+    }
+
+    /// Closes the open calls of a sub-agent.
+    pub(super) fn of_agent(view: &JournalView, agent: &str) -> Self {
+        Self::those(view, |call| observed_agent(call) == Some(agent), None)
+    }
+
+    /// Closes one call with its result.
+    pub(super) fn one(view: &JournalView, id: CallId, result: ObservedResult) -> Self {
+        Self::those(view, |call| call.call_id == id, Some(result))
+    }
+
+    fn those(view: &JournalView, which: impl Fn(&Call) -> bool, result: Option<ObservedResult>) -> Self {
+        let (ended, open): (Vec<&Call>, Vec<&Call>) =
+            view.calls().filter(|call| call.is_open()).partition(|call| which(call));
+        let ids = |calls: Vec<&Call>| calls.into_iter().map(|call| call.call_id).collect();
+        Self { calls: ids(ended), result, others: ids(open) }
+    }
+
+    /// Records the ends of the calls.
+    pub(super) fn record(
+        self,
+        commit: &mut Commit<'_>,
+        seen: Option<&SeenFiles>,
+    ) -> Result<(), RuntimeError> {
+        let view = commit.view();
+        let Self { calls, result, others } = self;
+        note_overlap(commit, view, &calls, &others);
+        for id in calls {
+            let Some(call) = view.call(id) else { continue };
+            let turn = turn_of(call).unwrap_or_else(|| turns(view, call.evaluation_id).max(1));
+            let outcome = result.as_ref().map(|result| result.outcome.clone());
+            let started = call.intent.as_ref().map(|intent| intent.at);
+            let since = started.map_or(0, |started| commit.time().since(started).as_micros());
+            let elapsed = result.as_ref().and_then(|result| result.elapsed_micros);
+            let name = call.name.clone();
+            if outcome.is_none() {
+                commit
+                    .push(Note::new(GAP, format!("{name} has no reported end; its files are those of now")));
+            }
+            let (payload, summary) = payload(id, &name, outcome);
+            let policy = PolicyName::new(&name).unwrap_or_else(|_| PolicyName::runtime());
+            let mut message = Message::new(policy, Content::OptionResult(payload));
+            message.role_hint_for_llm = Some(RoleHint::Tool);
+            message.step_num = Some(turn);
+            commit.say(call.evaluation_id, turn, message)?;
+            commit.push(CallFinished {
+                root: seen.map(|seen| seen.files.root),
+                coverage: seen.and_then(|seen| seen.files.coverage),
+                elapsed_micros: elapsed.unwrap_or_else(|| u64::try_from(since).unwrap_or(u64::MAX)),
+                summary: Some(summary),
+                ..CallFinished::new(id, CallVerdict::Succeeded)
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Notes that the changes of overlapping calls cannot be told apart.
+fn note_overlap(commit: &mut Commit<'_>, view: &JournalView, ended: &[CallId], others: &[CallId]) {
+    let all: Vec<&Call> = ended.iter().chain(others).filter_map(|id| view.call(*id)).collect();
+    let writes = |call: &&&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
+    if ended.is_empty() || all.iter().filter(writes).count() < 2 {
+        return;
+    }
+    let names: Vec<String> =
+        all.iter().map(|call| format!("{} [{}]", call.name, short(call.call_id))).collect();
+    let ids: Vec<CallId> = all.iter().map(|call| call.call_id).collect();
+    let text = format!("{} ran at the same time, and share their changes", names.join(" and "));
+    commit.push(Note::new("overlap", text).with_data(json!({ "calls": ids })));
+}
+
+fn short(id: CallId) -> String {
+    let id = id.to_string();
+    id.rsplit('-').next().map_or_else(|| id.clone(), str::to_owned)
+}
+
+fn payload(id: CallId, name: &str, outcome: Option<Result<Value, String>>) -> (OptionResult, String) {
+    let failed = |kind: &str, message: String| {
+        let mut payload = OptionResult::new(id, name, Value::Null);
+        payload.is_error = true;
+        payload.error_type = Some(kind.to_owned());
+        payload.error_message = Some(message);
+        payload
+    };
+    match outcome {
+        Some(Ok(value)) => {
+            let summary = one_line(&text_of(&value), SUMMARY);
+            let value = match backstitch_core::storable::check(&value) {
+                Ok(()) => value,
+                Err(_) => Value::String(value.to_string()),
+            };
+            (OptionResult::new(id, name, value), summary)
+        }
+        Some(Err(message)) => {
+            let summary = format!("failed: {}", one_line(&message, SUMMARY));
+            (failed("tool_failed", message), summary)
+        }
+        None => {
+            let message = "its end was not reported".to_owned();
+            (failed("unreported", message.clone()), message)
+        }
+    }
+}
+
+/// Returns the text of a result that people want to see first.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let texts = ["stdout", "stderr", "filePath", "content", "message"];
+            let known = texts.iter().filter_map(|name| fields.get(*name)?.as_str());
+            known.into_iter().find(|text| !text.is_empty()).map_or_else(|| value.to_string(), str::to_owned)
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,350 @@
+//! Sessions whose work another program does.
+//!
+//! An outside agent runs its own loop and its own tools. Its hooks report each prompt, each call and each answer, and an
+//! [`ObservedSession`] records them as the records of an ordinary session, with the files as they were at that moment.
+//! So points, differences, rewinds and forks work as for any other session. Nothing is ever run or repeated here.
+//!
+//! The reports of such a program are not complete. A call may end without a report, calls may overlap, and a report may be
+//! lost. Three rules follow:
+//!
+//! - a call that is open at a *barrier* (a prompt, an answer, the end of a sub-agent or of the program) is closed there,
+//!   with the files as they are then;
+//! - a call that ends and was never seen to start gets a record without files before it, and a note names the gap;
+//! - calls that were open at the same time share their changes, and a note names them.
+//!
+//! A failed call keeps its changes: the program does not roll back, so the call has succeeded in the sense of
+//! [`CallVerdict`](backstitch_core::journal::CallVerdict), and its result is an error.
+
+mod close;
+mod data;
+mod record;
+
+use std::sync::Arc;
+
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::journal::{
+    CallStarted, Effect, EvaluationFinished, EvaluationOutcome, EvaluationStarted, Note, ObservationCause,
+    RecordBody, WorkspaceObserved, WorkspaceRevision,
+};
+use backstitch_core::message::{Content, Message, MessageBuilder, OptionCall, PolicyName, RoleHint};
+use backstitch_core::object::Object;
+use backstitch_core::view::{Call, JournalView};
+use serde_json::{Map, Value};
+
+pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
+pub(crate) use record::is_observed;
+pub use record::{observed_agent, observed_call_id, observed_origin, observed_prompt_id};
+
+use self::close::Closing;
+use crate::error::RuntimeError;
+use crate::live::{Commit, Durable, LiveSession, recorded};
+
+/// Topic of notes about what was not seen.
+const GAP: &str = "gap";
+
+/// A session whose work another program does, and that this process holds for the length of one report.
+pub struct ObservedSession {
+    live: Arc<LiveSession>,
+    /// The program, which decides and whose words are answers.
+    program: PolicyName,
+    /// Where the program keeps the conversation, in its own words.
+    origin: Map<String, Value>,
+}
+
+/// The files at the moment of a report, with the objects that are not stored yet.
+struct SeenFiles {
+    files: WorkspaceRevision,
+    objects: Vec<Object>,
+}
+
+impl ObservedSession {
+    /// Records reports of a program in a session.
+    pub fn new(live: Arc<LiveSession>, program: PolicyName) -> Self {
+        Self { live, program, origin: Map::new() }
+    }
+
+    /// Names the conversation of the program, in its own words. Evaluations that begin from now on are recorded with it.
+    #[must_use]
+    pub fn with_origin(self, origin: Map<String, Value>) -> Self {
+        Self { origin, ..self }
+    }
+
+    /// Returns the session.
+    pub fn live(&self) -> &Arc<LiveSession> {
+        &self.live
+    }
+
+    /// Returns the id of the session.
+    pub fn id(&self) -> SessionId {
+        self.live.id()
+    }
+
+    /// Records that the program starts or continues: files that changed since, and calls that never ended.
+    pub async fn started(&self) -> Result<(), RuntimeError> {
+        self.barrier(None).await
+    }
+
+    /// Records a prompt. It ends the evaluation before it, if that has not ended.
+    pub async fn prompt(&self, prompt: ObservedPrompt) -> Result<(), RuntimeError> {
+        let seen = self.look().await?;
+        self.hold(|commit| {
+            let closing = Closing::all(commit.view());
+            closing.record(commit, seen.as_ref())?;
+            Self::drifted(commit, seen);
+            Ok(())
+        })
+        .await?;
+        self.end(EvaluationOutcome::Cancelled).await?;
+        let evaluation = self.begin(prompt.id.as_deref()).await?;
+        let ids = self.live.state().await.execution.session.ids().clone();
+        let mut builder = MessageBuilder::continue_step(1, &ids);
+        builder.person(PolicyName::new("user")?).add_text(prompt.text);
+        let message = builder.to_message()?;
+        self.live.commit(|commit| commit.say(evaluation, 0, message).map(drop)).await
+    }
+
+    /// Records that a call is about to run, with the files before it.
+    pub async fn call_started(&self, call: ObservedCall) -> Result<CallId, RuntimeError> {
+        let seen = self.look().await?;
+        let evaluation = self.open_evaluation().await?;
+        let id = self.call_id(&call.id);
+        self.live
+            .commit(|commit| {
+                // A change before the call is its own only if nothing else could have made it.
+                let none_open = commit.view().calls().all(|call| !call.is_open());
+                let files = seen.as_ref().map(|seen| seen.files);
+                if none_open && commit.view().files().is_some_and(|known| Some(known) != files) {
+                    Self::drifted(commit, seen);
+                } else {
+                    commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
+                }
+                self.push_start(commit, evaluation, id, &call, files)
+            })
+            .await?;
+        Ok(id)
+    }
+
+    /// Records the end of a call, with the files after it.
+    pub async fn call_finished(
+        &self,
+        call: ObservedCall,
+        result: ObservedResult,
+    ) -> Result<(), RuntimeError> {
+        let seen = self.look().await?;
+        let id = self.call_id(&call.id);
+        let known = self.live.state().await.view.call(id).map(|call| (call.is_open(), call.evaluation_id));
+        if known.is_none() {
+            let evaluation = self.open_evaluation().await?;
+            self.hold(|commit| {
+                let text =
+                    format!("{} was not seen before it ran, so there is no state before it", call.name);
+                commit.push(Note::new(GAP, text));
+                self.push_start(commit, evaluation, id, &call, None)
+            })
+            .await?;
+        }
+        self.live
+            .commit(|commit| {
+                let view = commit.view();
+                match known {
+                    Some((false, _)) => {
+                        let text = format!("{} ended after it was taken for ended", call.name);
+                        commit.push(Note::new("guard", text));
+                        Self::drifted(commit, seen);
+                        Ok(())
+                    }
+                    _ => {
+                        let closing = Closing::one(view, id, result);
+                        closing.record(commit, seen.as_ref())?;
+                        commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
+                        Ok(())
+                    }
+                }
+            })
+            .await
+    }
+
+    /// Closes the calls that are open: all of them, or those of one sub-agent. Records changed files.
+    pub async fn barrier(&self, agent: Option<&str>) -> Result<(), RuntimeError> {
+        let seen = self.look().await?;
+        self.live
+            .commit(|commit| {
+                let closing = match agent {
+                    Some(agent) => Closing::of_agent(commit.view(), agent),
+                    None => Closing::all(commit.view()),
+                };
+                closing.record(commit, seen.as_ref())?;
+                Self::drifted(commit, seen);
+                Ok(())
+            })
+            .await
+    }
+
+    /// Records the end of an evaluation, with the answer if there is one.
+    pub async fn answered(
+        &self,
+        text: Option<String>,
+        outcome: EvaluationOutcome,
+    ) -> Result<(), RuntimeError> {
+        let seen = self.look().await?;
+        self.hold(|commit| {
+            let closing = Closing::all(commit.view());
+            closing.record(commit, seen.as_ref())?;
+            Self::drifted(commit, seen);
+            Ok(())
+        })
+        .await?;
+        let text = text.filter(|text| !text.trim().is_empty());
+        if let Some(text) = text {
+            let evaluation = self.open_evaluation().await?;
+            let turn = self.turns(evaluation).await + 1;
+            let ids = self.live.state().await.execution.session.ids().clone();
+            let mut builder = MessageBuilder::continue_step(turn, &ids);
+            builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
+            let message = builder.to_message()?;
+            self.hold(|commit| commit.say(evaluation, turn, message).map(drop)).await?;
+        }
+        self.end(outcome).await?;
+        self.live.flush().await
+    }
+
+    /// Records requests of the program that are not recorded yet. Returns how many there were.
+    pub async fn requests(&self, requests: Vec<ObservedRequest>) -> Result<usize, RuntimeError> {
+        self.record_requests(requests).await
+    }
+
+    /// Records something that was not seen.
+    pub async fn gap(&self, text: String) -> Result<(), RuntimeError> {
+        self.live.record_when(vec![Note::new(GAP, text).into()], Durable::WithNext).await
+    }
+
+    fn call_id(&self, foreign: &str) -> CallId {
+        observed_call_id(self.id(), foreign)
+    }
+
+    async fn look(&self) -> Result<Option<SeenFiles>, RuntimeError> {
+        let seen = self.live.look_at_files().await?.map(recorded);
+        Ok(seen.map(|(files, objects)| SeenFiles { files, objects }))
+    }
+
+    /// Commits together with the next commit that has to be durable.
+    async fn hold<R>(
+        &self,
+        build: impl FnOnce(&mut Commit<'_>) -> Result<R, RuntimeError>,
+    ) -> Result<R, RuntimeError> {
+        self.live
+            .commit(|commit| {
+                commit.durable(Durable::WithNext);
+                build(commit)
+            })
+            .await
+    }
+
+    /// Records files that differ from those of the journal.
+    fn drifted(commit: &mut Commit<'_>, seen: Option<SeenFiles>) {
+        let Some(SeenFiles { files, objects }) = seen else { return };
+        let (view, mut known) = (commit.view(), commit.view().files());
+        // Calls that this commit closes have the same files.
+        let closes = commit.batch().bodies().iter().any(|body| matches!(body, RecordBody::CallFinished(_)));
+        if closes {
+            known = Some(files);
+        }
+        let cause = match known {
+            None => ObservationCause::Started,
+            Some(known) if known.root != files.root || view.owed_files().is_some() => {
+                ObservationCause::Drifted
+            }
+            Some(_) => {
+                commit.add_objects(objects);
+                return;
+            }
+        };
+        let observed =
+            WorkspaceObserved { coverage: files.coverage, ..WorkspaceObserved::new(files.root, cause) };
+        commit.push(observed).add_objects(objects);
+    }
+
+    /// Returns the open evaluation. If there is none, one begins without a prompt.
+    async fn open_evaluation(&self) -> Result<EvaluationId, RuntimeError> {
+        let state = self.live.state().await;
+        match state.view.latest_evaluation().filter(|latest| latest.finished.is_none()) {
+            Some(open) => Ok(open.evaluation_id),
+            None => self.begin(None).await,
+        }
+    }
+
+    async fn begin(&self, prompt: Option<&str>) -> Result<EvaluationId, RuntimeError> {
+        self.hold(|commit| {
+            let view = commit.view();
+            let evaluation: EvaluationId = commit.session().ids().next();
+            commit.push(EvaluationStarted {
+                follows: view.to_follow(None),
+                directory: self.live.new_directory(view),
+                decider: Some(self.program.clone()),
+                extra: record::of_prompt(prompt, &self.origin),
+                ..EvaluationStarted::new(evaluation, "guard", self.program.as_str())
+            });
+            Ok(evaluation)
+        })
+        .await
+    }
+
+    /// Ends the open evaluation, if there is one. The record is stored with the next one.
+    async fn end(&self, outcome: EvaluationOutcome) -> Result<(), RuntimeError> {
+        self.hold(|commit| {
+            let latest = commit.view().latest_evaluation().filter(|latest| latest.finished.is_none());
+            if let Some(latest) = latest {
+                commit.push(EvaluationFinished::new(latest.evaluation_id, outcome));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn turns(&self, evaluation: EvaluationId) -> u64 {
+        turns(&self.live.state().await.view, evaluation)
+    }
+
+    /// Records the start of a call. Its message comes after it, so that the call is not pending at the point before it.
+    fn push_start(
+        &self,
+        commit: &mut Commit<'_>,
+        evaluation: EvaluationId,
+        id: CallId,
+        call: &ObservedCall,
+        files: Option<WorkspaceRevision>,
+    ) -> Result<(), RuntimeError> {
+        let view = commit.view();
+        let is_beside = view.calls().any(|other| other.evaluation_id == evaluation && other.is_open());
+        // Calls that overlap belong to one answer.
+        let turn = (turns(view, evaluation) + u64::from(!is_beside)).max(1);
+        let attempt = view.call(id).and_then(Call::latest_intent).map_or(1, |intent| intent.attempt + 1);
+        commit.push(CallStarted {
+            call_id: id,
+            evaluation_id: evaluation,
+            name: call.name.clone(),
+            arguments: None,
+            effect: Effect::External,
+            idempotency_key: view.idempotency_key(id),
+            attempt,
+            root: files.map(|files| files.root),
+            coverage: files.and_then(|files| files.coverage),
+            reservation: None,
+            session: None,
+            extra: record::of_call(turn, call.agent.as_deref()),
+        });
+        if attempt > 1 {
+            return Ok(());
+        }
+        let mut option = OptionCall::new(id, call.name.as_str(), call.arguments());
+        option.provider_call_id = Some(call.id.clone());
+        let mut message = Message::new(self.program.clone(), Content::OptionCall(option));
+        message.role_hint_for_llm = Some(RoleHint::Assistant);
+        message.step_num = Some(turn);
+        commit.say(evaluation, turn, message).map(drop)
+    }
+}
+
+fn turns(view: &JournalView, evaluation: EvaluationId) -> u64 {
+    view.evaluation(evaluation).map_or(0, |known| known.turns)
+}

@@ -1,0 +1,122 @@
+//! The fields of records that only observed sessions have, and the records of their requests.
+
+use std::collections::HashSet;
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{BudgetCharged, CallStarted, Finish, RequestFinished, RequestStarted};
+use backstitch_core::view::{Call, Evaluation};
+use serde_json::{Map, Value, json};
+
+use super::{ObservedRequest, ObservedSession};
+use crate::error::RuntimeError;
+
+/// Name of the additional field.
+const FIELD: &str = "outside";
+
+/// Returns the id of a call that a program knows by another id.
+pub fn observed_call_id(session: SessionId, foreign: &str) -> CallId {
+    CallId::of_foreign(session, foreign)
+}
+
+/// Returns the id by which a program knows the prompt of an evaluation.
+pub fn observed_prompt_id(evaluation: &Evaluation) -> Option<&str> {
+    observed_origin(evaluation)?.get("prompt")?.as_str()
+}
+
+/// Returns where a program keeps the conversation of an evaluation, in its own words.
+pub fn observed_origin(evaluation: &Evaluation) -> Option<&Map<String, Value>> {
+    evaluation.started_with()?.extra.get(FIELD)?.as_object()
+}
+
+pub(super) fn of_prompt(prompt: Option<&str>, origin: &Map<String, Value>) -> Extra {
+    let mut fields = origin.clone();
+    fields.extend(prompt.map(|prompt| ("prompt".to_owned(), Value::String(prompt.to_owned()))));
+    extra(Value::Object(fields))
+}
+
+pub(super) fn of_call(turn: u64, agent: Option<&str>) -> Extra {
+    match agent {
+        Some(agent) => extra(json!({"turn": turn, "agent": agent})),
+        None => extra(json!({"turn": turn})),
+    }
+}
+
+fn extra(value: Value) -> Extra {
+    Extra::try_from(Map::from_iter([(FIELD.to_owned(), value)])).unwrap_or_default()
+}
+
+/// Returns whether another program runs a call. It is never repeated here, so nobody has to decide about it.
+pub(crate) fn is_observed(started: &CallStarted) -> bool {
+    started.extra.get(FIELD).is_some()
+}
+
+fn field<'a>(call: &'a Call, name: &str) -> Option<&'a Value> {
+    call.intent.as_ref()?.record.extra.get(FIELD)?.get(name)
+}
+
+/// Returns the turn of a call.
+pub(super) fn turn_of(call: &Call) -> Option<u64> {
+    field(call, "turn")?.as_u64()
+}
+
+/// Returns the sub-agent of a program that made a call.
+pub fn observed_agent(call: &Call) -> Option<&str> {
+    field(call, "agent")?.as_str()
+}
+
+impl ObservedSession {
+    pub(super) async fn record_requests(
+        &self,
+        requests: Vec<ObservedRequest>,
+    ) -> Result<usize, RuntimeError> {
+        let state = self.live.state().await;
+        let evaluations = state.view.evaluations().flat_map(|evaluation| evaluation.requests.iter());
+        let known: HashSet<String> = evaluations
+            .filter_map(|request| {
+                request.finished.as_ref()?.record.extra.get(FIELD)?.as_str().map(str::to_owned)
+            })
+            .collect();
+        drop(state);
+        let mut new: Vec<ObservedRequest> = Vec::new();
+        for request in requests {
+            if !known.contains(&request.id) && new.iter().all(|other| other.id != request.id) {
+                new.push(request);
+            }
+        }
+        if new.is_empty() {
+            return Ok(0);
+        }
+        let evaluation = self.open_evaluation().await?;
+        let count = new.len();
+        self.hold(|commit| {
+            let known = commit.view().evaluation(evaluation).map_or(0, |known| known.requests.len() as u64);
+            for (turn, request) in (known + 1..).zip(new) {
+                let ObservedRequest { id, provider, model, usage } = request;
+                let usage = Amounts { turns: 1, ..usage };
+                commit.push(RequestStarted {
+                    evaluation_id: evaluation,
+                    turn,
+                    provider,
+                    model,
+                    digest: None,
+                    length: 0,
+                    renderer: None,
+                    reservation: None,
+                    extra: Extra::default(),
+                });
+                let mark = Map::from_iter([(FIELD.to_owned(), Value::String(id))]);
+                commit.push(RequestFinished {
+                    usage,
+                    extra: Extra::try_from(mark).unwrap_or_default(),
+                    ..RequestFinished::new(evaluation, turn, Finish::Stop)
+                });
+                commit.push(BudgetCharged::new(None, usage));
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(count)
+    }
+}
