@@ -16,7 +16,7 @@ use crate::live::Commit;
 const SUMMARY: usize = 80;
 
 /// Calls to be closed, and those that overlap with them.
-pub(super) struct Closing {
+pub(super) struct EndedCalls {
     calls: Vec<CallId>,
     /// The reported result; none at a barrier.
     result: Option<ObservedResult>,
@@ -24,7 +24,7 @@ pub(super) struct Closing {
     others: Vec<CallId>,
 }
 
-impl Closing {
+impl EndedCalls {
     /// Closes all open calls.
     pub(super) fn all(view: &JournalView) -> Self {
         Self::those(view, |_| true, None)

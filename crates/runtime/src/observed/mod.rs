@@ -35,7 +35,7 @@ pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
 pub(crate) use record::is_observed;
 pub use record::{observed_agent, observed_call_id, observed_origin, observed_prompt_id};
 
-use self::close::Closing;
+use self::close::EndedCalls;
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, LiveSession, recorded};
 
@@ -88,7 +88,7 @@ impl ObservedSession {
     pub async fn prompt(&self, prompt: ObservedPrompt) -> Result<(), RuntimeError> {
         let seen = self.look().await?;
         self.hold(|commit| {
-            let closing = Closing::all(commit.view());
+            let closing = EndedCalls::all(commit.view());
             closing.record(commit, seen.as_ref())?;
             Self::drifted(commit, seen);
             Ok(())
@@ -154,7 +154,7 @@ impl ObservedSession {
                         Ok(())
                     }
                     _ => {
-                        let closing = Closing::one(view, id, result);
+                        let closing = EndedCalls::one(view, id, result);
                         closing.record(commit, seen.as_ref())?;
                         commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
                         Ok(())
@@ -170,8 +170,8 @@ impl ObservedSession {
         self.live
             .commit(|commit| {
                 let closing = match agent {
-                    Some(agent) => Closing::of_agent(commit.view(), agent),
-                    None => Closing::all(commit.view()),
+                    Some(agent) => EndedCalls::of_agent(commit.view(), agent),
+                    None => EndedCalls::all(commit.view()),
                 };
                 closing.record(commit, seen.as_ref())?;
                 Self::drifted(commit, seen);
@@ -188,7 +188,7 @@ impl ObservedSession {
     ) -> Result<(), RuntimeError> {
         let seen = self.look().await?;
         self.hold(|commit| {
-            let closing = Closing::all(commit.view());
+            let closing = EndedCalls::all(commit.view());
             closing.record(commit, seen.as_ref())?;
             Self::drifted(commit, seen);
             Ok(())

@@ -204,7 +204,7 @@ fn the_next_process_need_not_ask_the_store_either() {
     let fourth = open();
     let captured = fourth.capture().unwrap();
     assert_eq!(captured.root, root);
-    assert_eq!(captured.objects, [lost.clone()]);
+    assert_eq!(captured.objects, std::slice::from_ref(&lost));
     drop(fourth);
     // The capture was not stored, so its object is still missing.
     let fifth = open();

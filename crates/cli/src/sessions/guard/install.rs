@@ -98,7 +98,7 @@ impl Install {
         let state = if changed { "guarded from its next start" } else { "guarded already" };
         println!("{} is {state}: the hooks are in {}", self.program.title(), path.display());
         match captured {
-            Ok(Captured { uncovered }) => {
+            Ok(CaptureSummary { uncovered }) => {
                 println!("captured {}", project.display());
                 if let Some(paths) = uncovered {
                     println!("not covered, and never changed by a rewind: {paths}");
@@ -157,12 +157,12 @@ pub(super) fn settings_path(program: Program, scope: Scope, project: &Path) -> a
         .with_context(|| format!("HOME names no directory for the settings of {}", program.title()))
 }
 
-struct Captured {
+struct CaptureSummary {
     uncovered: Option<String>,
 }
 
 /// Captures the files of a project, so that the first hook only has to look for changes.
-async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<Captured> {
+async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<CaptureSummary> {
     let place = OpenStore::existing_or_new(common, project)?;
     let binding = session::prepared(&place, program, project)?;
     let until = Instant::now() + PATIENCE;
@@ -180,7 +180,7 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
     let found = workspace.clone();
     tokio::task::spawn_blocking(move || found.capture()).await??;
     workspace.save_cache()?;
-    Ok(Captured { uncovered: uncovered(&workspace) })
+    Ok(CaptureSummary { uncovered: uncovered(&workspace) })
 }
 
 /// Removes old boundaries of guarded sessions, at most once a day. It is only maintenance, so a failure is only said and the

@@ -87,7 +87,7 @@ impl Status {
         let scopes = [Scope::Project, Scope::User];
         let hooks: Vec<HookStatus> = Program::ALL
             .into_iter()
-            .flat_map(|program| scopes.into_iter().filter_map(move |scope| Some((program, scope))))
+            .flat_map(|program| scopes.map(|scope| (program, scope)))
             .filter_map(|(program, scope)| HookStatus::of(program, scope, &project))
             .collect();
         let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
