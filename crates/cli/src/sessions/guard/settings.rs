@@ -102,7 +102,7 @@ impl SettingsFile {
     /// Adds the hooks, in place of those that were there. Returns whether the file changed.
     pub(super) fn install(mut self, command: &str) -> anyhow::Result<bool> {
         let installed = self.installed();
-        let has = |event: &&str| installed.iter().any(|hook| hook.event == event && hook.command == command);
+        let has = |event: &str| installed.iter().any(|hook| hook.event == event && hook.command == command);
         if installed.len() == self.program.events().len()
             && self.program.events().iter().all(|event| has(event))
         {
