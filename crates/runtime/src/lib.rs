@@ -24,6 +24,7 @@ mod live;
 mod main_loop;
 mod observed;
 mod outcome;
+mod outside;
 mod point;
 mod policy;
 mod prices;
@@ -64,10 +65,13 @@ pub use observed::{
     observed_call_id, observed_origin, observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
+pub use outside::{Approver, OutsideCall, OutsideCalls, OutsideError, OutsideResult};
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 pub use process::{SandboxSupport, end_survivors, probe};
+#[cfg(unix)]
+pub use process::{ServerProcess, ServerStreams};
 pub use replay::Replay;
 pub use run::Run;
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};

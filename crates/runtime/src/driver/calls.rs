@@ -132,7 +132,7 @@ impl Calls {
     }
 
     /// Builds the request for a call from its records and the decision about it.
-    async fn request(
+    pub(super) async fn request(
         &self,
         evaluation: EvaluationId,
         wanted: &PendingCall,

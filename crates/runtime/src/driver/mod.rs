@@ -23,6 +23,7 @@ mod inbox;
 mod logs;
 mod open_calls;
 mod output;
+mod outside;
 mod past;
 mod pause;
 mod program;
@@ -38,6 +39,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use outside::{AskedDecision, NewCall};
 pub(crate) use question::question_before;
 
 use ask::Asker;

@@ -26,6 +26,8 @@ mod output;
 mod prepare;
 mod sandbox;
 #[cfg(unix)]
+mod served;
+#[cfg(unix)]
 mod supervise;
 #[cfg(unix)]
 mod survivors;
@@ -46,6 +48,8 @@ use tokio_util::task::TaskTracker;
 use sandbox::SharedDirectory;
 pub(crate) use sandbox::unprotected;
 pub use sandbox::{SandboxSupport, probe};
+#[cfg(unix)]
+pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]
 use supervise::supervise;
 #[cfg(unix)]

@@ -1,0 +1,370 @@
+//! Calls of a caller outside, which has a loop of its own, such as a client of another protocol.
+//!
+//! Such a caller sends calls one by one, and no policy is asked. Each call becomes a turn of an open evaluation:
+//! a message with the call, and one with its result. So the conversation is complete, and a model can continue it.
+//! Everything else is as for the calls of an answer: approval, budget, transactions, sub-agents.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{Decision, InnerMessage, PauseReason, PauseResolved};
+use backstitch_core::machine::{EvaluationResult, PendingCall};
+use backstitch_core::message::{
+    Arguments, Content, Message, OptionCall, OptionResultBuilder, Retry, RoleHint,
+};
+use backstitch_core::view::{Call, CallStatus};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::Driver;
+use crate::agent::Mission;
+use crate::error::RuntimeError;
+use crate::heap::boxed;
+use crate::live::{Durable, still_waits};
+use crate::runner::CallOutcome;
+
+/// Interval at which decisions about a call that waits are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// The call of a caller outside, as it is recorded.
+pub(crate) struct RecordedCall {
+    pub(crate) name: String,
+    pub(crate) arguments: Map<String, Value>,
+    /// `None` while it has no result.
+    pub(crate) result: Option<Arc<InnerMessage>>,
+}
+
+/// A call that is about to be made.
+pub(crate) struct NewCall<'a> {
+    pub(crate) id: CallId,
+    /// The id that the caller knows it by.
+    pub(crate) foreign: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a Map<String, Value>,
+}
+
+/// What ends the wait for a decision.
+enum WaitEnd {
+    Decided,
+    Cancelled,
+}
+
+/// Decides about a call that waits for approval, in addition to the inbox. `None` leaves it to the inbox.
+pub(crate) type AskedDecision<'a> = std::pin::Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
+
+impl Driver {
+    /// Returns the open evaluation. Without one, starts it with this mission.
+    pub(crate) async fn open_outside(&self, mission: &str) -> Result<EvaluationId, RuntimeError> {
+        let open = {
+            let state = self.live.state().await;
+            let latest = state.view.latest_evaluation().filter(|latest| latest.finished.is_none());
+            latest.map(|latest| latest.evaluation_id)
+        };
+        match open {
+            Some(open) => Ok(open),
+            None => boxed(|| self.begin(Mission::from(mission), None)).await,
+        }
+    }
+
+    /// Fails if an evaluation is open that a model or another policy decides in.
+    pub(crate) async fn check_outside(&self) -> Result<(), RuntimeError> {
+        let state = self.live.state().await;
+        match state.view.latest_evaluation() {
+            Some(latest)
+                if latest.finished.is_none() && latest.decider.as_ref() != Some(self.agent.policy.name()) =>
+            {
+                Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the open evaluation, with its open calls. Files that an interrupted call left are restored.
+    pub(crate) async fn close_outside(&self, why: &str) -> Result<(), RuntimeError> {
+        self.live.settle_files().await?;
+        self.end_outside_calls(why).await?;
+        let open = {
+            let state = self.live.state().await;
+            let latest = state.view.latest_evaluation().filter(|latest| latest.finished.is_none());
+            latest.map(|latest| latest.evaluation_id)
+        };
+        match open {
+            Some(open) => boxed(|| self.finish(open, EvaluationResult::completed(None))).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends every call without a result. None of them runs any more.
+    pub(crate) async fn end_outside_calls(&self, why: &str) -> Result<(), RuntimeError> {
+        let pending: Vec<Call> = self.live.state().await.view.pending_calls().cloned().collect();
+        // The last one first: files are restored to their state before the first one.
+        for call in pending.iter().rev() {
+            let reason = {
+                let state = self.live.state().await;
+                state
+                    .view
+                    .pauses()
+                    .find(|pause| pause.call_id == Some(call.call_id))
+                    .map(|pause| pause.reason)
+            };
+            if call.may_have_run() || reason == Some(PauseReason::EffectUnknown) {
+                let reason = Some(format!("{} {why}", call.name));
+                self.live.resolve(Some(call.call_id), Decision::Fail { reason }, None).await?;
+            } else {
+                self.refuse_outside(call.evaluation_id, call.call_id, &format!("{} {why}", call.name))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records an error as the result of a call that has not started.
+    async fn refuse_outside(
+        &self,
+        evaluation: EvaluationId,
+        call: CallId,
+        why: &str,
+    ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
+        let made = self.live.state().await.view.transcript()?.message_of(call).cloned();
+        let Some(made) = made else { return Ok(None) };
+        let Some(asked) = made.message.option_call() else { return Ok(None) };
+        self.end_pause(call, Decision::Deny { reason: Some(why.to_owned()) }).await?;
+        let wanted = PendingCall {
+            call_id: call,
+            name: asked.option_name.clone(),
+            arguments: asked.arguments.clone(),
+            turn: made.turn,
+            step_num: made.message.step_num,
+            made_at: None,
+            refusal: Some(why.to_owned()),
+        };
+        let request = self.calls.request(evaluation, &wanted).await?;
+        let ended = boxed(|| self.calls.runner.run(request)).await?;
+        Ok(ended.message().cloned())
+    }
+
+    /// Records that the pauses about a call have ended, if there are any.
+    async fn end_pause(&self, call: CallId, decision: Decision) -> Result<(), RuntimeError> {
+        let reason = {
+            let state = self.live.state().await;
+            state.view.pauses().find(|pause| pause.call_id == Some(call)).map(|pause| pause.reason)
+        };
+        let decision = match reason {
+            None => return Ok(()),
+            Some(PauseReason::Approval) => decision,
+            Some(_) => Decision::Continue,
+        };
+        let resolved = PauseResolved::new(decision).of_call(call).by(self.live.lease().owner.to_string());
+        self.live.record_when(vec![resolved.into()], Durable::WithNext).await
+    }
+
+    /// Returns a visible call.
+    pub(crate) async fn recorded_call(&self, id: CallId) -> Result<Option<RecordedCall>, RuntimeError> {
+        let (known, result) = {
+            let state = self.live.state().await;
+            let Some(known) = state.view.call(id).cloned() else { return Ok(None) };
+            let result = match known.status() {
+                CallStatus::Pending => None,
+                _ => result_of(&state.view.messages_of(known.evaluation_id)?, id),
+            };
+            (known, result)
+        };
+        let arguments = self.content.arguments(id).await?;
+        let arguments = arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default();
+        let result = match result {
+            Some(result) => Some(self.content.message(&result).await?),
+            None => None,
+        };
+        Ok(Some(RecordedCall { name: known.name, arguments, result }))
+    }
+
+    /// Makes a call and returns its result, with all content. A call that waits for approval waits until it is
+    /// decided: by the answer of `ask`, or by a decision in the inbox.
+    pub(crate) async fn call_outside<'a>(
+        &self,
+        evaluation: EvaluationId,
+        call: NewCall<'_>,
+        cancel: &CancellationToken,
+        ask: impl Fn(PendingCall) -> AskedDecision<'a>,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let wanted = self.make_outside(evaluation, &call).await?;
+        loop {
+            let stop = self.inbox.stop.child_token();
+            let mut request = self.calls.request(evaluation, &wanted).await?;
+            request.cancel = Some(stop.clone());
+            let mut running = Box::pin(self.calls.runner.run(request));
+            let ended = tokio::select! {
+                biased;
+                ended = &mut running => ended,
+                () = cancel.cancelled() => {
+                    stop.cancel();
+                    running.await
+                }
+            }?;
+            let refusal = match ended {
+                CallOutcome::Succeeded(result)
+                | CallOutcome::Failed(result)
+                | CallOutcome::DeadlineExceeded(result) => {
+                    return self.content.message(&result).await;
+                }
+                CallOutcome::Cancelled(result) => {
+                    self.end_pause(call.id, Decision::Continue).await?;
+                    self.live.flush().await?;
+                    return self.content.message(&result).await;
+                }
+                CallOutcome::NeedsApproval | CallOutcome::Waits => {
+                    match self.wait_for_decision(&wanted, cancel, &ask).await? {
+                        WaitEnd::Decided => continue,
+                        WaitEnd::Cancelled => "was cancelled while it waited for a decision".to_owned(),
+                    }
+                }
+                CallOutcome::VisibilityExpansion { reason, .. } => format!("is not available: {reason}"),
+                CallOutcome::BudgetExhausted => "was not run, because the budget is spent".to_owned(),
+                CallOutcome::Stopped => "was stopped with its server, and rolled back".to_owned(),
+            };
+            return self.give_up_outside(evaluation, &call, &refusal).await;
+        }
+    }
+
+    /// Ends a call that does not run to its end.
+    async fn give_up_outside(
+        &self,
+        evaluation: EvaluationId,
+        call: &NewCall<'_>,
+        why: &str,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let why = format!("{} {why}", call.name);
+        let may_have_run = self.live.state().await.view.call(call.id).is_some_and(Call::may_have_run);
+        if may_have_run {
+            self.end_pause(call.id, Decision::Continue).await?;
+            self.live.resolve(Some(call.id), Decision::Fail { reason: Some(why) }, None).await?;
+        } else {
+            self.refuse_outside(evaluation, call.id, &why).await?;
+        }
+        let recorded = self.recorded_call(call.id).await?.and_then(|call| call.result);
+        recorded.ok_or(RuntimeError::Internal { reason: format!("call {} ended without a result", call.id) })
+    }
+
+    /// Records the message of a call. It is durable before the call changes anything.
+    async fn make_outside(
+        &self,
+        evaluation: EvaluationId,
+        call: &NewCall<'_>,
+    ) -> Result<PendingCall, RuntimeError> {
+        let arguments = Arguments::from_object(call.arguments.clone());
+        let turn = self
+            .live
+            .commit(|commit| {
+                let known = commit.view().evaluation(evaluation);
+                let turn = known.ok_or(RuntimeError::NoEvaluation { evaluation })?.turns + 1;
+                commit.durable(Durable::WithNext).say(evaluation, turn, self.message_of(call))?;
+                Ok(turn)
+            })
+            .await?;
+        Ok(PendingCall {
+            call_id: call.id,
+            name: call.name.to_owned(),
+            arguments,
+            turn,
+            step_num: None,
+            made_at: None,
+            refusal: None,
+        })
+    }
+
+    fn message_of(&self, call: &NewCall<'_>) -> Message {
+        let mut option = OptionCall::new(call.id, call.name, Arguments::from_object(call.arguments.clone()));
+        option.provider_call_id = call.foreign.map(str::to_owned);
+        let mut message = Message::new(self.agent.policy.name().clone(), Content::OptionCall(option));
+        message.role_hint_for_llm = Some(RoleHint::Assistant);
+        message
+    }
+
+    /// Records a call that has been carried out without the runner, with its result.
+    pub(crate) async fn record_outside(
+        &self,
+        evaluation: EvaluationId,
+        call: NewCall<'_>,
+        result: &Result<Value, String>,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let made = self.message_of(&call);
+        let mut builder = OptionResultBuilder::response_to(&made)?;
+        let answer = match result {
+            Ok(value) => builder.as_runtime().success(value.clone()),
+            Err(message) => builder.as_runtime().error("refused", message.clone(), Retry::Refused),
+        };
+        self.live
+            .commit(|commit| {
+                let known = commit.view().evaluation(evaluation);
+                let turn = known.ok_or(RuntimeError::NoEvaluation { evaluation })?.turns + 1;
+                commit.say(evaluation, turn, made)?;
+                commit.say(evaluation, turn, answer)
+            })
+            .await
+    }
+
+    /// Waits until the call may run, or has been decided about otherwise.
+    async fn wait_for_decision<'a>(
+        &self,
+        wanted: &PendingCall,
+        cancel: &CancellationToken,
+        ask: &impl Fn(PendingCall) -> AskedDecision<'a>,
+    ) -> Result<WaitEnd, RuntimeError> {
+        let call = wanted.call_id;
+        let mut asked = Some(ask(wanted.clone()));
+        loop {
+            boxed(|| self.inbox.hear_decisions()).await?;
+            let pause = {
+                let state = self.live.state().await;
+                state.view.pauses().find(|pause| pause.call_id == Some(call)).cloned()
+            };
+            match pause.as_ref().map(|pause| pause.session) {
+                // It waits for files that a sub-agent of another call has, or it is decided.
+                None => {
+                    if !self.live.files_are_lent() {
+                        return Ok(WaitEnd::Decided);
+                    }
+                }
+                Some(Some(child)) => {
+                    if !still_waits(&self.live, child).await? {
+                        self.end_pause(call, Decision::Continue).await?;
+                        return Ok(WaitEnd::Decided);
+                    }
+                }
+                Some(None) => {}
+            }
+            let is_approval =
+                pause.is_some_and(|pause| pause.reason == PauseReason::Approval && pause.session.is_none());
+            let answer = async {
+                match &mut asked {
+                    Some(asked) if is_approval => asked.await,
+                    _ => std::future::pending().await,
+                }
+            };
+            let decision = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(WaitEnd::Cancelled),
+                () = self.inbox.stop.cancelled() => return Ok(WaitEnd::Cancelled),
+                decision = answer => decision,
+                () = tokio::time::sleep(LOOK_EVERY) => continue,
+            };
+            asked = None;
+            if let Some(decision) = decision {
+                let by = Some(self.agent.policy.name().to_string());
+                match self.live.resolve(Some(call), decision, by).await {
+                    // A decision in the inbox came first.
+                    Ok(()) | Err(RuntimeError::Unresolvable(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+}
+
+fn result_of(messages: &[Arc<InnerMessage>], call: CallId) -> Option<Arc<InnerMessage>> {
+    let is_result = |message: &&Arc<InnerMessage>| {
+        message.message.option_result().is_some_and(|result| result.invocation_id == call)
+    };
+    messages.iter().rev().find(is_result).cloned()
+}

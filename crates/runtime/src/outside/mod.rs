@@ -1,0 +1,218 @@
+//! Calls of a caller outside of this program: a client of a protocol, which has its own model and its own loop.
+//!
+//! [`OutsideCalls`] runs each call through the tool runner, as a task of its own, so that it ends with a commit or a
+//! rollback even if its caller is gone. The caller's id is the identity of a call: a repeated call returns the
+//! recorded result and runs nothing, also in another process. Changes of history are recorded like calls, and are
+//! refused while a call runs.
+
+mod error;
+mod history;
+mod running;
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{Decision, InnerMessage};
+use serde_json::{Map, Value};
+use tokio::sync::RwLock;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use error::OutsideError;
+use running::{CallDone, RunningCalls};
+
+use crate::driver::{AskedDecision, Driver, NewCall};
+use crate::error::RuntimeError;
+use crate::live::LiveSession;
+
+/// Asks a person about a call, in whatever way the caller has.
+pub trait Approver: Send + Sync {
+    /// Returns the decision, or `None` if it has to come from elsewhere.
+    fn decide(
+        &self,
+        call: CallId,
+        name: String,
+        arguments: Map<String, Value>,
+    ) -> Pin<Box<dyn Future<Output = Option<Decision>> + Send + '_>>;
+}
+
+/// A call of a caller outside.
+#[derive(Clone)]
+pub struct OutsideCall {
+    /// The id of the call here, from [`OutsideCalls::identify`].
+    pub call_id: CallId,
+    /// The id that the caller knows the call by. Without one, a repeated call runs again.
+    pub id: Option<String>,
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// Stops the call, which is then rolled back.
+    pub cancel: CancellationToken,
+    /// Decides about it if it needs approval. A decision in the inbox counts too, whichever is first.
+    pub approver: Option<Arc<dyn Approver>>,
+}
+
+/// The result of a call.
+#[derive(Debug, Clone)]
+pub struct OutsideResult {
+    /// The call.
+    pub call: CallId,
+    /// The message with its result.
+    pub message: Arc<InnerMessage>,
+    /// Whether the result was recorded before, so that nothing ran.
+    pub is_repeated: bool,
+}
+
+/// Runs the calls of one caller outside on a session that this process holds.
+pub struct OutsideCalls {
+    driver: Driver,
+    running: RunningCalls,
+    /// Held by each running call. A change of history needs it alone.
+    gate: RwLock<()>,
+    /// Serializes the start of evaluations.
+    opening: tokio::sync::Mutex<()>,
+    /// Calls that a rewind has undone.
+    undone: Mutex<HashSet<CallId>>,
+    /// Changes of history that were begun.
+    begun: Mutex<HashSet<CallId>>,
+    /// Names the caller in the mission.
+    caller: Mutex<String>,
+    tasks: TaskTracker,
+}
+
+impl OutsideCalls {
+    /// Prepares a session for calls. Calls that an earlier process left open end with an error, and their files are
+    /// restored. Fails if an evaluation of another kind is open.
+    pub async fn open(driver: Driver) -> Result<Arc<Self>, RuntimeError> {
+        driver.check_outside().await?;
+        driver
+            .close_outside("was interrupted, because its server ended; its changes to files were rolled back")
+            .await?;
+        let calls = Arc::new(Self {
+            driver,
+            running: RunningCalls::default(),
+            gate: RwLock::new(()),
+            opening: tokio::sync::Mutex::new(()),
+            undone: Mutex::default(),
+            begun: Mutex::default(),
+            caller: Mutex::new("a program outside".to_owned()),
+            tasks: TaskTracker::new(),
+        });
+        calls.read_history().await?;
+        Ok(calls)
+    }
+
+    /// Sets the name of the caller, for the conversation.
+    pub fn set_caller(&self, name: impl Into<String>) {
+        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = name.into();
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> &Arc<LiveSession> {
+        self.driver.session()
+    }
+
+    /// Returns the driver of the session.
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// Returns the number of calls that run now.
+    pub fn running(&self) -> usize {
+        self.running.count()
+    }
+
+    /// Returns the id that a call has here: the same one for the same id of the caller, else a new one.
+    pub async fn identify(&self, id: Option<&str>) -> CallId {
+        match id {
+            Some(id) => CallId::of_foreign(self.session().id(), id),
+            None => self.session().state().await.execution.session.ids().next(),
+        }
+    }
+
+    /// Runs a call to its end, or returns the recorded result of the same call. The call goes on if this future is
+    /// dropped; its token stops it.
+    pub async fn call(self: &Arc<Self>, call: OutsideCall) -> Result<OutsideResult, Arc<OutsideError>> {
+        let id = call.call_id;
+        let done = match self.running.enter(id, &call)? {
+            CallDone::Joined(done) => done,
+            CallDone::Entered(done, guard) => {
+                let calls = self.clone();
+                self.tasks.spawn(async move {
+                    let result = calls.run(id, &call).await.map_err(Arc::new);
+                    guard.leave(result);
+                });
+                done
+            }
+        };
+        running::wait(done).await
+    }
+
+    async fn run(&self, id: CallId, call: &OutsideCall) -> Result<OutsideResult, OutsideError> {
+        let _running = self.gate.read().await;
+        if let Some(known) = self.repeated(id, call).await? {
+            return Ok(known);
+        }
+        let evaluation = self.evaluation().await?;
+        let new = NewCall { id, foreign: call.id.as_deref(), name: &call.name, arguments: &call.arguments };
+        let ask = |wanted: backstitch_core::machine::PendingCall| -> AskedDecision<'_> {
+            let approver = call.approver.clone();
+            let arguments = wanted.arguments.object().cloned().unwrap_or_default();
+            Box::pin(async move {
+                match approver {
+                    Some(approver) => approver.decide(wanted.call_id, wanted.name, arguments).await,
+                    None => None,
+                }
+            })
+        };
+        let message = self.driver.call_outside(evaluation, new, &call.cancel, ask).await?;
+        Ok(OutsideResult { call: id, message, is_repeated: false })
+    }
+
+    /// Returns the recorded result of a call that was made before.
+    async fn repeated(&self, id: CallId, call: &OutsideCall) -> Result<Option<OutsideResult>, OutsideError> {
+        let named = || call.id.clone().unwrap_or_default();
+        match self.driver.recorded_call(id).await? {
+            Some(known) if known.name != call.name || known.arguments != call.arguments => {
+                Err(OutsideError::Reused { id: named() })
+            }
+            Some(known) => match known.result {
+                Some(message) => Ok(Some(OutsideResult { call: id, message, is_repeated: true })),
+                None => Err(OutsideError::Undone { id: named() }),
+            },
+            None if self.undone.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) => {
+                Err(OutsideError::Undone { id: named() })
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn evaluation(&self) -> Result<backstitch_core::id::EvaluationId, RuntimeError> {
+        let _opening = self.opening.lock().await;
+        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.driver.open_outside(&format!("Calls of {caller}.")).await
+    }
+
+    /// Stops all running calls. They are rolled back.
+    pub fn stop(&self) {
+        self.driver.stop();
+    }
+
+    /// Accepts no more calls, and waits for those that run.
+    pub async fn settled(&self) {
+        self.running.close();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Waits for running calls, and ends the evaluation. Later calls fail.
+    pub async fn close(&self) -> Result<(), RuntimeError> {
+        self.settled().await;
+        let _alone = self.gate.write().await;
+        self.driver.close_outside("was given up, because its caller is gone").await
+    }
+}

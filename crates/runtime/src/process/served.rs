@@ -1,0 +1,67 @@
+//! Programs that run beside calls and serve several of them, such as the servers of a protocol.
+//!
+//! They run like processes of a call: in the sandbox, and in a group of their own that ends with them. A watchdog kills
+//! the group if this process is killed.
+
+use std::path::PathBuf;
+
+use backstitch_core::id::CallId;
+use backstitch_core::ports::{ProcessError, ProcessSpec};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::Directories;
+use super::group::{GO, Group, Pipes};
+use super::prepare::PreparedProcess;
+use super::sandbox::{Confinement, SharedDirectory};
+use super::supervise::blocking;
+
+/// A program that runs until this is dropped. Then it and all of its descendants are killed.
+pub struct ServerProcess {
+    group: Group,
+    /// Its temporary directory lives as long as it does.
+    _confinement: Option<Confinement>,
+    _temporary: SharedDirectory,
+}
+
+/// The streams of a [`ServerProcess`].
+pub struct ServerStreams {
+    /// Its standard input.
+    pub stdin: ChildStdin,
+    /// Its standard output.
+    pub stdout: ChildStdout,
+    /// Its standard error.
+    pub stderr: ChildStderr,
+}
+
+impl ServerProcess {
+    /// Starts a program below `root`, in the sandbox of its specification. `mark` identifies its processes.
+    pub async fn start(
+        spec: ProcessSpec,
+        root: Option<PathBuf>,
+        mark: CallId,
+    ) -> Result<(Self, ServerStreams), ProcessError> {
+        let program = spec.program.clone();
+        let (group, pipes, confinement, temporary) = blocking(move || {
+            let temporary = SharedDirectory::default();
+            let directories = Directories { root, own: None };
+            let prepared = PreparedProcess::new(mark, spec, &directories, &temporary)?;
+            let (group, pipes) = Group::start(&prepared)?;
+            Ok((group, pipes, prepared.confinement, temporary))
+        })
+        .await?;
+        let Pipes { stdin, stdout, stderr } = pipes;
+        let failed =
+            |source: std::io::Error| ProcessError::Start { program: program.clone(), source: source.into() };
+        let mut stdin = ChildStdin::from_std(stdin).map_err(&failed)?;
+        let stdout = ChildStdout::from_std(stdout).map_err(&failed)?;
+        let stderr = ChildStderr::from_std(stderr).map_err(&failed)?;
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, GO).await.map_err(&failed)?;
+        let process = Self { group, _confinement: confinement, _temporary: temporary };
+        Ok((process, ServerStreams { stdin, stdout, stderr }))
+    }
+
+    /// Completes when the program has ended by itself.
+    pub async fn exited(&mut self) {
+        self.group.exited().await;
+    }
+}
