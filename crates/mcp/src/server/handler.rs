@@ -1,0 +1,190 @@
+//! The handler of requests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use backstitch_core::journal::Effect;
+use backstitch_core::tool::ToolSpec;
+use backstitch_runtime::{OutsideCall, OutsideCalls};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
+    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::ServerHost;
+use super::approval::ClientApprover;
+use super::content::{failed, object, result_of};
+use super::history::{HISTORY_TOOLS, HistoryTool};
+use super::progress::ProgressReports;
+
+/// Keys of `_meta` in which clients send their own id of a call.
+const CALL_ID_KEYS: [&str; 2] = ["claudecode/toolUseId", "callId"];
+
+/// The longest id of a call, in bytes.
+const LONGEST_ID: usize = 512;
+
+/// Serves the requests of one client.
+#[derive(Clone)]
+pub(super) struct SessionHandler {
+    calls: Arc<OutsideCalls>,
+    host: Arc<dyn ServerHost>,
+    info: Arc<ServerConfig>,
+    tools: Arc<Vec<Tool>>,
+    history: Arc<BTreeMap<String, HistoryTool>>,
+    /// Whether the input of the connection has ended.
+    is_gone: Arc<AtomicBool>,
+}
+
+impl SessionHandler {
+    pub(super) fn new(
+        calls: Arc<OutsideCalls>,
+        host: Arc<dyn ServerHost>,
+        name: &str,
+        instructions: Option<String>,
+    ) -> Self {
+        let mut tools: Vec<Tool> =
+            calls.driver().agent().tools.iter().map(|tool| offered(&tool.spec)).collect();
+        let mut history = BTreeMap::new();
+        for tool in HISTORY_TOOLS {
+            // A tool of the agent keeps its name.
+            let is_taken = tools.iter().any(|other| other.name == tool.name());
+            let name = if is_taken { format!("history_{}", tool.name()) } else { tool.name().to_owned() };
+            tools.push(tool.offered(&name));
+            history.insert(name, tool);
+        }
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new(format!("backstitch/{name}"), env!("CARGO_PKG_VERSION")));
+        info.instructions = instructions;
+        Self {
+            calls,
+            host,
+            info: Arc::new(info),
+            tools: Arc::new(tools),
+            history: Arc::new(history),
+            is_gone: Arc::default(),
+        }
+    }
+
+    /// Returns the handler of a connection.
+    pub(super) fn of_connection(mut self, is_gone: Arc<AtomicBool>) -> Self {
+        self.is_gone = is_gone;
+        self
+    }
+
+    pub(super) fn tool_names(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.name.to_string()).collect()
+    }
+
+    async fn run(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let id = call_id(&context.meta)?;
+        if let Some(client) = context.client_info() {
+            self.calls.set_caller(format!("the MCP client {} {}", client.name, client.version));
+        }
+        let call = OutsideCall {
+            call_id: self.calls.identify(id.as_deref()).await,
+            id,
+            name: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            cancel: CancellationToken::new(),
+            approver: Some(Arc::new(ClientApprover::new(self.host.clone(), context))),
+        };
+        if let Some(tool) = self.history.get(&call.name) {
+            return tool.run(&self.calls, &self.host, call).await;
+        }
+        let reports = ProgressReports::start(self.calls.session(), call.call_id, context);
+        let cancel = call.cancel.clone();
+        let mut running = std::pin::pin!(self.calls.call(call));
+        let ended = tokio::select! {
+            biased;
+            ended = &mut running => ended,
+            () = self.cancelled(context) => {
+                cancel.cancel();
+                running.await
+            }
+        };
+        drop(reports);
+        match ended {
+            Ok(done) => Ok(result_of(self.calls.session(), &done).await),
+            Err(error) => failed(&error),
+        }
+    }
+
+    /// Completes when the client cancels the request. A client that is gone cancels nothing.
+    async fn cancelled(&self, context: &RequestContext<RoleServer>) {
+        context.ct.cancelled().await;
+        if self.is_gone.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl ServerHandler for SessionHandler {
+    fn get_info(&self) -> ServerConfig {
+        (*self.info).clone()
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items((*self.tools).clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.tools.iter().any(|tool| tool.name == request.name) {
+            return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
+        }
+        self.run(request, &context).await.map(CallToolResponse::from)
+    }
+}
+
+/// Returns the client's own id of a call.
+fn call_id(meta: &RequestMetaObject) -> Result<Option<String>, ErrorData> {
+    let Some((key, id)) = CALL_ID_KEYS.iter().find_map(|key| Some((key, meta.get(*key)?))) else {
+        return Ok(None);
+    };
+    match id {
+        Value::String(id) if !id.is_empty() && id.len() <= LONGEST_ID => Ok(Some(id.clone())),
+        Value::Null => Ok(None),
+        _ => Err(ErrorData::invalid_params(
+            format!("_meta: {key} has to be a text of 1 to {LONGEST_ID} bytes"),
+            None,
+        )),
+    }
+}
+
+/// Returns a tool as clients see it.
+fn offered(spec: &ToolSpec) -> Tool {
+    let mut tool = Tool::new(spec.name.to_string(), spec.description.clone(), object(&spec.parameters));
+    // The results are texts and values of any form; a schema would oblige the server to send them as declared.
+    tool.output_schema = None;
+    tool.with_annotations(annotations(spec.effect))
+}
+
+fn annotations(effect: Effect) -> ToolAnnotations {
+    let hints = ToolAnnotations::new().read_only(effect == Effect::Pure);
+    match effect {
+        Effect::Pure => hints.idempotent(true).open_world(false),
+        Effect::Workspace => hints.open_world(false),
+        Effect::Idempotent => hints.idempotent(true).open_world(true),
+        Effect::External => hints.open_world(true),
+    }
+}

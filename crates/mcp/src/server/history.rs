@@ -1,0 +1,245 @@
+//! The history of the session, as tools: what happened, and ways back.
+//!
+//! `checkpoints`, `log` and `diff` only read. `rewind`, `undo` and `fork` are recorded like calls, have the
+//! identity of calls, and are refused while a call runs.
+
+use std::sync::Arc;
+
+use backstitch_core::journal::Position;
+use backstitch_runtime::{
+    LiveSession, OutsideCall, OutsideCalls, PointSpec, RewindReport, RuntimeError, describe, read_records,
+};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::ServerHost;
+use super::content::{failed, object, result_of};
+
+/// The most entries of a list, unless the client asks for fewer.
+const MOST_ENTRIES: usize = 200;
+
+/// A tool about the history of the session.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HistoryTool {
+    Checkpoints,
+    Log,
+    Diff,
+    Rewind,
+    Undo,
+    Fork,
+}
+
+/// All of them, in the order in which they are offered.
+pub(super) const HISTORY_TOOLS: [HistoryTool; 6] = [
+    HistoryTool::Checkpoints,
+    HistoryTool::Log,
+    HistoryTool::Diff,
+    HistoryTool::Rewind,
+    HistoryTool::Undo,
+    HistoryTool::Fork,
+];
+
+const POINT: &str = "A point of the session: `before:CALL`, `after:CALL`, `turn:N`, `start`, `head`, or a position of the log.";
+
+impl HistoryTool {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Checkpoints => "checkpoints",
+            Self::Log => "log",
+            Self::Diff => "diff",
+            Self::Rewind => "rewind",
+            Self::Undo => "undo",
+            Self::Fork => "fork",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Checkpoints => {
+                "Lists the calls of this session, newest last. The state before and after each call can be compared, restored and forked: `before:CALL` and `after:CALL` name it."
+            }
+            Self::Log => "Lists what happened in this session, newest last.",
+            Self::Diff => "Compares the files, the state and the conversation of this session at two points.",
+            Self::Rewind => {
+                "Returns this session to a point: its files and its state are restored. Nothing is lost: `undo` takes it back."
+            }
+            Self::Undo => "Undoes the latest rewind.",
+            Self::Fork => {
+                "Starts another session from a point, with its own copy of the files in a new directory."
+            }
+        }
+    }
+
+    fn parameters(self) -> Value {
+        let text = |description: &str| json!({ "type": "string", "description": description });
+        let (properties, required) = match self {
+            Self::Checkpoints | Self::Log => {
+                let limit = json!({
+                    "type": "integer", "minimum": 1, "maximum": MOST_ENTRIES,
+                    "description": "The number of entries, the newest ones. Default: 50.",
+                });
+                (json!({ "limit": limit }), json!([]))
+            }
+            Self::Diff => {
+                let to = format!("{POINT} Default: head.");
+                (json!({ "from": text(POINT), "to": text(&to) }), json!(["from"]))
+            }
+            Self::Rewind => {
+                let reason = text("Why, for the log.");
+                (json!({ "point": text(POINT), "reason": reason }), json!(["point"]))
+            }
+            Self::Undo => (json!({}), json!([])),
+            Self::Fork => (json!({ "point": text(&format!("{POINT} Default: head.")) }), json!([])),
+        };
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    }
+
+    fn reads_only(self) -> bool {
+        matches!(self, Self::Checkpoints | Self::Log | Self::Diff)
+    }
+
+    /// Returns the tool as clients see it.
+    pub(super) fn offered(self, name: &str) -> Tool {
+        let hints = ToolAnnotations::new().open_world(false).read_only(self.reads_only());
+        let hints = if self.reads_only() { hints.idempotent(true) } else { hints.destructive(false) };
+        Tool::new(name.to_owned(), self.description(), object(&self.parameters())).with_annotations(hints)
+    }
+
+    /// Runs the tool.
+    pub(super) async fn run(
+        self,
+        calls: &Arc<OutsideCalls>,
+        host: &Arc<dyn ServerHost>,
+        call: OutsideCall,
+    ) -> Result<CallToolResult, ErrorData> {
+        let arguments = match HistoryArguments::read(self, &call.arguments) {
+            Ok(arguments) => arguments,
+            Err(message) => return Ok(CallToolResult::error(vec![ContentBlock::text(message)])),
+        };
+        let live = calls.session().clone();
+        let read = match self {
+            Self::Checkpoints => Some(checkpoints(&live, arguments.limit).await),
+            Self::Log => Some(log(&live, arguments.limit).await),
+            Self::Diff => Some(host.diff(arguments.from, arguments.to).await),
+            Self::Rewind | Self::Undo | Self::Fork => None,
+        };
+        if let Some(read) = read {
+            return Ok(match read {
+                Ok(value) => shown(&value),
+                Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
+            });
+        }
+        let host = host.clone();
+        let changed = calls.change_history(call, move |live| async move {
+            match self {
+                Self::Undo => live.undo().await.map(report).map_err(|error| error.to_string()),
+                Self::Fork => host.fork(arguments.point.to_string()).await,
+                _ => {
+                    let done = live.rewind(&arguments.point, arguments.reason).await;
+                    done.map(report).map_err(|error| error.to_string())
+                }
+            }
+        });
+        match changed.await {
+            Ok(done) => Ok(result_of(&live, &done).await),
+            Err(error) => failed(&error),
+        }
+    }
+}
+
+/// The arguments of a history tool.
+struct HistoryArguments {
+    limit: usize,
+    from: String,
+    to: String,
+    point: PointSpec,
+    reason: Option<String>,
+}
+
+impl HistoryArguments {
+    fn read(tool: HistoryTool, given: &Map<String, Value>) -> Result<Self, String> {
+        let schema = tool.parameters();
+        let known = schema["properties"].as_object();
+        if let Some(unknown) = given.keys().find(|key| !known.is_some_and(|known| known.contains_key(*key))) {
+            return Err(format!("{}: there is no argument {unknown:?}", tool.name()));
+        }
+        let text = |name: &str| match given.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(format!("{}: {name} has to be a text", tool.name())),
+        };
+        let point = |name: &str, default: Option<&str>| -> Result<PointSpec, String> {
+            let given = text(name)?.or_else(|| default.map(str::to_owned));
+            let given = given.ok_or_else(|| format!("{}: {name} is missing", tool.name()))?;
+            given.parse().map_err(|error: backstitch_runtime::InvalidPoint| error.to_string())
+        };
+        let limit = match given.get("limit") {
+            None | Some(Value::Null) => 50,
+            Some(limit) => limit
+                .as_u64()
+                .and_then(|limit| usize::try_from(limit).ok())
+                .filter(|limit| (1..=MOST_ENTRIES).contains(limit))
+                .ok_or_else(|| {
+                    format!("{}: limit has to be a number from 1 to {MOST_ENTRIES}", tool.name())
+                })?,
+        };
+        Ok(Self {
+            limit,
+            from: if matches!(tool, HistoryTool::Diff) {
+                point("from", None)?.to_string()
+            } else {
+                String::new()
+            },
+            to: point("to", Some("head"))?.to_string(),
+            point: match tool {
+                HistoryTool::Rewind => point("point", None)?,
+                _ => point("point", Some("head"))?,
+            },
+            reason: text("reason")?,
+        })
+    }
+}
+
+async fn checkpoints(live: &LiveSession, limit: usize) -> Result<Value, String> {
+    let all = live.state().await.view.checkpoints();
+    let skipped = all.len().saturating_sub(limit);
+    let shown: Vec<Value> = all[skipped..]
+        .iter()
+        .map(|one| {
+            json!({
+                "call": one.call_id, "tool": one.tool_name, "status": one.status, "result": one.result_summary,
+                "before": format!("before:{}", one.call_id), "after": format!("after:{}", one.call_id),
+                "recorded_at": one.recorded_at,
+            })
+        })
+        .collect();
+    Ok(json!({ "session": live.id(), "earlier": skipped, "checkpoints": shown }))
+}
+
+async fn log(live: &LiveSession, limit: usize) -> Result<Value, String> {
+    live.flush().await.map_err(|error| error.to_string())?;
+    let records = match read_records(&**live.store(), live.id(), Position::START, None).await {
+        Err(RuntimeError::SessionNotFound { .. }) => Vec::new(),
+        records => records.map_err(|error| error.to_string())?,
+    };
+    let lines: Vec<Value> = records
+        .iter()
+        .filter_map(|record| {
+            Some(json!({ "position": record.position, "at": record.at, "text": describe(record)? }))
+        })
+        .collect();
+    let skipped = lines.len().saturating_sub(limit);
+    Ok(json!({ "session": live.id(), "earlier": skipped, "log": &lines[skipped..] }))
+}
+
+fn report(done: RewindReport) -> Value {
+    let files = if done.rescue.is_some() { "restored" } else { "unchanged" };
+    json!({ "at": done.at, "to": done.to, "files": files })
+}
+
+fn shown(value: &Value) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
+    result.structured_content = Some(value.clone());
+    result
+}
