@@ -15,6 +15,9 @@ struct TerminalGuide;
 #[doc = include_str!("../../../docs/guides/command-tools.md")]
 struct CommandToolsGuide;
 
+#[doc = include_str!("../../../docs/guides/mcp.md")]
+struct McpGuide;
+
 #[doc = include_str!("../../../docs/guides/tools.md")]
 struct ToolsGuide;
 

@@ -21,7 +21,7 @@ use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
-use crate::{Agent, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools};
+use crate::{Agent, FunctionPolicy, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools};
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -74,12 +74,29 @@ impl AgentDefinition {
         self.built_with(&options)
     }
 
+    /// Builds an agent whose tools a program outside calls, so that it needs no model. Its policy has this name
+    /// and answers nothing.
+    pub fn build_for_calls(
+        &self,
+        policy: PolicyName,
+        options: &BuildOptions<'_>,
+    ) -> Result<Agent, AgentFileError> {
+        self.check()?;
+        let (tools, _) = self.parts(Some(options))?;
+        let answers = FunctionPolicy::new(policy, |_| async {
+            Err("the calls of this session come from a program outside".into())
+        });
+        let mut agent = Agent::new(format!("{}/{}", self.ns, self.name)).policy(answers).tools(tools);
+        agent.budget = self.budget.limits();
+        agent.secrets = self.secrets(options);
+        Ok(agent.with_definition(self.to_recorded()))
+    }
+
     fn built_with(&self, options: &BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
         self.check()?;
         let (tools, prompt) = self.parts(Some(options))?;
         self.check_prices()?;
-        let secrets = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
-        let secrets = Secrets::new(secrets.map(|key| key.trim().to_owned()));
+        let secrets = self.secrets(options);
         let policy = self.policy_with(options)?;
         let (mut agent, lisp) = match self.mode {
             AnswerMode::Tools => (self.with_calls(policy, tools)?, None),
@@ -108,6 +125,13 @@ impl AgentDefinition {
         agent.secrets = secrets;
         let agent = agent.with_definition(self.to_recorded()).prompt(prompt.clone());
         Ok(BuiltAgent { agent, prompt, lisp })
+    }
+
+    /// Returns the values that are neither recorded nor sent: keys, and variables that MCP servers receive.
+    fn secrets(&self, options: &BuildOptions<'_>) -> Secrets {
+        let keys = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
+        let of_servers = self.mcp.iter().flat_map(|server| server.secrets(options));
+        Secrets::new(keys.chain(of_servers).map(|key| key.trim().to_owned()))
     }
 
     /// Builds an agent that answers with text and tool calls.
@@ -157,6 +181,7 @@ impl AgentDefinition {
         let uses = |name: &str| offered.uses_files(name);
         let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
         Ok(in_sections
+            || !self.mcp.is_empty()
             || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
     }
 
@@ -197,7 +222,8 @@ impl AgentDefinition {
     /// Whether a key of `approval` names a tool that the agent may have.
     pub(super) fn knows_tool(&self, name: &str) -> bool {
         let is_own = self.command_tools.iter().any(|tool| tool.name == name)
-            || self.sub_agents.iter().any(|agent| agent.name == name);
+            || self.sub_agents.iter().any(|agent| agent.name == name)
+            || self.mcp.iter().any(|server| server.may_have(name));
         is_own || is_built_in(name)
     }
 

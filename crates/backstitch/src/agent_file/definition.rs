@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::answering::{AnswerMode, DataDefinition};
 use super::command_tool::CommandToolDefinition;
+use super::mcp::McpDefinition;
 use super::model::ModelName;
 use super::retry::RetryDefinition;
 use super::sub_agent::SubAgentDefinition;
@@ -63,6 +64,9 @@ pub struct AgentDefinition {
     /// Tools that run programs.
     #[serde(rename = "tool", skip_serializing_if = "Vec::is_empty")]
     pub command_tools: Vec<CommandToolDefinition>,
+    /// MCP servers whose tools are offered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpDefinition>,
     /// Agents that are tools of this one.
     #[serde(rename = "sub_agent", skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<SubAgentDefinition>,
@@ -129,6 +133,7 @@ impl Default for AgentDefinition {
             compression: None,
             tools: ToolChoice::All,
             command_tools: Vec::new(),
+            mcp: Vec::new(),
             sub_agents: Vec::new(),
             approval: BTreeMap::new(),
             shell: ShellDefinition::default(),

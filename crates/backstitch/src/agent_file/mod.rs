@@ -39,6 +39,7 @@ mod error;
 mod keys;
 mod known;
 mod locate;
+mod mcp;
 mod model;
 mod offered;
 mod read;
@@ -59,6 +60,7 @@ pub use definition::{
 pub use error::{AgentFileError, Problem, SourceLocation};
 pub use keys::{KEY_VARIABLES, check_base_url, key_variables};
 pub use known::{KnownModel, KnownModels};
+pub use mcp::McpDefinition;
 pub use model::{ModelName, ModelProvider};
 pub use read::AgentFile;
 pub use retry::RetryDefinition;

@@ -49,13 +49,21 @@ impl ToolCatalog {
             let key = below(&[], "tool", index);
             offered.declare(tool.tool(&key, &sandbox)?, &key)?;
         }
+        for (index, server) in definition.mcp.iter().enumerate() {
+            let key = below(&[], "mcp", index);
+            for tool in server.tools(definition, &key, options)? {
+                offered.declare(tool, &key)?;
+            }
+        }
         for (index, sub_agent) in definition.sub_agents.iter().enumerate() {
             let key = below(&[], "sub_agent", index);
             let inherited = sub_agent.inherited(definition, &key)?;
             let agent = inherited.agent_with(options).map_err(|error| inside(error, &key))?;
             offered.declare(sub_agent.tool(agent, &key)?, &key)?;
         }
-        for name in definition.approval.keys().filter(|name| *name != DEFAULT) {
+        // The tools of a server are not known before it was asked for them.
+        let is_unknown = |name: &str| definition.mcp.iter().any(|server| server.has_unknown(name));
+        for name in definition.approval.keys().filter(|name| *name != DEFAULT && !is_unknown(name)) {
             offered.get(name, || vec!["approval".to_owned(), name.clone()])?;
         }
         for tool in &mut offered.all {

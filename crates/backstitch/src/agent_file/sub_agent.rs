@@ -64,6 +64,9 @@ impl SubAgentDefinition {
                 "a sub-agent works in the directory of its caller: remove `workspace.path`",
             ));
         }
+        if !agent.mcp.is_empty() {
+            return Err(wrong("agent", "a sub-agent has no MCP servers: move `[[mcp]]` to its caller"));
+        }
         if agent.model.is_none() {
             agent.model = caller.model.clone();
             agent.script = agent.script.or_else(|| caller.script.clone());

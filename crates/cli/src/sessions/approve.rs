@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
+use backstitch::id::SessionId;
 use backstitch::journal::{Decision, PauseReason};
+use backstitch::ports::Store as _;
 use backstitch::{SessionOptions, WaitingCall};
 use clap::Args;
 use serde_json::json;
@@ -13,6 +15,9 @@ use super::in_place::not_waiting;
 use super::place::{OpenStore, part_of_id, short};
 use crate::terminal::exact_json;
 use crate::usage::Usage;
+
+/// Name of the policy of sessions whose calls a program outside makes.
+pub(super) const SERVED: &str = "mcp";
 
 #[derive(Args)]
 struct Calls {
@@ -64,11 +69,16 @@ impl Calls {
         let waiting: Vec<_> =
             waiting.into_iter().filter(|call| call.reason == PauseReason::Approval).collect();
         let chosen = self.chosen(session, &waiting)?;
-        for call in &chosen {
+        let is_served = is_served(&place, session).await?;
+        for call in chosen.iter().filter(|call| !is_served || call.session != session) {
             set_free(common, &place, call.session, WhenDriven::Refuse).await?;
         }
         let by = Some(super::place::user_name());
         for call in &chosen {
+            if is_served && call.session == session {
+                place.runtime.decide(session, Some(call.call), decision.clone(), by.clone()).await?;
+                continue;
+            }
             let live = place.runtime.open_idle(call.session, SessionOptions::default()).await?;
             let decided = live.resolve(Some(call.call), decision.clone(), by.clone()).await;
             live.release().await?;
@@ -88,14 +98,18 @@ impl Calls {
         if left > 0 {
             println!("{left} more wait for approval");
         }
-        println!("`{}` continues", common.hint(format_args!("resume {}", short(session))));
+        if is_served {
+            println!("the process that serves the session continues");
+        } else {
+            println!("`{}` continues", common.hint(format_args!("resume {}", short(session))));
+        }
         Ok(ExitCode::SUCCESS)
     }
 
     /// Returns the named calls.
     fn chosen<'a>(
         &self,
-        session: backstitch::id::SessionId,
+        session: SessionId,
         waiting: &'a [WaitingCall],
     ) -> anyhow::Result<Vec<&'a WaitingCall>> {
         if waiting.is_empty() {
@@ -141,4 +155,14 @@ impl Calls {
         }
         Ok(chosen)
     }
+}
+
+/// Whether a process serves the session to a program outside, and so waits for the decision itself.
+async fn is_served(place: &OpenStore, session: SessionId) -> anyhow::Result<bool> {
+    if place.store.holder(session).await?.is_none() {
+        return Ok(false);
+    }
+    let view = place.view(session).await?;
+    let latest = view.latest_evaluation().and_then(|latest| latest.decider.as_ref());
+    Ok(latest.is_some_and(|decider| decider.as_str() == SERVED))
 }

@@ -78,6 +78,15 @@ pub(super) struct ModelFlags {
     pub(super) deadline: Option<Span>,
 }
 
+/// Whether an agent needs a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModelNeed {
+    Required,
+    /// Only its tools are used.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only the MCP server needs no model"))]
+    Optional,
+}
+
 /// The agent.
 #[derive(Args)]
 pub(super) struct AgentFlags {
@@ -158,6 +167,21 @@ impl ModelFlags {
 impl AgentFlags {
     /// Builds the definition that a new session is recorded with.
     pub(super) fn definition(&self, common: &Common) -> anyhow::Result<AgentDefinition> {
+        self.definition_for(common, ModelNeed::Required)
+    }
+
+    /// Whether the options name a directory.
+    #[cfg(feature = "mcp")]
+    pub(super) fn names_workspace(&self) -> bool {
+        self.workspace.is_some()
+    }
+
+    /// Builds the definition that a new session is recorded with, possibly without a model.
+    pub(super) fn definition_for(
+        &self,
+        common: &Common,
+        model: ModelNeed,
+    ) -> anyhow::Result<AgentDefinition> {
         let directory = match &self.workspace {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
@@ -169,7 +193,7 @@ impl AgentFlags {
         if self.model.window.is_none() && !file.keys.contains("window") {
             definition.window = config.window(&definition).or(definition.window);
         }
-        if definition.model.is_none() {
+        if definition.model.is_none() && model == ModelNeed::Required {
             return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
                 .with_hint(
                     "use `--model PROVIDER:MODEL`; `backstitch config set model PROVIDER:MODEL` sets it for all sessions",
@@ -280,6 +304,20 @@ impl AgentFlags {
         };
         Ok(())
     }
+}
+
+/// Starts the MCP servers of a new session's definition, and records their tools in it.
+pub(super) async fn pinned(
+    common: &Common,
+    mut definition: AgentDefinition,
+) -> anyhow::Result<AgentDefinition> {
+    let options = BuildOptions { key: Box::new(keys::key), transport: None };
+    definition.pin_mcp(&options).await?;
+    for server in definition.mcp.iter().filter(|_| !common.quiet) {
+        let count = server.pinned.as_ref().map_or(0, Vec::len);
+        eprintln!("MCP server {}: {count} tools", server.name);
+    }
+    Ok(definition)
 }
 
 /// Builds the agent of a definition, with the keys that the command was started with.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use backstitch::filesystem::format;
+use backstitch::id::SessionId;
 use backstitch::journal::WorkspaceRoot;
 use backstitch::ports::{ChangeKind, PathChange};
 use backstitch::session::{CaptureOptions, SlicePolicy};
@@ -60,6 +61,10 @@ impl Diff {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::for_reading(common)?;
         let session = place.session(Some(&self.session)).await?;
+        if common.json {
+            println!("{}", compared(&place, session, [&self.from, &self.to], self.names).await?);
+            return Ok(ExitCode::SUCCESS);
+        }
         let head = place.view(session).await?;
         let from = LocatedPoint::find(&place, &head, &self.from).await?;
         let to = LocatedPoint::find(&place, &head, &self.to).await?;
@@ -68,22 +73,6 @@ impl Diff {
             (Some(old), Some(new)) => format::diff(&*place.store, old, new)?,
             _ => Vec::new(),
         };
-        if common.json {
-            let mut files = Vec::new();
-            for change in &changes {
-                let text = if self.names { None } else { text_of(&place, old, new, change)? };
-                files.push(json!({"path": change.path, "change": change.change, "diff": text}));
-            }
-            let views = Views::load(&place, &head, from, to).await?;
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "session": session, "files": files, "state": state(&views)?,
-                    "messages": {"from": views.from.message_count(), "to": views.to.message_count()},
-                })
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
         let _pager = Pager::new();
         for change in &changes {
             print_change(&place, old, new, change, !self.names)?;
@@ -102,6 +91,33 @@ impl Diff {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Compares two points of a session, as one value for programs.
+pub(super) async fn compared(
+    place: &OpenStore,
+    session: SessionId,
+    [from, to]: [&PointSpec; 2],
+    names_only: bool,
+) -> anyhow::Result<Value> {
+    let head = place.view(session).await?;
+    let from = LocatedPoint::find(place, &head, from).await?;
+    let to = LocatedPoint::find(place, &head, to).await?;
+    let [old, new] = [&from, &to].map(|point| point.files().map(|files| files.root));
+    let changes = match (old, new) {
+        (Some(old), Some(new)) => format::diff(&*place.store, old, new)?,
+        _ => Vec::new(),
+    };
+    let mut files = Vec::new();
+    for change in &changes {
+        let text = if names_only { None } else { text_of(place, old, new, change)? };
+        files.push(json!({"path": change.path, "change": change.change, "diff": text}));
+    }
+    let views = Views::load(place, &head, from, to).await?;
+    Ok(json!({
+        "v": 1, "session": session, "files": files, "state": state(&views)?,
+        "messages": {"from": views.from.message_count(), "to": views.to.message_count()},
+    }))
 }
 
 /// Compares the working state at both points, and returns the number of items of each slice that differs. Logs are left

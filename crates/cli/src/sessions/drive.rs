@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Common;
-use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
+use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of, pinned};
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
 use super::guard::refuse_to_drive;
@@ -47,7 +47,7 @@ impl Run {
             Some(path) => mission::of_file(path)?,
             None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
         };
-        let definition = self.agent.definition(common)?;
+        let definition = pinned(common, self.agent.definition(common)?).await?;
         // An agent that cannot be built is refused before anything is created.
         let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;

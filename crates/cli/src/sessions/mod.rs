@@ -26,6 +26,8 @@ mod located;
 mod log;
 mod maintain;
 mod markdown;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mission;
 mod moving;
 mod place;
@@ -178,6 +180,10 @@ pub(crate) enum Command {
     /// Delete sessions for good.
     #[command(after_help = "Example:\n  backstitch rm 4f2a --with-forks")]
     Rm(erase::Remove),
+    /// Offer the tools of an agent to programs that speak the Model Context Protocol.
+    #[cfg(feature = "mcp")]
+    #[command(subcommand, after_help = "Example:\n  backstitch mcp serve --agent tailor.toml")]
+    Mcp(mcp::Command),
     /// Trust the settings, agent files and store of a project.
     ///
     /// They are trusted as they are now: a file that changes has to be trusted again.
@@ -228,6 +234,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Gc(command) => command.run(common).await,
         Command::Redact(command) => command.run(common).await,
         Command::Rm(command) => command.run(common).await,
+        #[cfg(feature = "mcp")]
+        Command::Mcp(command) => command.run(common).await,
         Command::Trust(command) => command.run(common.json, trusted::subject_of),
     }
 }

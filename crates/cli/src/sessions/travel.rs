@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
 use backstitch::journal::RecordBody;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
@@ -158,40 +159,7 @@ impl Fork {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let view = place.view(session).await?;
-        let mut definition = definition_of(&place, &view, None).await?;
-        let own = definition.workspace.path.take();
-        let directory = match (&self.workspace, &own) {
-            (Some(directory), _) => Some(directory.clone()),
-            (None, None) => None,
-            (None, Some(parent)) => Some(beside(parent)?),
-        };
-        if let (Some(own), Some(parent)) = (&directory, &own) {
-            let (own, parent) = (resolved(own)?, resolved(parent)?);
-            if own.starts_with(&parent) || parent.starts_with(&own) {
-                let message = format!(
-                    "{} lies in or around the session's own directory {}; name one beside it",
-                    own.display(),
-                    parent.display()
-                );
-                return Err(CommandError::new(ErrorCode::WorkspaceRefused, message).into());
-            }
-        }
-        let workspace = match &directory {
-            Some(directory) => {
-                let excludes = &definition.workspace.excludes;
-                let workspace = place.open_workspace(directory, excludes, "that is being forked")?;
-                Some(workspace as Arc<dyn Workspace>)
-            }
-            None => None,
-        };
-        // The fork has the definition of its parent, with a directory of its own.
-        let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
-        definition.workspace.path = directory.clone();
-        let definition = Some(definition.to_recorded());
-        let options = SessionOptions { workspace, definition, ..SessionOptions::default() };
-        let live = place.runtime.fork_session(session, self.point, options).await?;
-        let id = live.id();
-        live.release().await?;
+        let (id, directory) = forked(&place, &view, self.point, self.workspace).await?;
         if common.json {
             println!("{}", json!({"v": 1, "session": id, "fork_of": session, "workspace": directory}));
         } else {
@@ -206,6 +174,50 @@ impl Fork {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Forks a session at a point, into a directory of its own. Returns the fork and its directory.
+pub(super) async fn forked(
+    place: &OpenStore,
+    view: &JournalView,
+    point: PointSpec,
+    workspace: Option<PathBuf>,
+) -> anyhow::Result<(SessionId, Option<PathBuf>)> {
+    let mut definition = definition_of(place, view, None).await?;
+    let own = definition.workspace.path.take();
+    let directory = match (&workspace, &own) {
+        (Some(directory), _) => Some(directory.clone()),
+        (None, None) => None,
+        (None, Some(parent)) => Some(beside(parent)?),
+    };
+    if let (Some(own), Some(parent)) = (&directory, &own) {
+        let (own, parent) = (resolved(own)?, resolved(parent)?);
+        if own.starts_with(&parent) || parent.starts_with(&own) {
+            let message = format!(
+                "{} lies in or around the session's own directory {}; name one beside it",
+                own.display(),
+                parent.display()
+            );
+            return Err(CommandError::new(ErrorCode::WorkspaceRefused, message).into());
+        }
+    }
+    let workspace = match &directory {
+        Some(directory) => {
+            let excludes = &definition.workspace.excludes;
+            let workspace = place.open_workspace(directory, excludes, "that is being forked")?;
+            Some(workspace as Arc<dyn Workspace>)
+        }
+        None => None,
+    };
+    // The fork has the definition of its parent, with a directory of its own.
+    let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
+    definition.workspace.path = directory.clone();
+    let definition = Some(definition.to_recorded());
+    let options = SessionOptions { workspace, definition, ..SessionOptions::default() };
+    let live = place.runtime.fork_session(view.session_id(), point, options).await?;
+    let id = live.id();
+    live.release().await?;
+    Ok((id, directory))
 }
 
 /// Resolves a path of which possibly only the beginning exists.

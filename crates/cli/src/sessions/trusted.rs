@@ -142,6 +142,9 @@ fn describe(subject: &mut Subject, definition: &AgentDefinition) {
     for tool in &definition.command_tools {
         subject.describe(format!("tool {} runs: {}", tool.name, tool.command.join(" ")));
     }
+    for server in &definition.mcp {
+        subject.describe(format!("MCP server {} runs: {}", server.name, server.command.join(" ")));
+    }
     for agent in definition.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref()) {
         describe(subject, agent);
     }

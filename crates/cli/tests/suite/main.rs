@@ -32,6 +32,8 @@ mod log;
 mod log_lines;
 mod logging;
 mod long;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod model;
 mod moving;
 mod panics;

@@ -19,7 +19,7 @@ use super::recap::recap;
 use super::slash;
 use crate::error::says_more;
 use crate::sessions::Common;
-use crate::sessions::definition::{AgentFlags, built, changed, definition_of};
+use crate::sessions::definition::{AgentFlags, built, changed, definition_of, pinned};
 use crate::sessions::drive::with_rules;
 use crate::sessions::guard::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
@@ -79,7 +79,7 @@ impl Conversation {
         flags: &AgentFlags,
     ) -> anyhow::Result<Self> {
         let Some(name) = name else {
-            let definition = flags.definition(common)?;
+            let definition = pinned(common, flags.definition(common)?).await?;
             let built = agent_of(common, &definition)?;
             return Ok(Self { common: common.clone(), place: None, definition, built, session: None });
         };

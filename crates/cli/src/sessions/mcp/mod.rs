@@ -1,0 +1,30 @@
+//! `mcp`: the Model Context Protocol.
+
+mod host;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::Common;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Serve the tools of an agent and the history of its session on standard input and output.
+    ///
+    /// Every call is recorded and rolled back if it fails. The session of the same agent and directory is
+    /// continued.
+    #[command(
+        after_help = "Examples:\n  backstitch mcp serve --agent tailor.toml\n  claude mcp add tailor -- backstitch mcp serve --agent tailor.toml"
+    )]
+    Serve(Box<serve::Serve>),
+}
+
+impl Command {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Serve(command) => command.run(common).await,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// The official TypeScript SDK as a client of the server. The command of the server is in SERVER.
+import assert from "node:assert";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+
+const [command, ...args] = JSON.parse(process.env.SERVER);
+const client = new Client({ name: "typescript", version: "1" }, { capabilities: {} });
+await client.connect(new StdioClientTransport({ command, args, env: process.env, cwd: process.cwd() }));
+const call = (name, args, meta, options) =>
+  client.callTool({ name, arguments: args, _meta: meta }, undefined, options);
+const text = (result) => result.content.map((block) => block.text ?? "").join("");
+
+const names = (await client.listTools()).tools.map((tool) => tool.name);
+assert(names.includes("write_file") && names.includes("rewind"), names.join());
+assert(!(await call("write_file", { path: "note.txt", text: "seven\n" })).isError);
+assert((await call("mend", { script: "echo x >> note.txt; exit 3" })).isError);
+const together = await Promise.all([0, 1, 2, 3, 4].map((n) => call("shell", { command: `echo ${n}` })));
+together.forEach((result, n) => assert(text(result).includes(String(n))));
+const first = await call("shell", { command: "echo once >> ../once" }, { callId: "same" });
+assert.deepEqual(text(await call("shell", { command: "echo once >> ../once" }, { callId: "same" })), text(first));
+await assert.rejects(call("shell", { command: "true" }, { callId: "same" }));
+const points = JSON.parse(text(await call("checkpoints", {})));
+assert.equal(points.checkpoints.length, 8);
+const control = new AbortController();
+setTimeout(() => control.abort(), 2000);
+await assert.rejects(call("shell", { command: "echo half > half.txt; sleep 600" }, undefined, { signal: control.signal }));
+assert(text(await call("read_file", { path: "note.txt" })).includes("seven"));
+await client.close();
+console.log("all as expected");

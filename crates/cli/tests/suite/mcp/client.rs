@@ -1,0 +1,190 @@
+//! A client that writes the protocol by hand, so that it shares no code with the server.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::command::Ran;
+use crate::stage::{Stage, ended};
+
+/// Time limit of an answer. The machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The agent of the tests.
+pub(super) const AGENT: &str = r#"
+name = "tailor"
+tools = ["read_file", "write_file", "shell"]
+
+[[tool]]
+name = "mend"
+description = "Runs a script."
+command = ["sh", "-c", "{script}"]
+parameters = { type = "object", properties = { script = { type = "string" } }, required = ["script"] }
+effect = "workspace"
+"#;
+
+/// A server process, and the pipes to it.
+pub(super) struct Client {
+    child: Option<Child>,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    next: u64,
+    /// Messages that arrived while an answer was awaited.
+    pub(super) others: Vec<Value>,
+}
+
+impl Client {
+    /// Starts a server, without a handshake.
+    pub(super) fn start(stage: &Stage, more: &[&str]) -> Self {
+        let agent = stage.write("tailor.toml", AGENT);
+        let mut arguments = vec!["mcp", "serve", "--agent", &agent, "--sandbox", "off"];
+        arguments.extend(more);
+        let mut child = stage.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let line = serde_json::from_str(&line).unwrap_or_else(|_| json!({"garbage": line}));
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let input = child.stdin.take();
+        Self { child: Some(child), input, lines, next: 1, others: Vec::new() }
+    }
+
+    /// Starts a server and makes the handshake of the newest revision that has one.
+    pub(super) fn connected(stage: &Stage, more: &[&str]) -> Self {
+        Self::connected_with(stage, more, &json!({}))
+    }
+
+    /// Like [`connected`](Self::connected), with capabilities of the client.
+    pub(super) fn connected_with(stage: &Stage, more: &[&str], capabilities: &Value) -> Self {
+        let mut client = Self::start(stage, more);
+        let information = json!({
+            "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "needle", "version": "1"},
+        });
+        let answer = client.request("initialize", information);
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    pub(super) fn send(&mut self, message: &Value) {
+        self.send_text(&message.to_string());
+    }
+
+    pub(super) fn send_text(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        // A server that was killed reads nothing.
+        let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+    }
+
+    /// Sends a request without waiting for its answer. Returns its id.
+    pub(super) fn post(&mut self, method: &str, parameters: Value) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}));
+        id
+    }
+
+    pub(super) fn request(&mut self, method: &str, parameters: Value) -> Value {
+        let id = self.post(method, parameters);
+        self.answer(id)
+    }
+
+    /// Waits for the answer to a request.
+    pub(super) fn answer(&mut self, id: u64) -> Value {
+        if let Some(at) = self.others.iter().position(|other| is_answer(other, id)) {
+            return self.others.remove(at);
+        }
+        loop {
+            let line = self.line();
+            if is_answer(&line, id) {
+                return line;
+            }
+            self.others.push(line);
+        }
+    }
+
+    /// Waits for the next message.
+    pub(super) fn line(&mut self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("the server answers")
+    }
+
+    /// Sends a call, with the client's own id if there is one.
+    pub(super) fn post_call(&mut self, id: Option<&str>, name: &str, arguments: Value) -> u64 {
+        let mut parameters = json!({"name": name, "arguments": arguments});
+        if let Some(id) = id {
+            parameters["_meta"] = json!({"claudecode/toolUseId": id});
+        }
+        self.post("tools/call", parameters)
+    }
+
+    pub(super) fn call(&mut self, name: &str, arguments: Value) -> Value {
+        let id = self.post_call(None, name, arguments);
+        self.answer(id)
+    }
+
+    pub(super) fn call_as(&mut self, id: &str, name: &str, arguments: Value) -> Value {
+        let id = self.post_call(Some(id), name, arguments);
+        self.answer(id)
+    }
+
+    /// Kills the server.
+    pub(super) fn kill(mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Closes the input, and waits for the end of the server.
+    pub(super) fn leave(mut self) -> Ran {
+        drop(self.input.take());
+        ended(self.child.take().unwrap())
+    }
+
+    pub(super) fn child(&self) -> &Child {
+        self.child.as_ref().unwrap()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn is_answer(message: &Value, id: u64) -> bool {
+    message["id"] == id && (message.get("result").is_some() || message.get("error").is_some())
+}
+
+/// Returns the text of a result, and whether it is an error.
+pub(super) fn text(answer: &Value) -> (String, bool) {
+    let result = &answer["result"];
+    let blocks = result["content"].as_array().unwrap_or_else(|| panic!("no content in {answer}"));
+    let text = blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n");
+    (text, result["isError"] == true)
+}
+
+/// Asserts that a call succeeded, and returns its text.
+pub(super) fn worked(answer: &Value) -> String {
+    let (text, is_error) = text(answer);
+    assert!(!is_error, "{text}");
+    text
+}
+
+/// Asserts that a call failed, and returns its text.
+pub(super) fn failed(answer: &Value) -> String {
+    let (text, is_error) = text(answer);
+    assert!(is_error, "{text}");
+    text
+}

@@ -1,0 +1,113 @@
+//! The server against clients of others: the SDKs for Python and TypeScript.
+//!
+//! `BACKSTITCH_MCP_PACKAGES` names the directory that `./test` installs them in. Without it the tests say that they
+//! are skipped.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::client::AGENT;
+use crate::stage::{Stage, scripted, text_of};
+
+const PYTHON: &str = include_str!("client.py");
+const NODE: &str = include_str!("client.mjs");
+
+/// Returns the directory of the packages, or says that the test is skipped.
+#[expect(clippy::print_stderr, reason = "a skipped comparison is reported")]
+fn packages(needed: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os("BACKSTITCH_MCP_PACKAGES").map(PathBuf::from);
+    let found = directory.filter(|directory| directory.join(needed).exists());
+    if found.is_none() {
+        eprintln!("SKIPPED: BACKSTITCH_MCP_PACKAGES names no directory with {needed}; ./test installs it");
+    }
+    found
+}
+
+fn compare(mut client: Command) {
+    let stage = Stage::new();
+    let agent = stage.write("tailor.toml", AGENT);
+    let server = stage.command(&["mcp", "serve", "--agent", &agent, "--sandbox", "off"]);
+    let words: Vec<_> = std::iter::once(server.get_program()).chain(server.get_args()).collect();
+    let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+    client.current_dir(stage.path("files")).env("SERVER", json!(words).to_string());
+    client.env("XDG_CONFIG_HOME", stage.path("config")).env("XDG_STATE_HOME", stage.path("state"));
+    let ran = client.output().unwrap();
+    let (output, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{output}\n{errors}");
+    assert!(output.contains("all as expected"), "{output}\n{errors}");
+    assert_eq!(stage.file("note.txt").unwrap(), "seven\n");
+}
+
+#[test]
+fn the_python_sdk_finds_everything_as_expected() {
+    let Some(packages) = packages("venv/bin/python") else { return };
+    let mut client = Command::new(packages.join("venv/bin/python"));
+    client.args(["-c", PYTHON]);
+    compare(client);
+}
+
+#[test]
+fn the_typescript_sdk_finds_everything_as_expected() {
+    let Some(packages) = packages("node_modules/@modelcontextprotocol/sdk") else { return };
+    let script = packages.join("backstitch-client.mjs");
+    std::fs::write(&script, NODE).unwrap();
+    let mut client = Command::new("node");
+    client.arg(text_of(&script));
+    compare(client);
+}
+
+/// Runs calls of a server of others, and returns the session.
+fn call_all(stage: &Stage, server: &str, calls: &[Value]) -> String {
+    let agent = stage
+        .write("outer.toml", &format!("name = \"outer\"\ntools = []\n[[mcp]]\nname = \"it\"\n{server}\n"));
+    let replies: Vec<Value> =
+        calls.iter().map(|call| json!({"calls": [call]})).chain([json!({"text": "Done."})]).collect();
+    let model = scripted(stage, &json!(replies));
+    let ran = stage.run(&["run", "Sew", "--agent", &agent, "--model", &model]);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    stage.json(&["show", &stage.session()]).to_string()
+}
+
+#[test]
+fn the_server_everything_is_used_as_expected() {
+    let package = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    let Some(packages) = packages(package) else { return };
+    let stage = Stage::new();
+    let server = format!("command = {}", json!(["node", text_of(&packages.join(package)), "stdio"]));
+    let session = call_all(
+        &stage,
+        &server,
+        &[
+            json!({"name": "it__echo", "arguments": {"message": "thimble"}}),
+            json!({"name": "it__get-sum", "arguments": {"a": 20, "b": 22}}),
+            json!({"name": "it__get-tiny-image", "arguments": {}}),
+            json!({"name": "it__get-sum", "arguments": {"a": "many"}}),
+        ],
+    );
+    assert!(session.contains("Echo: thimble"), "{session}");
+    assert!(session.contains("42"), "{session}");
+    assert!(session.contains("image/png"), "{session}");
+    assert!(session.contains("many"), "{session}");
+}
+
+#[test]
+fn the_server_filesystem_is_rolled_back_and_confined() {
+    let package = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
+    let Some(packages) = packages(package) else { return };
+    let stage = Stage::confined();
+    std::fs::create_dir(stage.path("beside")).unwrap();
+    let (files, beside) = (text_of(&stage.path("files")), text_of(&stage.path("beside")));
+    let server = format!("command = {}", json!(["node", text_of(&packages.join(package)), files, beside]));
+    let write = |directory: &str| json!({"name": "it__write_file", "arguments": {"path": format!("{directory}/a.txt"), "content": "one\n"}});
+    let edit = json!({"name": "it__edit_file", "arguments": {
+        "path": format!("{files}/a.txt"), "edits": [{"oldText": "no such text", "newText": "two"}],
+    }});
+    let session = call_all(&stage, &server, &[write(&files), edit, write(&beside)]);
+    assert_eq!(stage.file("a.txt").unwrap(), "one\n");
+    assert!(!stage.path("beside/a.txt").exists(), "the sandbox holds: {session}");
+    // The files of the server are those of the session: a rewind covers them.
+    stage.run(&["rewind", &stage.session(), "start"]).worked();
+    assert_eq!(stage.file("a.txt"), None);
+}

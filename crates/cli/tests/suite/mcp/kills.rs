@@ -1,0 +1,72 @@
+//! Either side is killed in the middle of a call.
+
+use serde_json::json;
+
+use super::client::{Client, failed, worked};
+use crate::stage::{Stage, signal, wait_until};
+
+#[test]
+fn a_killed_server_leaves_files_that_the_next_one_restores() {
+    let stage = Stage::new();
+    let mut client = Client::connected(&stage, &[]);
+    worked(&client.call("write_file", json!({"path": "note.txt", "text": "seven\n"})));
+    let command = json!({"command": "echo half > half.txt; echo broken > note.txt; sleep 600"});
+    client.post_call(Some("toolu_1"), "shell", command.clone());
+    wait_until("the change", || stage.file("note.txt").as_deref() == Some("broken\n"));
+    wait_until("the file", || stage.file("half.txt").is_some());
+    client.kill();
+    let mut client = Client::connected(&stage, &[]);
+    assert_eq!(stage.file("note.txt").unwrap(), "seven\n");
+    assert_eq!(stage.file("half.txt"), None);
+    // The interrupted call has a result, and is not run again under its id.
+    let told = failed(&client.call_as("toolu_1", "shell", command));
+    assert!(told.contains("interrupted"), "{told}");
+    assert_eq!(stage.file("half.txt"), None);
+    worked(&client.call_as("toolu_2", "shell", json!({"command": "cat note.txt"})));
+    assert_eq!(client.leave().code, Some(0));
+    assert_eq!(stage.json(&["ls"])["status"], "idle");
+}
+
+#[test]
+fn a_call_of_a_client_that_is_gone_is_finished() {
+    let stage = Stage::new();
+    let mut client = Client::connected(&stage, &[]);
+    let command = json!({"command": "echo begun > begun; while [ ! -e go ]; do sleep 0.05; done; echo done > done.txt"});
+    client.post_call(Some("toolu_1"), "shell", command.clone());
+    wait_until("the call", || stage.file("begun").is_some());
+    let waiting = std::thread::spawn(move || client.leave());
+    // Longer than the SDK waits for handlers.
+    std::thread::sleep(std::time::Duration::from_secs(7));
+    std::fs::write(stage.path("files/go"), "").unwrap();
+    let left = waiting.join().unwrap();
+    assert_eq!(left.code, Some(0), "{}", left.errors);
+    assert_eq!(stage.file("done.txt").unwrap(), "done\n");
+    std::fs::remove_file(stage.path("files/done.txt")).unwrap();
+    let mut client = Client::connected(&stage, &[]);
+    worked(&client.call_as("toolu_1", "shell", command));
+    assert_eq!(stage.file("done.txt"), None, "a repeated call runs nothing");
+}
+
+#[test]
+fn a_signal_rolls_running_calls_back() {
+    let stage = Stage::new();
+    let mut client = Client::connected(&stage, &[]);
+    client.post_call(None, "shell", json!({"command": "echo half > half.txt; sleep 600"}));
+    wait_until("the call", || stage.file("half.txt").is_some());
+    signal(client.child(), "TERM");
+    let left = client.leave();
+    assert_eq!(left.code, Some(130), "{}", left.errors);
+    assert_eq!(stage.file("half.txt"), None);
+    assert_eq!(stage.json(&["ls"])["status"], "idle");
+}
+
+#[test]
+fn two_servers_do_not_share_a_session() {
+    let stage = Stage::new();
+    let mut client = Client::connected(&stage, &[]);
+    worked(&client.call("write_file", json!({"path": "a.txt", "text": "1"})));
+    let second = Client::start(&stage, &[]).leave();
+    assert_eq!(second.code, Some(1), "{}", second.errors);
+    assert!(second.errors.contains("session_held"), "{}", second.errors);
+    worked(&client.call("write_file", json!({"path": "a.txt", "text": "2"})));
+}

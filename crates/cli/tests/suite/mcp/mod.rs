@@ -1,0 +1,10 @@
+//! The MCP server, as real clients see it: pipes, and processes that are killed.
+
+mod approvals;
+mod client;
+mod history;
+mod identity;
+mod independent;
+mod kills;
+mod protocol;
+mod servers;
