@@ -37,6 +37,9 @@ struct BoundSession {
     /// The conversation, as the program names it.
     conversation: String,
     session: SessionId,
+    /// The directory that is guarded. A program may change to another one during the conversation.
+    #[serde(default)]
+    project: Option<PathBuf>,
 }
 
 /// The lock of a conversation, until it is dropped.
@@ -75,8 +78,16 @@ impl Binding {
 
     /// Returns the session of the conversation, if there is one.
     pub(super) fn session(&self) -> Option<SessionId> {
-        let text = fs::read(self.directory.join(FILE)).ok()?;
-        serde_json::from_slice::<BoundSession>(&text).ok().map(|bound| bound.session)
+        self.bound().map(|bound| bound.session)
+    }
+
+    /// Returns the directory that the conversation was bound with.
+    pub(super) fn project(&self) -> Option<PathBuf> {
+        self.bound()?.project.filter(|project| project.is_dir())
+    }
+
+    fn bound(&self) -> Option<BoundSession> {
+        serde_json::from_slice(&fs::read(self.directory.join(FILE)).ok()?).ok()
     }
 
     /// Takes over the session of another binding, which then has none. Returns whether there was one.
@@ -85,8 +96,14 @@ impl Binding {
     }
 
     /// Records the session of the conversation.
-    pub(super) fn bind(&self, conversation: &str, session: SessionId) -> io::Result<()> {
-        let bound = BoundSession { v: 1, conversation: conversation.to_owned(), session };
+    pub(super) fn bind(
+        &self,
+        conversation: &str,
+        session: SessionId,
+        project: Option<&Path>,
+    ) -> io::Result<()> {
+        let project = project.map(Path::to_owned);
+        let bound = BoundSession { v: 1, conversation: conversation.to_owned(), session, project };
         let temporary = self.directory.join(format!("{FILE}.{}", std::process::id()));
         fs::write(&temporary, serde_json::to_vec(&bound)?)?;
         fs::rename(temporary, self.directory.join(FILE))

@@ -126,17 +126,19 @@ impl Hook {
         until: Instant,
     ) -> anyhow::Result<ObservedSession> {
         if let Some(known) = session::bound(place, binding).await {
+            let project = binding.project();
+            let directory = project.as_deref().unwrap_or(directory);
             return session::open(place, self.program, known, directory, until).await;
         }
         let prepared = session::prepared(place, self.program, directory)?;
         if binding.take_over(&prepared)
-            && let Some((id, view)) = session::bound(place, binding).await
+            && let Some(id) = session::bound(place, binding).await
         {
-            binding.bind(conversation, id)?;
-            return session::open(place, self.program, (id, view), directory, until).await;
+            binding.bind(conversation, id, Some(directory))?;
+            return session::open(place, self.program, id, directory, until).await;
         }
         let created = session::create(place, self.program, Some(conversation), directory, until).await?;
-        binding.bind(conversation, created.id())?;
+        binding.bind(conversation, created.id(), Some(directory))?;
         Ok(created)
     }
 

@@ -170,7 +170,7 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
         Some(known) => session::open(&place, program, known, project, until).await?,
         None => session::create(&place, program, None, project, until).await?,
     };
-    binding.bind("", prepared.id())?;
+    binding.bind("", prepared.id(), Some(project))?;
     let started = prepared.started().await;
     prepared.live().release().await?;
     started?;

@@ -71,6 +71,14 @@ impl Program {
         }
     }
 
+    /// Seconds after which it ends a hook. Codex warns if a hook at its end may take longer.
+    pub(super) fn timeout(self, event: &str) -> u64 {
+        match (self, event) {
+            (Self::Codex, "SessionEnd" | "Interrupt") => 3,
+            _ => 60,
+        }
+    }
+
     /// The provider of its model, in records of its requests.
     pub(super) fn provider(self) -> &'static str {
         match self {

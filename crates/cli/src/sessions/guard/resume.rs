@@ -57,7 +57,7 @@ impl ContinueCommand {
         session: SessionId,
     ) -> anyhow::Result<()> {
         if let Some(conversation) = &self.begins {
-            Binding::open(store, self.program, conversation)?.bind(conversation, session)?;
+            Binding::open(store, self.program, conversation)?.bind(conversation, session, None)?;
         }
         Ok(())
     }

@@ -8,15 +8,13 @@ use anyhow::bail;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
-use backstitch::ports::{StoreError, Workspace, WorkspaceError};
-use backstitch::view::JournalView;
+use backstitch::ports::{Store as _, StoreError, Workspace, WorkspaceError};
 use backstitch::workspace::HostWorkspace;
 use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};
 
 use super::binding::{Binding, STEP};
 use super::program::Program;
 use super::resume::{CONVERSATION, PROGRAM};
-use crate::sessions::definition::definition_of;
 use crate::sessions::place::OpenStore;
 
 /// Returns the binding of the session that `guard install` made for a directory. The first conversation there takes it over.
@@ -25,23 +23,20 @@ pub(super) fn prepared(place: &OpenStore, program: Program, directory: &Path) ->
 }
 
 /// Returns the session of a binding, if it still exists.
-pub(super) async fn bound(place: &OpenStore, binding: &Binding) -> Option<(SessionId, JournalView)> {
+pub(super) async fn bound(place: &OpenStore, binding: &Binding) -> Option<SessionId> {
     let session = binding.session()?;
-    place.view(session).await.ok().map(|view| (session, view))
+    place.store.head(session).await.is_ok().then_some(session)
 }
 
 /// Opens a session, and waits for other processes that hold it or its files.
 pub(super) async fn open(
     place: &OpenStore,
     program: Program,
-    (session, view): (SessionId, JournalView),
+    session: SessionId,
     directory: &Path,
     until: Instant,
 ) -> anyhow::Result<ObservedSession> {
-    let definition = definition_of(place, &view, None).await?;
-    // A rewind with another directory has moved it.
-    let directory = definition.workspace.path.unwrap_or_else(|| directory.to_owned());
-    let files = files(place, &directory, session, until).await?;
+    let files = files(place, directory, session, until).await?;
     loop {
         let files = Some(files.clone() as Arc<dyn Workspace>);
         let options = SessionOptions { workspace: files, ..SessionOptions::default() };

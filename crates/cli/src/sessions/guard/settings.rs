@@ -16,9 +16,6 @@ use serde_json::{Map, Value, json};
 
 use super::program::Program;
 
-/// Seconds after which a program ends a hook.
-const TIMEOUT: u64 = 60;
-
 /// The largest settings file.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
@@ -116,7 +113,8 @@ impl SettingsFile {
         self.remove();
         let hooks = self.settings.entry("hooks").or_insert_with(|| Value::Object(Map::new()));
         for event in self.program.events() {
-            let entry = json!({"type": "command", "command": command, "timeout": TIMEOUT});
+            let entry =
+                json!({"type": "command", "command": command, "timeout": self.program.timeout(event)});
             if let Some(hooks) = hooks.as_object_mut()
                 && let Some(groups) = hooks.entry(*event).or_insert_with(|| json!([])).as_array_mut()
             {

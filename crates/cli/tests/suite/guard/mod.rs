@@ -4,5 +4,6 @@ mod boundaries;
 mod failures;
 mod kills;
 mod real;
+mod real_codex;
 mod settings;
 mod stand_in;

@@ -13,34 +13,39 @@ use serde_json::{Value, json};
 use super::stand_in::{StandIn, picture};
 use crate::stage::{Stage, text_of, wait_until};
 
-/// A model that answers by the number of its earlier answers in the conversation.
-fn model(script: Value) -> String {
+/// Starts a model that answers requests with server-sent events.
+pub(super) fn model(script: Value, events: fn(&Value, &Value) -> Option<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // The threads end with the test.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let script = script.clone();
-            std::thread::spawn(move || answer(stream, &script));
+            std::thread::spawn(move || answer(stream, &script, events));
         }
     });
     url
 }
 
-fn answer(mut stream: TcpStream, script: &Value) -> Option<()> {
+fn answer(mut stream: TcpStream, script: &Value, events: fn(&Value, &Value) -> Option<String>) -> Option<()> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 64 * 1024]);
     let body = loop {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         bytes.extend_from_slice(&buffer[..read]);
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-        let length =
-            head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
-        if bytes.len() >= end + 4 + length {
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        if bytes.len() >= end + 4 + length.unwrap_or(0) {
             break bytes[end + 4..].to_vec();
         }
     };
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    stream.write_all(format!("{head}{}", events(script, &request)?).as_bytes()).ok()
+}
+
+/// Answers by the number of earlier answers in the conversation.
+fn claude_events(script: &Value, request: &Value) -> Option<String> {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
     let has_tools = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
@@ -85,15 +90,15 @@ fn answer(mut stream: TcpStream, script: &Value) -> Option<()> {
         json!({"delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 25}}),
     );
     emit("message_stop", json!({}));
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    stream.write_all(format!("{head}{events}").as_bytes()).ok()
+    Some(events)
 }
 
+/// Returns the command that a variable names.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn claude() -> Option<PathBuf> {
-    let named = std::env::var_os("BACKSTITCH_CLAUDE").map(PathBuf::from).filter(|path| path.exists());
+pub(super) fn named(variable: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.exists());
     if named.is_none() {
-        eprintln!("SKIPPED: BACKSTITCH_CLAUDE does not name the command of Claude Code");
+        eprintln!("SKIPPED: {variable} does not name the command of the program");
     }
     named
 }
@@ -104,20 +109,23 @@ fn bash(id: &str, command: &str) -> Value {
 
 #[test]
 fn the_real_claude_code_is_rewound_and_continues() {
-    let Some(claude) = claude() else { return };
+    let Some(claude) = named("BACKSTITCH_CLAUDE") else { return };
     let stage = Stage::new();
     let files = stage.path("files");
     fs::write(files.join("kept.txt"), "kept\n").unwrap();
     let write = json!({"type": "tool_use", "id": "toolu_01", "name": "Write",
         "input": {"file_path": text_of(&files.join("a.txt")), "content": "one\n"}});
-    let url = model(json!([
-        [{"type": "text", "text": "First."}, write],
-        [bash("toolu_02", "echo two >> a.txt; rm kept.txt; exit 3")],
-        [bash("toolu_03", "echo three > three"), bash("toolu_04", "ls")],
-        [{"type": "tool_use", "id": "toolu_05", "name": "Bash", "input":
-            {"command": "sleep 1; echo late > late", "description": "x", "run_in_background": true}}],
-        [{"type": "text", "text": "Done."}],
-    ]));
+    let url = model(
+        json!([
+            [{"type": "text", "text": "First."}, write],
+            [bash("toolu_02", "echo two >> a.txt; rm kept.txt; exit 3")],
+            [bash("toolu_03", "echo three > three"), bash("toolu_04", "ls")],
+            [{"type": "tool_use", "id": "toolu_05", "name": "Bash", "input":
+                {"command": "sleep 1; echo late > late", "description": "x", "run_in_background": true}}],
+            [{"type": "text", "text": "Done."}],
+        ]),
+        claude_events,
+    );
     stage.run(&["guard", "install", "claude-code"]).worked();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&claude);
@@ -157,11 +165,12 @@ fn the_real_claude_code_is_rewound_and_continues() {
 
 #[test]
 fn a_killed_claude_code_leaves_a_call_that_the_next_start_closes() {
-    let Some(claude) = claude() else { return };
+    let Some(claude) = named("BACKSTITCH_CLAUDE") else { return };
     let stage = Stage::new();
     let files = stage.path("files");
     let url = model(
         json!([[bash("toolu_01", "echo half > half; exec sleep 600")], [{"type": "text", "text": "Done."}]]),
+        claude_events,
     );
     stage.run(&["guard", "install", "claude-code"]).worked();
     let start = picture(&files);

@@ -35,12 +35,21 @@ impl<'a> Agent<'a> {
 
     /// Creates a session with this origin.
     pub(super) fn created(store: &'a SqliteStore, seed: u64, origin: Origin) -> Self {
-        let session = sample::session(seed);
+        Self::from(store, seed, SessionCreated { origin, ..sample::created(sample::session(seed)) })
+    }
+
+    /// Creates a session with a tag.
+    pub(super) fn tagged(store: &'a SqliteStore, seed: u64, tag: &str) -> Self {
+        let tags = [(tag.to_owned(), "yes".to_owned())].into();
+        Self::from(store, seed, SessionCreated { tags, ..sample::created(sample::session(seed)) })
+    }
+
+    fn from(store: &'a SqliteStore, seed: u64, created: SessionCreated) -> Self {
+        let session = created.session_id;
         let lease = claim(store, session, ClaimMode::IfFree).unwrap();
         let (ids, at) = (sample::ids(seed + 1_000), sample::clock().now());
         let evaluation = ids.next();
         let mut agent = Self { store, ids, evaluation, lease, next: Position::START, at, root: None };
-        let created = SessionCreated { origin, ..sample::created(session) };
         let started = EvaluationStarted::new(evaluation, "samples", "agent");
         agent.append(Batch::at(at).with(created).with(started)).unwrap();
         agent

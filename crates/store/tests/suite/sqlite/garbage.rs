@@ -342,3 +342,16 @@ fn a_large_batch_is_written_in_parts() {
     assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
     assert_eq!(block_on(store.object(large.id())).unwrap(), None);
 }
+
+#[test]
+fn rules_for_a_tag_keep_everything_of_other_sessions() {
+    let store = Temporary::new();
+    let (mut tagged, mut other) = (Agent::tagged(&store, 1, "guard"), Agent::new(&store, 2));
+    let roots = |agent: &mut Agent<'_>, name: &str| -> Vec<WorkspaceRoot> {
+        (0..4).map(|index| agent.call(&[("file", &format!("{name} {index}"))])).collect()
+    };
+    let (of_tagged, of_other) = (roots(&mut tagged, "tagged"), roots(&mut other, "other"));
+    gc(&store, Retention::keep_all().keep_boundaries(1).only_tagged("guard"));
+    let kept = |roots: &[WorkspaceRoot]| roots.iter().filter(|root| is_whole(&store, **root)).count();
+    assert_eq!((kept(&of_tagged), kept(&of_other)), (2, 4));
+}
