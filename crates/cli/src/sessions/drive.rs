@@ -53,8 +53,8 @@ impl Run {
         let mission = built.mission(&text)?;
         let live = Screen::new(common.json);
         let here = std::env::current_dir()?;
-        let place =
-            OpenStore::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
+        let files = definition.workspace.path.as_deref();
+        let place = OpenStore::existing_or_new(common, files.unwrap_or(&here), files)?;
         let stopper = Stopper::start(&place.runtime, &live)?;
         // The id is generated first, so that an error about a directory in use names the session that holds
         // it.

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
+use backstitch::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::WorkspaceRevision;
 use backstitch::ports::{ChangeKind, ObjectOverlay, Workspace};
-use backstitch::store::{Bundle, TransferReport};
+use backstitch::store::{Bundle, SessionRole, TransferReport};
 use backstitch::workspace::{self, HostWorkspace};
-use backstitch::{SessionOptions, latest_files};
+use backstitch::{SessionOptions, SystemClock, latest_files};
 use clap::Args;
 use serde_json::json;
 
@@ -55,7 +56,11 @@ impl Import {
             std::fs::create_dir_all(directory)
                 .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
         }
-        let place = OpenStore::existing_or_new(common, self.workspace.as_deref().unwrap_or(&here))?;
+        let place = OpenStore::existing_or_new(
+            common,
+            self.workspace.as_deref().unwrap_or(&here),
+            self.workspace.as_deref(),
+        )?;
         let mut lines = TransferLines::new();
         let report = place.store.import_bundle(&bundle, &mut |step| lines.report(step));
         let report = report.with_context(|| format!("{} cannot be imported", self.file.display()))?;
@@ -66,9 +71,29 @@ impl Import {
         if let (Some(directory), Some(definition)) = (&self.workspace, &mut definition) {
             give_directory(common, &place, session, definition, directory).await?;
         }
-        tell(common, &place, &report, definition.as_ref());
+        let rules = distrust(&place, &report).await?;
+        tell(common, &place, &report, definition.as_ref(), &rules);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Removes the rules of imported sessions that let calls run without a question: another person made them. That is
+/// also done for a session that is here already, because an import may have been interrupted before this.
+async fn distrust(place: &OpenStore, report: &TransferReport) -> anyhow::Result<Vec<ApprovalRule>> {
+    let mut removed = Vec::new();
+    // An ancestor has only its records before the fork, which no process drives.
+    for one in report.sessions.iter().filter(|one| one.role != SessionRole::Ancestor) {
+        let view = place.view(one.session).await?;
+        let rules = view.session(Arc::new(SystemClock::new())).all::<ApprovalRule>()?;
+        if rules.iter().all(|rule| rule.verdict != ApprovalVerdict::Allow) {
+            continue;
+        }
+        let live = place.runtime.open_idle(one.session, SessionOptions::default()).await?;
+        let rules = live.remove_allowing_rules().await;
+        live.release().await?;
+        removed.extend(rules?);
+    }
+    Ok(removed)
 }
 
 /// Returns the definition of a session's agent. A session of another program has none.
@@ -154,7 +179,13 @@ fn fill(
 }
 
 /// Prints what was imported, what it would do here, and the command that continues it.
-fn tell(common: &Common, place: &OpenStore, report: &TransferReport, definition: Option<&AgentDefinition>) {
+fn tell(
+    common: &Common,
+    place: &OpenStore,
+    report: &TransferReport,
+    definition: Option<&AgentDefinition>,
+    rules: &[ApprovalRule],
+) {
     let session = short(report.session);
     let directory = definition.and_then(|definition| definition.workspace.path.as_ref());
     let exists = directory.is_none_or(|directory| directory.is_dir());
@@ -168,6 +199,7 @@ fn tell(common: &Common, place: &OpenStore, report: &TransferReport, definition:
         let mut line = as_json(report);
         (line["store"], line["workspace"]) = (json!(place.store.path()), json!(directory));
         (line["model"], line["base_url"], line["next"]) = (json!(model), json!(address), json!(next));
+        line["removed_rules"] = rules.iter().map(ToString::to_string).collect();
         println!("{line}");
         return;
     }
@@ -175,6 +207,9 @@ fn tell(common: &Common, place: &OpenStore, report: &TransferReport, definition:
     if let Some(model) = model {
         let address = address.map(|address| format!(" at {address}")).unwrap_or_default();
         println!("its model is {model}{address}");
+    }
+    for rule in rules {
+        println!("its rule about approvals does not hold here: {rule}");
     }
     match directory {
         Some(directory) if exists => println!("its files are in {}", directory.display()),

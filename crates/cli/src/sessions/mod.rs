@@ -5,6 +5,7 @@ mod calls;
 mod candidates;
 mod cat;
 mod chat;
+mod command_result;
 mod commits;
 mod decide;
 mod definition;

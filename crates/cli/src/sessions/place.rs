@@ -92,8 +92,13 @@ impl OpenStore {
         }
     }
 
-    /// Opens the existing store, or creates one for the project of a directory.
-    pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
+    /// Opens the existing store, or creates one for the project of a directory. None is created that could not be used
+    /// with the workspace.
+    pub(super) fn existing_or_new(
+        common: &Common,
+        directory: &Path,
+        workspace: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let path = match &common.store {
             Some(path) => path.clone(),
             None => match trusted::store_beside(common, directory)? {
@@ -102,6 +107,9 @@ impl OpenStore {
             },
         };
         let is_new = !path.exists();
+        if let Some(workspace) = workspace.filter(|_| is_new) {
+            check_apart(workspace, &std::path::absolute(&path)?)?;
+        }
         let opened = Self::open(&path)?;
         if is_new {
             trusted::trust_new_store(opened.store.path());
@@ -202,18 +210,7 @@ impl OpenStore {
     ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
-        if let (Ok(files), Ok(own)) = (directory.canonicalize(), self.directory().canonicalize())
-            && files.starts_with(&own)
-        {
-            let message = format!(
-                "the store {} needs a directory of its own, which no agent works in",
-                self.store.path().display()
-            );
-            let elsewhere = own.join(DIRECTORY).join(FILE);
-            return Err(CommandError::new(ErrorCode::WorkspaceRefused, message)
-                .with_hint(format!("`--store {}` keeps it in one", elsewhere.display()))
-                .into());
-        }
+        check_apart(directory, self.store.path())?;
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
         options.holder = format!("session {holder}");
         options.excludes = excludes.to_vec();
@@ -221,6 +218,22 @@ impl OpenStore {
             .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
         Ok(Arc::new(workspace))
     }
+}
+
+/// Fails if a directory of files lies in that of a store.
+fn check_apart(directory: &Path, store: &Path) -> anyhow::Result<()> {
+    let own = store.parent().unwrap_or(Path::new("."));
+    if let (Ok(files), Ok(own)) = (directory.canonicalize(), own.canonicalize())
+        && files.starts_with(&own)
+    {
+        let message =
+            format!("the store {} needs a directory of its own, which no agent works in", store.display());
+        let elsewhere = own.join(DIRECTORY).join(FILE);
+        return Err(CommandError::new(ErrorCode::WorkspaceRefused, message)
+            .with_hint(format!("`--store {}` keeps it in one", elsewhere.display()))
+            .into());
+    }
+    Ok(())
 }
 
 /// Adds the option that helps to an error about the location of stores.

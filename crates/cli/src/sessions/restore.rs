@@ -29,23 +29,28 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, .. } = opened_with_files(common, self.session.as_deref(), None).await?;
+        let SessionToRewind { live, mut restores, .. } =
+            opened_with_files(common, self.session.as_deref(), None).await?;
         let done = self.restore(&live).await;
         live.release().await?;
         let done = done?;
         let place = OpenStore::for_reading(common)?;
-        let changed = changed(&*place.store, &done)?;
+        let mut changed = changed(&*place.store, &done)?;
+        let restored = restores.new_ones().await?;
+        changed.retain(|change| !restored.iter().any(|restored| restored.has_left(&change.path)));
+        let left: Vec<String> = restored.iter().flat_map(|restored| restored.left_alone()).collect();
         let session = live.id();
         if common.json {
             println!(
                 "{}",
                 json!({
                     "v": 1, "session": session, "at": done.at, "from": self.from.to_string(), "files": changed,
-                    "root": done.root, "rescue": done.rescue.map(|_| PointSpec::Rescue(done.at).to_string()),
+                    "left_alone": left, "root": done.root, "rescue": done.rescue.map(|_| PointSpec::Rescue(done.at).to_string()),
                 })
             );
         } else {
             changed.iter().for_each(print_name);
+            left.iter().for_each(|line| println!("{line}"));
             println!(
                 "restored from {}; `{}` undoes it",
                 self.from,

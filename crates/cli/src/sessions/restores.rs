@@ -19,15 +19,25 @@ use super::place::short;
 /// Maximum number of files that are listed for people. Programs get all that are recorded.
 const MOST_NAMED: usize = 50;
 
+/// Why files were restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestoreCause {
+    /// A call failed, was stopped or was interrupted.
+    Call,
+    /// A person returned to another point.
+    Person,
+}
+
 /// A restore of a session's files.
 pub(super) struct Restore {
     session: SessionId,
     restored: FilesRestored,
+    cause: RestoreCause,
 }
 
 impl Restore {
-    pub(super) fn new(session: SessionId, restored: FilesRestored) -> Self {
-        Self { session, restored }
+    pub(super) fn new(session: SessionId, restored: FilesRestored, cause: RestoreCause) -> Self {
+        Self { session, restored, cause }
     }
 
     /// Returns the command that restores the files as they were found, if those are kept.
@@ -38,10 +48,16 @@ impl Restore {
 
     /// Formats the restore for people.
     pub(super) fn lines(&self, common: &Common) -> Vec<String> {
-        let FilesRestored { changed, kept, more, .. } = &self.restored;
+        let FilesRestored { changed, more, .. } = &self.restored;
         let mut lines = Vec::new();
         if !changed.is_empty() {
-            lines.push("files were restored, and changes by others were undone too:".to_owned());
+            lines.push(match self.cause {
+                RestoreCause::Call => {
+                    "files were restored, and with them what others had changed since the call began:"
+                        .to_owned()
+                }
+                RestoreCause::Person => "files were restored:".to_owned(),
+            });
             let named = changed.iter().take(MOST_NAMED);
             lines.extend(named.map(|file| format!("  {:<9} {}", word(file.change), file.path)));
             let unnamed = changed.len().saturating_sub(MOST_NAMED) + more;
@@ -49,16 +65,23 @@ impl Restore {
                 lines.push(format!("  and {unnamed} more"));
             }
         }
-        lines.extend(
-            kept.iter()
-                .take(MOST_NAMED)
-                .map(|file| format!("left as it is: {} ({})", file.path, file.reason)),
-        );
+        lines.extend(self.left_alone());
         if let (Some(point), Some(command)) = (self.restored.point(), self.command(common)) {
             lines.push(format!("the files as they were found are kept as {point}; to restore those:"));
             lines.push(format!("  {command}"));
         }
         lines
+    }
+
+    /// Formats the files that differ, and were left alone.
+    pub(super) fn left_alone(&self) -> impl Iterator<Item = String> {
+        let kept = self.restored.kept.iter().take(MOST_NAMED);
+        kept.map(|file| format!("left as it is: {} ({})", file.path, file.reason))
+    }
+
+    /// Whether a file was left alone.
+    pub(super) fn has_left(&self, path: &str) -> bool {
+        self.restored.kept.iter().any(|file| file.path == path)
     }
 
     /// Builds the event `restored`.
@@ -90,12 +113,23 @@ pub(super) struct Restores {
     store: Arc<dyn Store>,
     session: SessionId,
     seen: Position,
+    cause: RestoreCause,
 }
 
 impl Restores {
     /// Starts at a position of the journal.
-    pub(super) fn from(store: Arc<dyn Store>, session: SessionId, seen: Position) -> Self {
-        Self { store, session, seen }
+    pub(super) fn from(
+        store: Arc<dyn Store>,
+        session: SessionId,
+        seen: Position,
+        cause: RestoreCause,
+    ) -> Self {
+        Self { store, session, seen, cause }
+    }
+
+    /// Returns the reader for restores of another cause.
+    pub(super) fn with_cause(self, cause: RestoreCause) -> Self {
+        Self { cause, ..self }
     }
 
     /// Returns the restores that were recorded since the last call.
@@ -107,6 +141,6 @@ impl Restores {
         };
         self.seen = records.last().map_or(self.seen, |record| record.position.next());
         let restored = records.iter().filter_map(|record| FilesRestored::of(&record.body));
-        Ok(restored.map(|restored| Restore::new(self.session, restored)).collect())
+        Ok(restored.map(|restored| Restore::new(self.session, restored, self.cause)).collect())
     }
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::calls::{self, CallReport};
+use super::command_result::result_line;
 use super::failure::{attempts, evaluations, last_stop, text};
 use super::located::LocatedPoint;
 use super::place::{OpenStore, short};
@@ -238,7 +239,7 @@ fn print_message(view: &JournalView, message: &InnerMessage) {
             }
         }
         (Speaker::Tool, None) => {
-            let text = one_line(&message.content(), room.max(90));
+            let text = result_line(&message.content(), room.max(90));
             terminal::line(&Text::new().add(Role::Dim, "  <- ").add(Role::Dim, text));
         }
         (speaker, None) => {

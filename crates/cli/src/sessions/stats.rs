@@ -16,8 +16,9 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::calls::{duration, money};
+use super::calls::duration;
 use super::list::moment;
+use super::live::{grouped, money};
 use super::place::{OpenStore, elsewhere};
 use crate::terminal;
 use crate::terminal::pager::Pager;
@@ -41,6 +42,9 @@ const CALLS: &str =
 
 /// Sessions that changed.
 const SESSIONS: &str = "SELECT count(*) FROM sessions WHERE updated_at >= ?1";
+
+/// Columns that the time gets before other columns are left out.
+const ROOM: usize = 8;
 
 #[derive(Args)]
 pub(crate) struct Stats {
@@ -257,12 +261,14 @@ fn print_total(sums: &Sums) {
     let line =
         line.plain(format!("{}, {}", counted(total.requests, "request"), counted(total.calls, "call")));
     terminal::line(&line);
-    let parts = [
-        format!("{tokens} tokens ({} in, {} out)", total.input_tokens, total.output_tokens),
-        format!("{} money", money(total.money_micros)),
-        format!("{} failed, {}", counted(total.failures, "request"), counted(total.retries, "retry")),
-        format!("{} failed", counted(total.failed_calls, "call")),
-    ];
+    let (input, output) = (grouped(total.input_tokens), grouped(total.output_tokens));
+    let mut parts = vec![format!("{} tokens ({input} in, {output} out)", grouped(tokens))];
+    // Without prices the cost is not known.
+    if total.money_micros > 0 {
+        parts.push(format!("cost {}", money(total.money_micros)));
+    }
+    parts.push(format!("{} failed, {}", counted(total.failures, "request"), counted(total.retries, "retry")));
+    parts.push(format!("{} failed", counted(total.failed_calls, "call")));
     println!("{}", parts.join("; "));
     let (model, calls) =
         (Duration::from_millis(total.model_millis), Duration::from_millis(total.call_millis));
@@ -286,7 +292,7 @@ fn print_table(name: &str, title: &str, rows: &BTreeMap<String, UsageSum>) {
     let key = |key: &str| Text::new().add(Role::Accent, if key.is_empty() { "(unnamed)" } else { key });
     let time = |millis: u64| plain(duration(Duration::from_millis(millis)));
     if name == "tool" {
-        let mut table = Table::new([title, "CALLS", "FAILED", "REPEATED", "TIME"]);
+        let mut table = Table::new([title, "CALLS", "FAILED", "REPEATED", "TIME"]).leave_out([3, 2], ROOM);
         for column in 1..4 {
             table = table.align_right(column);
         }
@@ -303,18 +309,21 @@ fn print_table(name: &str, title: &str, rows: &BTreeMap<String, UsageSum>) {
         return;
     }
     let mut table =
-        Table::new([title, "REQUESTS", "FAILED", "RETRIED", "IN", "OUT", "MONEY", "CALLS", "TIME"]);
+        Table::new([title, "REQUESTS", "FAILED", "RETRIED", "IN", "OUT", "COST", "CALLS", "TIME"]);
     for column in 1..8 {
         table = table.align_right(column);
     }
+    let has_cost = rows.values().any(|usage| usage.money_micros > 0);
+    // What matters least is left out first.
+    table = table.leave_out([3, 7, 2, 6, 1], ROOM).without((!has_cost).then_some(6));
     for (name, usage) in rows {
         table.row([
             key(name),
             plain(usage.requests.to_string()),
             failed(usage.failures),
             plain(usage.retries.to_string()),
-            plain(usage.input_tokens.to_string()),
-            plain(usage.output_tokens.to_string()),
+            plain(grouped(usage.input_tokens)),
+            plain(grouped(usage.output_tokens)),
             plain(money(usage.money_micros)),
             plain(usage.calls.to_string()),
             time(usage.model_millis + usage.call_millis),

@@ -21,7 +21,7 @@ use super::definition::{MovedTo, changed, definition_of};
 use super::guard::{ContinueCommand, GuardedSession};
 use super::holder::{WhenDriven, set_free};
 use super::place::{OpenStore, short, uncovered};
-use super::restores::Restores;
+use super::restores::{RestoreCause, Restores};
 use crate::error::CommandError;
 use crate::usage::Usage;
 
@@ -259,7 +259,7 @@ pub(super) async fn opened_to_decide(
     session: Option<&str>,
 ) -> anyhow::Result<SessionToDecide> {
     let SessionToRewind { live, restores, definition, .. } = opened_with_files(common, session, None).await?;
-    Ok(SessionToDecide { live, restores, definition })
+    Ok(SessionToDecide { live, restores: restores.with_cause(RestoreCause::Call), definition })
 }
 
 /// A session that this process holds and does not drive.
@@ -268,7 +268,7 @@ pub(super) struct SessionToRewind {
     workspace: Option<Arc<HostWorkspace>>,
     /// Records to append if the files were moved.
     moved: Vec<RecordBody>,
-    restores: Restores,
+    pub(super) restores: Restores,
     definition: AgentDefinition,
     /// Directory of the store.
     store: PathBuf,
@@ -291,7 +291,7 @@ pub(super) async fn opened_with_files(
     let live = place.runtime.open_idle(session, options).await?;
     let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
     let head = live.state().await.view.head();
-    let restores = Restores::from(live.store().clone(), session, head);
+    let restores = Restores::from(live.store().clone(), session, head, RestoreCause::Person);
     Ok(SessionToRewind { live, workspace, moved, restores, definition, store: place.directory() })
 }
 

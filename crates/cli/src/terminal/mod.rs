@@ -31,6 +31,7 @@ macro_rules! eprintln {
 pub(crate) mod difference;
 mod escape;
 mod layout;
+pub(crate) mod markdown;
 mod output;
 pub(crate) mod pager;
 pub(crate) mod style;
@@ -105,6 +106,21 @@ pub(crate) fn own_error_text(text: &StyledStr) {
 
 fn colored_or_plain(text: &StyledStr, has_colors: bool) -> String {
     if has_colors { text.ansi().to_string() } else { text.to_string() }
+}
+
+/// Prints Markdown that streams to standard output: rendered if that has colours, else as it is.
+pub(crate) fn stream(markdown: &mut markdown::MarkdownStream, text: &str) {
+    if style::stdout_has_colors() {
+        output::stdout(markdown.push(text).as_bytes());
+    } else {
+        output::stdout(safe(text).as_bytes());
+    }
+    flush();
+}
+
+/// Ends a line of Markdown that streams, and prints what was held back of it.
+pub(crate) fn end_stream(markdown: &mut markdown::MarkdownStream) {
+    output::stdout(format!("{}\n", markdown.flush()).as_bytes());
 }
 
 /// Prints lines to standard output at once, with colours if it has them.

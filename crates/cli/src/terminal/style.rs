@@ -82,6 +82,8 @@ pub(crate) enum Role {
     Accent,
     /// Text with emphasis.
     Emphasis,
+    /// Code in an answer.
+    Code,
 }
 
 impl Role {
@@ -90,7 +92,7 @@ impl Role {
         match self {
             Self::Plain => Style::new(),
             Self::Heading | Self::Emphasis => Style::new().bold(),
-            Self::Id => color(AnsiColor::Cyan),
+            Self::Id | Self::Code => color(AnsiColor::Cyan),
             Self::Dim => Style::new().dimmed(),
             Self::Success | Self::Added => color(AnsiColor::Green),
             Self::Failure => color(AnsiColor::Red).bold(),
@@ -130,6 +132,14 @@ impl Text {
         let text = text.as_ref();
         if !text.is_empty() {
             self.spans.push((role, safe_line(text).into_owned()));
+        }
+    }
+
+    /// Adds text to the last span if that has the same role, else as a span of its own.
+    pub(crate) fn extend_last(&mut self, role: Role, text: &str) {
+        match self.spans.last_mut() {
+            Some((last, span)) if *last == role => span.push_str(&safe_line(text)),
+            _ => self.push(role, text),
         }
     }
 
@@ -235,7 +245,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    const ROLES: [Role; 11] = [
+    const ROLES: [Role; 12] = [
         Role::Plain,
         Role::Heading,
         Role::Id,
@@ -247,6 +257,7 @@ pub(super) mod tests {
         Role::Removed,
         Role::Accent,
         Role::Emphasis,
+        Role::Code,
     ];
 
     /// Text with many controls, wide and combining characters.

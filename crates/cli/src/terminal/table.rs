@@ -22,6 +22,7 @@ pub(crate) struct Table {
     right: Vec<usize>,
     optional: Vec<usize>,
     least_last: usize,
+    absent: Option<usize>,
     rows: Vec<TableRow>,
 }
 
@@ -32,6 +33,7 @@ impl Table {
             right: Vec::new(),
             optional: Vec::new(),
             least_last: 0,
+            absent: None,
             rows: Vec::new(),
         }
     }
@@ -47,6 +49,13 @@ impl Table {
     #[must_use]
     pub(crate) fn leave_out<const N: usize>(mut self, columns: [usize; N], least: usize) -> Self {
         (self.optional, self.least_last) = (columns.to_vec(), least);
+        self
+    }
+
+    /// Leaves out a column everywhere, if one is given.
+    #[must_use]
+    pub(crate) fn without(mut self, column: Option<usize>) -> Self {
+        self.absent = column;
         self
     }
 
@@ -106,7 +115,7 @@ impl Table {
 
     /// The columns that are printed.
     fn shown(&self, widths: &[usize], columns: Option<usize>) -> Vec<usize> {
-        let mut shown: Vec<usize> = (0..widths.len()).collect();
+        let mut shown: Vec<usize> = (0..widths.len()).filter(|column| Some(*column) != self.absent).collect();
         let (Some(columns), Some(last)) = (columns, widths.last()) else { return shown };
         let least = self.least_last.min(*last);
         for optional in &self.optional {

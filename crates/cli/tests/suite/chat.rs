@@ -135,7 +135,13 @@ fn rewinds_and_undos_include_the_files() {
     enter(&terminal, "/rewind 2", "the conversation is as before: Count the needles");
     terminal.wait_for("`/undo` undoes this");
     assert_eq!(stage.file("note.txt"), None);
+    assert!(terminal.everything().contains("files were restored:"), "{}", terminal.everything());
     enter(&terminal, "/undo", "the latest rewind is undone");
+    assert_eq!(stage.file("note.txt").as_deref(), Some("seven\n"));
+    enter(&terminal, "/redo", "the rewind is repeated");
+    assert_eq!(stage.file("note.txt"), None);
+    enter(&terminal, "/undo", "`/redo` repeats it");
+    terminal.wait_for_times("the latest rewind is undone", 2);
     assert_eq!(stage.file("note.txt").as_deref(), Some("seven\n"));
     enter(&terminal, "/rewind", "as before: And the pins?");
     enter(&terminal, "/fork", "forked into");

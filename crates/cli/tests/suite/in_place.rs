@@ -97,6 +97,20 @@ fn always_holds_for_the_session_and_its_follow_ups() {
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("from now on in this session: allow `shell`"), "{text}");
     assert!(stage.file("one").is_none());
+
+    // For another person they hold no more.
+    let bundle = crate::stage::text_of(&stage.path("it.bundle"));
+    stage.run(&["export", &session, "--bundle", &bundle]).worked_quietly();
+    let other = Stage::new();
+    let imported = other.run(&["import", &bundle]).worked_quietly();
+    for rule in ["allow `shell touch`", "allow `shell`"] {
+        let line = format!("its rule about approvals does not hold here: {rule}\n");
+        assert!(imported.contains(&line), "{imported}");
+    }
+    assert!(!other.run(&["import", &bundle]).worked_quietly().contains("its rule"), "they are gone");
+    let shown = other.run(&["show", &session]).worked();
+    assert!(!shown.contains("rule of this session"), "{shown}");
+    other.run(&["verify"]).worked_quietly();
 }
 
 #[test]

@@ -157,3 +157,41 @@ fn a_page_is_as_wide_as_the_terminal() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert!(words(&text).windows(3).any(|words| words == ["The", "disk", "is"]), "{text}");
 }
+
+#[test]
+fn markdown_of_an_answer_is_rendered_where_colors_are() {
+    const ANSWER: &str =
+        "# Stock\n\nThere are **seven** needles, see `note.txt`.\n\n```sh\ncat **/note.txt\n```\n- 2**3 pins";
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": ANSWER}]));
+    let arguments = ["run", "Count", "--model", &model];
+    for columns in [40, 120] {
+        let pty = Pty::start(&stage, &arguments, columns, 30);
+        let (code, text) = pty.finish();
+        assert_eq!(code, Some(0), "{text}");
+        let answer =
+            "Stock\n\nThere are seven needles, see note.txt.\n\n```sh\ncat **/note.txt\n```\n- 2**3 pins\n";
+        assert!(text.replace("see\n", "see ").contains(answer), "{text}");
+    }
+    let plain = Stage::new().with_variable("NO_COLOR", "1");
+    let model = scripted(&plain, &json!([{"text": ANSWER}]));
+    let (_, text) = Pty::start(&plain, &["run", "Count", "--model", &model], 120, 30).finish();
+    assert!(text.contains(ANSWER), "{text}");
+    assert_eq!(stage.run(&arguments).worked_quietly(), format!("{ANSWER}\n"));
+}
+
+#[test]
+fn the_output_of_a_command_is_text_and_its_exit_code_stands_apart() {
+    let stage = Stage::new();
+    let shell = |command: &str| json!({"name": "shell", "arguments": {"command": command}});
+    let replies = json!([{"calls": [shell("echo seven; echo needles; exit 3")]}, {"text": "Done."}]);
+    let model = scripted(&stage, &replies);
+    let (code, text) = Pty::start(&stage, &["run", "Count", "--model", &model], 80, 30).finish();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("  seven\n  needles\n") && text.contains("+ shell: exit code 3\n"), "{text}");
+    assert!(!text.contains("exit_code"), "{text}");
+    let piped = stage.run(&["run", "Count", "--model", &model]);
+    assert!(piped.errors.contains("+ shell: exit code 3: seven needles\n"), "{}", piped.errors);
+    let shown = stage.run(&["show"]).worked();
+    assert!(shown.contains("<- exit code 3: seven needles\n"), "{shown}");
+}

@@ -243,3 +243,43 @@ fn all_commands_agree_on_the_files_of_a_point() {
     let rescued = listed(&stage, &session, &format!("rescue:{failed}"));
     assert!(rescued.contains(&"half.txt".to_owned()), "{rescued:?}");
 }
+
+#[test]
+fn a_redacted_file_is_not_restored_and_nothing_is_changed() {
+    const SECRET: &str = "hunter2-hunter2";
+    let stage = Stage::new();
+    let replies = json!([
+        write("keys/key.txt", &format!("key: {SECRET}\n")), write("keys/key.txt", "key: none\n"), write("b.txt", "b\n"),
+        {"text": "Done."},
+    ]);
+    let model = scripted(&stage, &replies);
+    let ran = stage.run(&["run", "Sew", "--model", &model, "--json"]);
+    let session = last_line(&ran.output)["session"].as_str().unwrap().to_owned();
+    let secret = stage.write("secret.txt", SECRET);
+    let mut redact = stage.command(&["redact", &session]);
+    let redacted = redact.stdin(std::fs::File::open(secret).unwrap()).output().unwrap();
+    assert!(redacted.status.success(), "{}", String::from_utf8_lossy(&redacted.stderr));
+    // What was removed is not there, so nothing stands in its place.
+    let cat = stage.run(&["cat", &session, "turn:1:keys/key.txt"]);
+    assert!(!cat.output.contains(SECRET) && cat.errors.contains("redacted"), "{}{}", cat.output, cat.errors);
+    for paths in [&["keys/key.txt"][..], &["b.txt", "keys/key.txt"]] {
+        let arguments = [&["restore"], paths, &["--from", "turn:1", "--session", &session]].concat();
+        let refused = stage.run(&arguments).failed();
+        assert!(
+            refused.contains("keys/key.txt") && refused.contains("its content was redacted"),
+            "{refused}"
+        );
+        assert_eq!(stage.file("keys/key.txt").as_deref(), Some("key: none\n"));
+        assert_eq!(stage.file("b.txt").as_deref(), Some("b\n"));
+    }
+    // With its directory it is left as it is, and that is said.
+    let restored =
+        stage.run(&["restore", "keys", "--from", "turn:1", "--session", &session]).worked_quietly();
+    assert!(restored.contains("left as it is: keys/key.txt") && !restored.contains("M keys"), "{restored}");
+    assert_eq!(stage.file("keys/key.txt").as_deref(), Some("key: none\n"));
+    stage.run(&["undo", &session]).worked_quietly();
+    std::fs::write(stage.path("files/keys/key.txt"), "mine\n").unwrap();
+    stage.run(&["restore", "keys/key.txt", "--from", "turn:2", "--session", &session]).worked_quietly();
+    assert_eq!(stage.file("keys/key.txt").as_deref(), Some("key: none\n"));
+    assert!(!stage.stored_bytes().windows(SECRET.len()).any(|window| window == SECRET.as_bytes()));
+}

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::command::{Ran, backstitch};
-use crate::stage::text_of;
+use crate::stage::{Stage, text_of};
 
 /// Runs a command that reads a store, and one that writes to it.
 fn both(path: &Path) -> [Ran; 2] {
@@ -54,4 +54,18 @@ fn a_store_without_permission_is_explained() {
         let errors = ran.failed();
         assert!(errors.contains("Permission denied") && errors.contains("code: io;"), "{errors}");
     }
+}
+
+#[test]
+fn a_refused_run_leaves_no_empty_store() {
+    let stage = Stage::new();
+    let model = crate::stage::scripted(&stage, &serde_json::json!([{"text": "Done."}]));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"));
+    command.args(["run", "Mend", "--model", &model, "--store", "new.db"]).current_dir(stage.path("files"));
+    command.env("XDG_CONFIG_HOME", stage.path("config")).env("XDG_STATE_HOME", stage.path("state"));
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("needs a directory of its own"), "{errors}");
+    assert_eq!(std::fs::read_dir(stage.path("files")).unwrap().count(), 0, "nothing was created");
 }

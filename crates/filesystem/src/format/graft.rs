@@ -12,7 +12,7 @@ use backstitch_core::ports::{
 use super::manifest::Manifest;
 use super::modes::Modes;
 use super::names::shown;
-use super::stored::{Root, StoredItem};
+use super::stored::{StoredItem, with_item};
 use super::{TreeBuilder, TreeMode, empty_tree, load_tree};
 
 /// A combined root, with the objects that are not stored yet.
@@ -28,7 +28,7 @@ pub struct GraftedRoot {
 
 /// Returns `onto` with `paths` as they are in `from`. Both roots must be stored with all their trees. Fails with
 /// `Blocked` if a path lies below something that is a file in `onto`, or inside of a directory that git does not
-/// represent.
+/// represent, or is a file whose content was redacted.
 pub fn graft(
     objects: &dyn Objects,
     onto: WorkspaceRoot,
@@ -101,6 +101,14 @@ impl Graft<'_> {
         }
         let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
         let item = self.item(from, other.modes, &names)?;
+        // Inside of a directory, a restore leaves such a file as it is; alone, there is nothing to restore.
+        if let Some((mode, id)) = item.tree
+            && mode != TreeMode::Directory
+            && self.0.is_redacted(id).map_err(WorkspaceError::Objects)?
+        {
+            let reason = "its content was redacted".to_owned();
+            return Err(WorkspaceError::Blocked { path: shown(path), reason });
+        }
         let tree = self.put_tree(Some(onto.tree), &names, &item)?;
         let tree = tree.unwrap_or_else(|| self.give(empty_tree()));
         manifest.modes = self.put_modes(manifest.modes, &names, &item)?;
@@ -205,31 +213,11 @@ fn is_below(path: &[u8], directory: &[u8]) -> bool {
 
 /// Whether a root holds anything at a path.
 fn exists(objects: &dyn Objects, root: WorkspaceRoot, path: &[u8]) -> Result<bool, WorkspaceError> {
-    look_up(objects, root, path, |_| true)
+    Ok(with_item(objects, root, path, |_| ())?.is_some())
 }
 
 /// Whether a root holds a file or a link at a path.
 fn is_file(objects: &dyn Objects, root: WorkspaceRoot, path: &[u8]) -> Result<bool, WorkspaceError> {
-    look_up(objects, root, path, |item| !matches!(item, StoredItem::Directory(_)))
-}
-
-/// Whether a root holds an item of some kind at a path.
-fn look_up(
-    objects: &dyn Objects,
-    root: WorkspaceRoot,
-    path: &[u8],
-    is_wanted: impl Fn(&StoredItem<'_>) -> bool,
-) -> Result<bool, WorkspaceError> {
-    let root = Root::load(objects, root)?;
-    let mut folder = root.folder();
-    let mut names = path.split(|byte| *byte == b'/').peekable();
-    while let Some(name) = names.next() {
-        let contents = folder.load(objects)?;
-        match (contents.entries.get(name), names.peek()) {
-            (Some(item), None) => return Ok(is_wanted(item)),
-            (Some(StoredItem::Directory(below)), Some(_)) => folder = *below,
-            _ => return Ok(false),
-        }
-    }
-    Ok(false)
+    let is_file = with_item(objects, root, path, |item| !matches!(item, StoredItem::Directory(_)))?;
+    Ok(is_file.unwrap_or_default())
 }

@@ -175,16 +175,28 @@ pub fn read_at(
     root: WorkspaceRoot,
     path: &[u8],
 ) -> Result<Option<Object>, WorkspaceError> {
+    let id = with_item(objects, root, path, |item| match item {
+        StoredItem::File { id, .. } | StoredItem::Link { id } => Some(*id),
+        _ => None,
+    })?;
+    id.flatten().map(|id| fetch(objects, id, ObjectKind::Blob)).transpose()
+}
+
+/// Looks at the item at a path. Returns `None` if there is none.
+pub(super) fn with_item<T>(
+    objects: &dyn Objects,
+    root: WorkspaceRoot,
+    path: &[u8],
+    look: impl FnOnce(&StoredItem<'_>) -> T,
+) -> Result<Option<T>, WorkspaceError> {
     let root = Root::load(objects, root)?;
     let mut folder = root.folder();
     let mut names = path.split(|byte| *byte == b'/').peekable();
     while let Some(name) = names.next() {
         let contents = folder.load(objects)?;
         match (contents.entries.get(name), names.peek()) {
+            (Some(item), None) => return Ok(Some(look(item))),
             (Some(StoredItem::Directory(below)), Some(_)) => folder = *below,
-            (Some(StoredItem::File { id, .. } | StoredItem::Link { id }), None) => {
-                return fetch(objects, *id, ObjectKind::Blob).map(Some);
-            }
             _ => return Ok(None),
         }
     }

@@ -290,3 +290,8 @@ impl fmt::Debug for Agent {
             .finish_non_exhaustive()
     }
 }
+
+/// Formats the name of a prompt for people. A prompt without a namespace is only its key.
+pub(crate) fn prompt_path(ns: &str, key: &str) -> String {
+    if ns.is_empty() { key.to_owned() } else { format!("{ns}/{key}") }
+}

@@ -15,7 +15,7 @@ use backstitch_core::view::{Call, Evaluation};
 
 use super::Driver;
 use super::adopted::was_not_offered;
-use crate::agent::Fidelity;
+use crate::agent::{Fidelity, prompt_path};
 use crate::error::RuntimeError;
 
 impl Driver {
@@ -34,8 +34,8 @@ impl Driver {
             let pending = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
             (known.clone(), pending.cloned().collect::<Vec<_>>())
         };
-        let given = format!("{}/{}", self.agent.ns, self.agent.key);
-        let recorded = format!("{}/{}", known.prompt_ns, known.prompt_key);
+        let given = prompt_path(&self.agent.ns, &self.agent.key);
+        let recorded = prompt_path(&known.prompt_ns, &known.prompt_key);
         let mut reason = (recorded != given).then(|| "it is another prompt".to_owned());
         if reason.is_none() && fidelity == Fidelity::Strict {
             reason = self.difference(&known).await?;

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use again::RequestReplay;
 
-use crate::agent::{Agent, Mission, ResumeOptions};
+use crate::agent::{Agent, Mission, ResumeOptions, prompt_path};
 use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Saver, load_view};
@@ -144,8 +144,8 @@ impl Evaluator {
         conversation: &ConversationState,
         options: SessionOptions,
     ) -> Result<(Arc<LiveSession>, DriveOutcome), RuntimeError> {
-        let recorded = format!("{}/{}", conversation.prompt_ns, conversation.prompt_key);
-        let given = format!("{}/{}", prompt.prompt().ns(), prompt.prompt().key());
+        let recorded = prompt_path(&conversation.prompt_ns, &conversation.prompt_key);
+        let given = prompt_path(prompt.prompt().ns(), prompt.prompt().key());
         if recorded != given {
             let reason = "it is another prompt".to_owned();
             return Err(RuntimeError::PromptMismatch { recorded, given, reason });

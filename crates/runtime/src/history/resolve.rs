@@ -1,6 +1,6 @@
 //! Decisions about paused sessions.
 
-use backstitch_core::approval::ApprovalRule;
+use backstitch_core::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
@@ -102,6 +102,22 @@ impl LiveSession {
                 .iter()
                 .any(|known| (known.verdict, &known.scope) == (rule.verdict, &rule.scope));
             if is_known { Ok(()) } else { commit.dispatch(rule) }
+        })
+        .await
+    }
+
+    /// Removes the rules that let calls run without a question, as for a session that another person started.
+    /// Returns them. A rewind to a point before this one restores them.
+    pub async fn remove_allowing_rules(&self) -> Result<Vec<ApprovalRule>, RuntimeError> {
+        let allows = |rule: &ApprovalRule| rule.verdict == ApprovalVerdict::Allow;
+        self.commit(|commit| {
+            let removed = commit.session().filter::<ApprovalRule>(allows)?;
+            if !removed.is_empty() {
+                let mut draft = commit.session().draft();
+                draft.clear_where::<ApprovalRule>(allows)?;
+                commit.keep(|session| session.prepare(&draft))?;
+            }
+            Ok(removed.iter().map(|rule| (**rule).clone()).collect())
         })
         .await
     }

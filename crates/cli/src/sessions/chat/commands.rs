@@ -11,7 +11,7 @@ use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::live::{grouped, money};
-use crate::sessions::restores::Restores;
+use crate::sessions::restores::{RestoreCause, Restores};
 use crate::sessions::{Command, dispatch};
 
 /// A command as it is typed in a shell, without the name of the program.
@@ -20,6 +20,13 @@ use crate::sessions::{Command, dispatch};
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
+}
+
+/// A move through the history of a conversation.
+enum Travel {
+    To(PointSpec),
+    Undo,
+    Redo,
 }
 
 impl Conversation {
@@ -42,7 +49,12 @@ impl Conversation {
             Slash::Rewind => self.rewind(&words).await?,
             Slash::Undo => {
                 if self.view().await?.is_some() {
-                    self.travel(None, "the latest rewind is undone").await?;
+                    self.travel(Travel::Undo, "the latest rewind is undone").await?;
+                }
+            }
+            Slash::Redo => {
+                if self.view().await?.is_some() {
+                    self.travel(Travel::Redo, "the rewind is repeated").await?;
                 }
             }
             Slash::Fork => self.outer("fork", words).await?,
@@ -87,7 +99,9 @@ impl Conversation {
         let first = words.first().map_or("1", String::as_str);
         let Some(count) = message_count(first) else {
             return match first.parse::<PointSpec>() {
-                Ok(point) => self.travel(Some(point), &format!("the conversation is back at {first}")).await,
+                Ok(point) => {
+                    self.travel(Travel::To(point), &format!("the conversation is back at {first}")).await
+                }
                 Err(error) => {
                     println!("{error}");
                     Ok(())
@@ -107,19 +121,20 @@ impl Conversation {
         let messages = view.messages_of(target.evaluation_id)?;
         let undone = messages.iter().find(|message| message.role() == Role::User);
         let undone = undone.map(|message| one_line(&message.content(), 60)).unwrap_or_default();
-        self.travel(Some(point), &format!("the conversation is as before: {undone}")).await
+        self.travel(Travel::To(point), &format!("the conversation is as before: {undone}")).await
     }
 
-    /// Rewinds to a point, or undoes the latest rewind.
-    async fn travel(&mut self, point: Option<PointSpec>, done: &str) -> anyhow::Result<()> {
+    /// Rewinds to a point, or undoes or repeats a rewind.
+    async fn travel(&mut self, travel: Travel, done: &str) -> anyhow::Result<()> {
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
         set_free(&self.common, place, session, WhenDriven::Refuse).await?;
         let live = place.runtime.open_idle(session, self.options()?).await?;
         let head = live.state().await.view.head();
-        let mut restores = Restores::from(live.store().clone(), session, head);
-        let rewound = match &point {
-            Some(point) => live.rewind(point, None).await,
-            None => live.undo().await,
+        let mut restores = Restores::from(live.store().clone(), session, head, RestoreCause::Person);
+        let rewound = match &travel {
+            Travel::To(point) => live.rewind(point, None).await,
+            Travel::Undo => live.undo().await,
+            Travel::Redo => live.redo().await,
         };
         live.release().await?;
         rewound?;
@@ -127,9 +142,10 @@ impl Conversation {
         for restore in restores.new_ones().await? {
             restore.lines(&self.common).iter().for_each(|line| println!("{line}"));
         }
-        if point.is_some() {
-            println!("`/undo` undoes this");
-        }
+        println!(
+            "{}",
+            if matches!(travel, Travel::Undo) { "`/redo` repeats it" } else { "`/undo` undoes this" }
+        );
         self.reload().await
     }
 

@@ -6,6 +6,7 @@ pub(super) enum Slash {
     Help,
     Rewind,
     Undo,
+    Redo,
     Fork,
     Diff,
     Show,
@@ -20,7 +21,7 @@ pub(super) enum Slash {
 /// A command, its parameters and its description.
 struct SlashEntry(&'static str, Slash, &'static str, &'static str);
 
-const ENTRIES: [SlashEntry; 13] = [
+const ENTRIES: [SlashEntry; 14] = [
     SlashEntry("/help", Slash::Help, "", "list these commands"),
     SlashEntry(
         "/rewind",
@@ -29,6 +30,7 @@ const ENTRIES: [SlashEntry; 13] = [
         "undo the last N messages and their files, or return to a point",
     ),
     SlashEntry("/undo", Slash::Undo, "", "undo the latest rewind"),
+    SlashEntry("/redo", Slash::Redo, "", "repeat the rewind that was undone last"),
     SlashEntry("/fork", Slash::Fork, "[POINT]", "start another session from here, in its own directory"),
     SlashEntry("/diff", Slash::Diff, "[A] [B]", "show what changed since the start, or between two points"),
     SlashEntry("/show", Slash::Show, "[POINT]", "show the conversation, calls and state"),

@@ -28,6 +28,7 @@ use output::OutputLines;
 use super::ending::{INTERRUPTED, ended, stopped};
 use crate::error::ReportedError;
 use crate::terminal;
+use crate::terminal::markdown::MarkdownStream;
 use crate::terminal::style::{Role, Text};
 
 /// Form of the output.
@@ -56,6 +57,7 @@ struct ScreenState {
     inside_line: bool,
     /// Turn of the text that streamed last.
     streamed: Option<u64>,
+    markdown: MarkdownStream,
     /// Session that was announced, until its end is.
     announced: Option<Value>,
     /// Total spending of the session, once it is known.
@@ -98,6 +100,7 @@ impl Screen {
             output: OutputLines::default(),
             inside_line: false,
             streamed: None,
+            markdown: MarkdownStream::default(),
             announced: None,
             spent: None,
         };
@@ -238,6 +241,6 @@ impl Screen {
 
 fn end_line(state: &mut ScreenState) {
     if std::mem::take(&mut state.inside_line) {
-        println!();
+        terminal::end_stream(&mut state.markdown);
     }
 }

@@ -25,9 +25,10 @@ impl OutputLines {
         shown
     }
 
-    /// Forgets a call that has ended, and returns the number of its lines that were not shown.
-    pub(super) fn rest(&mut self, call: CallId) -> usize {
-        self.0.remove(&call).unwrap_or_default().saturating_sub(MOST_LINES)
+    /// Forgets a call that has ended, and returns the number of its lines that were not shown. `None` if it had no
+    /// output.
+    pub(super) fn rest(&mut self, call: CallId) -> Option<usize> {
+        Some(self.0.remove(&call)?.saturating_sub(MOST_LINES))
     }
 }
 
@@ -45,6 +46,6 @@ mod tests {
         assert_eq!(lines.shown(loud, &"y\n".repeat(10)), ["y", "y"]);
         assert_eq!(lines.shown(loud, "z\n"), Vec::<&str>::new());
         assert_eq!(lines.shown(quiet, "one\ntwo"), ["one", "two"]);
-        assert_eq!((lines.rest(loud), lines.rest(quiet), lines.rest(quiet)), (9, 0, 0));
+        assert_eq!((lines.rest(loud), lines.rest(quiet), lines.rest(quiet)), (Some(9), Some(0), None));
     }
 }

@@ -11,9 +11,11 @@ use serde_json::json;
 
 use super::{Mode, Role, Screen, Text, end_line};
 use crate::sessions::Common;
+use crate::sessions::command_result::CommandResult;
 use crate::sessions::place::short;
-use crate::sessions::restores::Restore;
+use crate::sessions::restores::{Restore, RestoreCause};
 use crate::terminal;
+use crate::terminal::markdown::MarkdownStream;
 
 /// Time of a call from which it is printed with the result.
 const LONG: Duration = Duration::from_secs(1);
@@ -32,7 +34,7 @@ impl Screen {
                     body => self.invocations(body),
                 }
                 if let Some(restored) = FilesRestored::of(&record.body) {
-                    self.restored(common, &Restore::new(session, restored));
+                    self.restored(common, &Restore::new(session, restored, RestoreCause::Call));
                 }
                 if let Some(gap) = SandboxGap::of(&record.body) {
                     self.event(json!({"v": 1, "event": "sandbox", "message": gap.text}));
@@ -88,10 +90,12 @@ impl Screen {
     fn stream(&self, turn: u64, text: &str, inside_line: bool) {
         let mut state = self.state();
         state.heartbeat.shown(Instant::now());
+        if state.streamed != Some(turn) {
+            state.markdown = MarkdownStream::default();
+        }
         state.streamed = Some(turn);
         state.inside_line = inside_line;
-        print!("{text}");
-        terminal::flush();
+        terminal::stream(&mut state.markdown, text);
     }
 
     fn message(&self, message: &InnerMessage) {
@@ -129,13 +133,19 @@ impl Screen {
             "v": 1, "event": "result", "call": invoked.call_id, "name": invoked.name,
             "success": invoked.success, "text": invoked.rendered_output,
         }));
-        if rest > 0 {
+        if let Some(rest) = rest.filter(|rest| *rest > 0) {
             let more = format!("  … {rest} more {}", if rest == 1 { "line" } else { "lines" });
             self.status_text(&Text::new().add(Role::Dim, more));
         }
         let (mark, role) = if invoked.success { ("+", Role::Success) } else { ("x", Role::Failure) };
         let took = took.map(|took| format!("  ({:.1} s)", took.as_secs_f64())).unwrap_or_default();
-        let result = format!(": {}", one_line(&invoked.rendered_output, 90));
+        let result = match CommandResult::of(&invoked.rendered_output) {
+            // Its output was printed as it arrived.
+            Some(result) if rest.is_some() => result.exit(),
+            Some(result) => result.line(90),
+            None => one_line(&invoked.rendered_output, 90),
+        };
+        let result = format!(": {result}");
         let line = Text::new().add(role, format!("{mark} {}", invoked.name)).plain(result);
         self.status_text(&line.add(Role::Dim, took));
     }
