@@ -2,14 +2,20 @@
 //!
 //! A file is written under a temporary name beside its path, with mode 0600. Once it is complete and synced,
 //! it is given its name, unless a file of that name exists: existing files are never replaced. A process that
-//! is killed leaves at most the temporary file, which nothing reads.
+//! is killed leaves at most the temporary file, which nothing reads, and which the next attempt at the same name
+//! removes. A file that is being written is locked, so that it is never taken for such a remainder.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::error::OpenError;
 use super::private;
+
+/// Age from which a temporary file may be the remainder of an attempt that was killed.
+const YOUNGEST: Duration = Duration::from_secs(60);
 
 /// Maximum number of temporary files beside one path.
 const MOST_NAMES: u32 = 10_000;
@@ -18,6 +24,8 @@ const MOST_NAMES: u32 = 10_000;
 pub(super) struct NewFile {
     path: PathBuf,
     temporary: PathBuf,
+    /// Locked as long as the file is written.
+    _locked: File,
 }
 
 impl NewFile {
@@ -28,13 +36,20 @@ impl NewFile {
         }
         let failed = |source| OpenError::Io { path: path.to_owned(), source };
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
+        let mut prefix = OsString::from(".");
+        prefix.push(name);
+        prefix.push(".partial-");
+        remove_remainders(path, &prefix);
         for number in 1..MOST_NAMES {
-            let mut temporary = std::ffi::OsString::from(".");
-            temporary.push(name);
-            temporary.push(format!(".partial-{}-{number}", std::process::id()));
+            let mut temporary = prefix.clone();
+            temporary.push(format!("{}-{number}", std::process::id()));
             let temporary = path.with_file_name(temporary);
             match private::create_file(&temporary) {
-                Ok(_) => return Ok(Self { path: path.to_owned(), temporary }),
+                Ok(file) => {
+                    // Some file systems have no locks. Then the age of the file protects it.
+                    let _ = file.try_lock();
+                    return Ok(Self { path: path.to_owned(), temporary, _locked: file });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -73,6 +88,28 @@ impl NewFile {
     }
 }
 
+/// Removes the temporary files of earlier attempts at a name that were killed. What cannot be examined stays.
+fn remove_remainders(path: &Path, prefix: &OsStr) {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
+        if rest.is_empty() || !rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-') {
+            continue;
+        }
+        let is_old = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age >= YOUNGEST);
+        let found = entry.metadata().ok().filter(fs::Metadata::is_file);
+        if !found.and_then(|found| found.modified().ok()).is_some_and(is_old) {
+            continue;
+        }
+        let lock = File::open(entry.path()).map(|file| (file.try_lock(), file));
+        if matches!(lock, Ok((Ok(()), _))) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 impl Drop for NewFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.temporary);
@@ -101,5 +138,34 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         assert!(matches!(NewFile::beside(&path), Err(OpenError::Exists { .. })));
         assert_eq!(names(directory.path()), ["new"], "nothing else is left");
+    }
+
+    #[test]
+    fn remainders_of_killed_attempts_are_removed_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new");
+        let written = NewFile::beside(&path).unwrap();
+        let kept = [
+            ".new.partial-7-1x",
+            ".new.partial-",
+            ".newer.partial-7-1",
+            "new.partial-7-1",
+            ".new.partial-9-9",
+        ];
+        for name in kept.iter().chain(&[".new.partial-7-1", ".new.partial-123456-2"]) {
+            fs::write(directory.path().join(name), "x").unwrap();
+        }
+        let old = SystemTime::now() - 2 * YOUNGEST;
+        for name in names(directory.path()).iter().filter(|name| *name != ".new.partial-9-9") {
+            File::options().write(true).open(directory.path().join(name)).unwrap().set_modified(old).unwrap();
+        }
+        let other = NewFile::beside(&path).unwrap();
+        let mut left = names(directory.path());
+        left.sort();
+        let own = |file: &NewFile| file.temporary().file_name().unwrap().to_str().unwrap().to_owned();
+        let mut expected: Vec<String> = kept.iter().map(|name| (*name).to_owned()).collect();
+        expected.extend([own(&written), own(&other)]);
+        expected.sort();
+        assert_eq!(left, expected);
     }
 }
