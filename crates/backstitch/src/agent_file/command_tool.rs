@@ -17,7 +17,7 @@ use super::template::ArgumentTemplate;
 use super::values::Span;
 use crate::OutputContract;
 use crate::journal::Effect;
-use crate::ports::{OutputCaps, Sandbox};
+use crate::ports::{FilePath, OutputCaps, Sandbox};
 use crate::prompt::Output;
 use crate::tool::Tool;
 use crate::tools::{CommandRunner, StandardInput, effect_within, sandbox_description};
@@ -104,6 +104,17 @@ impl CommandToolDefinition {
         let template = self.template(&parameters).map_err(|message| wrong("command", message))?;
         if self.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
             return Err(wrong("timeout", "the time must be longer than 0".to_owned()));
+        }
+        if self.exit_codes.is_empty() {
+            return Err(wrong("exit_codes", "without one, every call fails: name at least one".to_owned()));
+        }
+        if let Some(code) = self.exit_codes.iter().find(|code| !(0..=255).contains(*code)) {
+            return Err(wrong("exit_codes", format!("no program ends with {code}: exit codes are 0 to 255")));
+        }
+        if !self.directory.is_empty()
+            && let Err(error) = FilePath::new(&self.directory)
+        {
+            return Err(wrong("directory", error.to_string()));
         }
         if self.output_bytes.is_some_and(|bytes| !(2..=MOST_OUTPUT).contains(&bytes)) {
             return Err(wrong("output_bytes", format!("set 2 to {MOST_OUTPUT}")));

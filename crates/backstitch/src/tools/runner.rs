@@ -89,7 +89,7 @@ impl CommandRunner {
             }
             ProcessExit::TimedOut => {
                 let text =
-                    format!("the command took longer than {} s and was killed", self.timeout.as_secs());
+                    format!("the command took longer than {} s and was killed", self.timeout.as_secs_f64());
                 Err(ToolError::retryable("timed_out", with_output(text)))
             }
         }

@@ -5,14 +5,18 @@
 mod places;
 mod programs;
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
 
 use crate::common::Common;
+use crate::terminal;
 use crate::terminal::style::{Role, Text};
-use crate::terminal::{self};
+
+/// Columns of a terminal below which a text gets lines of its own.
+const NARROW: usize = 60;
 
 #[derive(Args)]
 pub(crate) struct Doctor {}
@@ -70,11 +74,28 @@ fn print(finding: &Finding) {
         Grade::Notice => ("note", Role::Warning),
         Grade::Broken => ("broken", Role::Failure),
     };
-    let line =
+    let mut start =
         Text::new().add(role, format!("{mark:<7}")).add(Role::Emphasis, format!("{:<10}", finding.subject));
-    terminal::line(&line.plain(&finding.text));
-    if let Some(advice) = &finding.advice {
-        terminal::line(&Text::new().plain(" ".repeat(17)).add(Role::Dim, advice));
+    let indent = if terminal::columns() < NARROW { 2 } else { start.width() };
+    if indent < start.width() {
+        // The text gets lines of its own.
+        terminal::line(&start.trimmed());
+        start = Text::new().plain(" ".repeat(indent));
+    }
+    let lines = fitting(&finding.text, indent).into_iter().map(|line| (Role::Plain, line));
+    let advice = finding.advice.iter().flat_map(|advice| fitting(advice, indent));
+    for (role, line) in lines.chain(advice.map(|line| (Role::Dim, line))) {
+        terminal::line(&std::mem::take(&mut start).add(role, line));
+        start = Text::new().plain(" ".repeat(indent));
+    }
+}
+
+/// Breaks a text into lines that fit behind the indentation, on a terminal.
+fn fitting(text: &str, indent: usize) -> Vec<String> {
+    if io::stdout().is_terminal() {
+        terminal::wrapped(text, terminal::columns().saturating_sub(indent))
+    } else {
+        vec![text.to_owned()]
     }
 }
 

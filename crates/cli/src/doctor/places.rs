@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use backstitch::agent_file::{AgentDefinition, ModelProvider, key_variables};
+use backstitch::code::ErrorCode;
 use backstitch::ports::Store as _;
 use backstitch::store::{OpenError, SqliteStore};
 use backstitch::stores;
@@ -10,6 +11,7 @@ use backstitch::stores;
 use super::Finding;
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings, user_file};
+use crate::error::message_of;
 use crate::keys;
 use crate::project;
 use crate::trust::{Subject, TrustState};
@@ -17,6 +19,9 @@ use crate::trust::{Subject, TrustState};
 /// What to do about a damaged store.
 const DAMAGED: &str =
     "`backstitch verify` reports the extent, `backstitch salvage NEW_STORE` copies the intact part";
+
+/// What to do about a path that is no store of this program, or cannot be read.
+const OTHER: &str = "`--store PATH` names another store";
 
 /// Checks what belongs to the user and to the project of the current directory.
 pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
@@ -26,7 +31,7 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
             config
         }
         Err(error) => {
-            let text = with_causes(&error);
+            let text = with_causes(error);
             findings.push(Finding::broken(
                 "settings",
                 text,
@@ -74,16 +79,13 @@ fn settings() -> Finding {
 
 /// Adds the settings of the project, if they are trusted.
 fn of_project(root: &Path, config: Config) -> Result<(Config, Option<Finding>), Finding> {
-    let broken = |error: &dyn std::error::Error| {
-        Finding::broken("project", with_causes(error), "correct the file, or remove it")
-    };
-    let Some(settings) = ProjectSettings::read(root).map_err(|error| broken(&error))? else {
-        return Ok((config, None));
-    };
+    let broken = |text: String| Finding::broken("project", text, "correct the file, or remove it");
+    let read = ProjectSettings::read(root).map_err(|error| broken(with_causes(error)))?;
+    let Some(settings) = read else { return Ok((config, None)) };
     let mut subject = Subject::new(root);
-    subject.add_file(settings.path()).map_err(|error| broken(&error))?;
+    subject.add_file(settings.path()).map_err(|error| broken(with_causes(error)))?;
     let path = settings.path().display().to_string();
-    match subject.standing().map_err(|error| broken(&error))? {
+    match subject.standing().map_err(|error| broken(with_causes(error)))? {
         TrustState::Trusted => {
             Ok((config.with_project(settings), Some(Finding::fine("project", format!("{path} is trusted")))))
         }
@@ -104,7 +106,7 @@ fn store(common: &Common, config: &Config, here: &Path) -> Finding {
         Ok(Some(path)) => path,
         Ok(None) => return new_store(),
         Err(error) => {
-            return Finding::broken("store", with_causes(&error), "`--store PATH` keeps it elsewhere");
+            return Finding::broken("store", with_causes(error), "`--store PATH` keeps it elsewhere");
         }
     };
     if !path.exists() {
@@ -131,7 +133,10 @@ fn opened(path: PathBuf) -> Finding {
         Err(OpenError::Older { .. }) => {
             Finding::notice("store", format!("{shown} has an older schema"), "`backstitch gc` migrates it")
         }
-        Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(&error)), DAMAGED),
+        Err(error) => {
+            let advice = if error.code() == ErrorCode::StoreDamaged { DAMAGED } else { OTHER };
+            Finding::broken("store", format!("{shown}: {}", with_causes(error)), advice)
+        }
     }
 }
 
@@ -139,12 +144,12 @@ fn opened(path: PathBuf) -> Finding {
 fn read(store: &SqliteStore, shown: &str) -> Finding {
     let runtime = match tokio::runtime::Builder::new_current_thread().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Finding::broken("store", with_causes(&error), "end other processes"),
+        Err(error) => return Finding::broken("store", with_causes(error), "end other processes"),
     };
     match runtime.block_on(store.sessions()) {
         Ok(sessions) if sessions.len() == 1 => Finding::fine("store", format!("{shown} (1 session)")),
         Ok(sessions) => Finding::fine("store", format!("{shown} ({} sessions)", sessions.len())),
-        Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(&error)), DAMAGED),
+        Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(error)), DAMAGED),
     }
 }
 
@@ -153,7 +158,7 @@ fn new_store() -> Finding {
     let state = match stores::state_directory() {
         Ok(state) => state,
         Err(error) => {
-            return Finding::broken("store", with_causes(&error), "set HOME, or use `--store PATH`");
+            return Finding::broken("store", with_causes(error), "set HOME, or use `--store PATH`");
         }
     };
     let existing = state.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
@@ -183,7 +188,7 @@ fn model(config: &Config) -> Vec<Finding> {
     if let Err(error) = config.complete(&mut definition, |_| false) {
         return vec![Finding::broken(
             "model",
-            with_causes(&error),
+            with_causes(error),
             "`backstitch config show --origin` names its place",
         )];
     }
@@ -209,13 +214,7 @@ fn model(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Formats an error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
+/// Formats an error with its causes. No part of it is repeated.
+fn with_causes(error: impl std::error::Error + Send + Sync + 'static) -> String {
+    message_of(&anyhow::Error::new(error))
 }

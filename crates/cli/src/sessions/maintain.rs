@@ -16,6 +16,7 @@ use serde_json::json;
 use super::Common;
 use super::place::{OpenStore, short};
 use crate::common::counted;
+use crate::error::{CommandError, code_of, message_of};
 
 #[derive(Args)]
 pub(crate) struct Salvage {
@@ -23,11 +24,21 @@ pub(crate) struct Salvage {
     to: PathBuf,
 }
 
+/// The error of a failed salvage. The hint of a damaged store would name this command.
+fn unsalvageable(common: &Common, error: &anyhow::Error) -> CommandError {
+    let hint = format!(
+        "nothing was written; `{}` reports the extent of the damage, and a `backup` may be sound",
+        common.hint("verify")
+    );
+    CommandError::new(code_of(error), message_of(error)).with_hint(hint)
+}
+
 impl Salvage {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let from = OpenStore::path(common)?;
         let report = SqliteStore::salvage(&from, &self.to)
-            .with_context(|| format!("{} cannot be salvaged", from.display()))?;
+            .with_context(|| format!("{} cannot be salvaged", from.display()))
+            .map_err(|error| unsalvageable(common, &error))?;
         if common.json {
             let sessions: Vec<_> = report
                 .sessions

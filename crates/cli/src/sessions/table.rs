@@ -50,8 +50,12 @@ pub(super) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, Strin
         let created = Text::new().add(Role::Dim, time::local(summary.created_at));
         let turns = if summary.turns == 0 { String::new() } else { summary.turns.to_string() };
         let (status, outcome, turns) = (status(session), outcome(session), Text::from(turns));
-        let mission = origin(session, depth)
-            .plain(one_line(&summary.mission, if for_person { LONGEST } else { MISSION }));
+        let mission = origin(session, depth);
+        let mission = match &*summary.mission {
+            // The index holds the beginning of a mission, unless that is too large for its record.
+            "" if summary.turns > 0 => mission.add(Role::Dim, "(a long mission)"),
+            text => mission.plain(one_line(text, if for_person { LONGEST } else { MISSION })),
+        };
         if for_person {
             let age = Text::from(time::relative(summary.created_at, now));
             table.row([id, created, age, status, outcome, turns, mission]);

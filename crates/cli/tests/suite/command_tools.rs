@@ -127,6 +127,9 @@ fn what_is_wrong_with_a_tool_is_named_with_its_line() {
         (tool("command = [\"p\"]\nparameters.properties.text.type = \"strin\""), "tool[0].parameters"),
         (tool("command = [\"p\"]\neffect = \"none\""), "effect"),
         (tool("command = [\"p\"]\ntimeout = 0"), "longer than 0"),
+        (tool("command = [\"p\"]\nexit_codes = []"), "name at least one"),
+        (tool("command = [\"p\"]\nexit_codes = [0, 256]"), "no program ends with 256"),
+        (tool("command = [\"p\"]\ndirectory = \"../outside\""), "tool[0].directory"),
         (tool("comand = [\"p\"]"), "did you mean `command`"),
         (tool("command = [\"p\"]").replace("note", "shell"), "a built-in tool has the name `shell`"),
         (tool("command = [\"p\"]").repeat(2), "another tool has the name `note`"),
@@ -170,7 +173,13 @@ fn sub_agents_work_in_the_same_directory_with_the_same_approvals() {
     // The file is recorded with the session, and needed no more.
     std::fs::remove_file(stage.path("child.toml")).unwrap();
     let session = last_line(&stage.run(&["ls", "--json", "--agent", "agent"]).worked())["session"].clone();
-    stage.run(&["show", session.as_str().unwrap()]).worked();
+    let session = session.as_str().unwrap();
+    stage.run(&["show", session]).worked();
+    let graph = stage.run(&["log", session, "--graph"]).worked();
+    let child = last_line(&stage.run(&["ls", "--json", "--parent", session]).worked())["session"].clone();
+    let child = child.as_str().unwrap();
+    let leaf = format!("sub-agent {} (idle): Hem the coat", &child[child.len() - 12..]);
+    assert_eq!(graph.matches(&leaf).count(), 1, "{graph}");
 
     stage.write("child.toml", "name = \"hemmer\"\nmodel = \"scripted:child.json\"\nsystem = \"You hem.\"\n");
     let ran = stage.run(&["run", "Mend", "--agent", &file, "--approve", "write_file", "--json"]);

@@ -235,3 +235,13 @@ fn progress_is_reported_when_indexing_takes_long() {
     assert!(ran.errors.contains(&format!("of {} sessions", old_sessions())), "{}", ran.errors);
     assert!(stage.run(&["ls", "--limit", "1"]).errors.is_empty(), "it is done once");
 }
+
+#[test]
+fn a_long_mission_is_listed_as_such() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    let mission = stage.write("mission.txt", &"Sew a hem. ".repeat(20_000));
+    stage.run(&["run", "--mission-file", &mission, "--model", &model]).worked_quietly();
+    let listed = stage.run(&["ls"]).worked();
+    assert!(listed.contains("(a long mission)") || listed.contains("Sew a hem."), "{listed}");
+}

@@ -138,3 +138,17 @@ fn usage_of_all_projects_is_summed_up() {
     let stats = stage.json(&["stats", "--all"]);
     assert_eq!((&stats["sessions"], &stats["total"]["requests"]), (&json!(2), &json!(2)), "{stats}");
 }
+
+#[test]
+fn a_single_step_that_does_not_end_is_left_behind() {
+    let stage = Stage::new();
+    worked(&stage);
+    // SQLite looks at no clock while it searches a text, and this takes longer than anyone waits.
+    let endless = "SELECT instr(hex(zeroblob(8000000)), hex(zeroblob(4000000)) || '1')";
+    for form in [&[][..], &["--json"], &["--csv"]] {
+        let ran = stage.run(&[&["query", endless, "--seconds", "1"], form].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.output);
+        assert!(ran.errors.contains("stopped after 1 seconds"), "{}", ran.errors);
+        assert!(ran.errors.contains("code: query_stopped"), "{}", ran.errors);
+    }
+}

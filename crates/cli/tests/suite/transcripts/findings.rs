@@ -56,6 +56,12 @@ impl Findings {
             &format!("does not print {:?}", expected.words),
             &text,
         );
+        if code != Some(0) && text.contains("error: ") {
+            // The whole message is printed, and the code is its last line.
+            let says_more = joined("` says more");
+            self.check(row, joined(&text).contains("code:"), "names no code", &text);
+            self.check(row, joined(&text).ends_with(&says_more), "does not end with its code", &text);
+        }
         self.check_words(row, &text);
     }
 

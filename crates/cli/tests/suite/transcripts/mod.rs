@@ -20,6 +20,9 @@ use crate::pty::Pty;
 /// Columns of the terminal, where they do not matter.
 const COLUMNS: u16 = 100;
 
+/// Columns of a narrow terminal.
+const NARROW: u16 = 40;
+
 #[test]
 fn every_command_has_a_row() {
     let commands = |help: &str| -> Vec<String> {
@@ -76,7 +79,7 @@ fn success_on_terminals() {
 
 #[test]
 fn success_on_terminals_of_40_columns() {
-    on_terminals(&Situation::full(), 40, |row| row.success);
+    on_terminals(&Situation::full(), NARROW, |row| row.success);
 }
 
 #[test]
@@ -90,6 +93,11 @@ fn an_empty_store_on_terminals() {
 }
 
 #[test]
+fn an_empty_store_on_terminals_of_40_columns() {
+    on_terminals(&Situation::empty(), NARROW, |row| row.empty);
+}
+
+#[test]
 fn wrong_arguments() {
     const REFUSED: Expected = Expected { code: 2, words: "error: " };
     let situation = Situation::full();
@@ -99,7 +107,7 @@ fn wrong_arguments() {
         let ran = situation.pipe(&arguments, "");
         findings.check_pipe(row, REFUSED, &ran);
         findings.check(row, ran.output.is_empty(), "prints to standard output", &ran.output);
-        findings.check_terminal(row, REFUSED, situation.terminal(&arguments, "", 40));
+        findings.check_terminal(row, REFUSED, situation.terminal(&arguments, "", NARROW));
     }
     findings.report();
     let mut pty = Pty::start(&situation.stage, &["show", "--nope"], 80, 24);
@@ -129,6 +137,11 @@ fn a_damaged_store_on_pipes() {
 #[test]
 fn a_damaged_store_on_terminals() {
     on_terminals(&damaged(), COLUMNS, |row| row.damaged);
+}
+
+#[test]
+fn a_damaged_store_on_terminals_of_40_columns() {
+    on_terminals(&damaged(), NARROW, |row| row.damaged);
 }
 
 /// A store with a session that another process drives, and that process.
@@ -166,11 +179,20 @@ fn a_held_session_on_pipes() {
 
 #[test]
 fn a_held_session_on_terminals() {
+    held_on_terminals(COLUMNS);
+}
+
+#[test]
+fn a_held_session_on_terminals_of_40_columns() {
+    held_on_terminals(NARROW);
+}
+
+fn held_on_terminals(columns: u16) {
     let (situation, _holder) = held();
     let mut findings = Findings::default();
     for row in rows_for_held() {
         remove(&situation.stage.path("new"));
-        let printed = situation.terminal(&situation.arguments(row.arguments), row.input, COLUMNS);
+        let printed = situation.terminal(&situation.arguments(row.arguments), row.input, columns);
         findings.check_terminal(row, row.held, printed);
     }
     findings.report();
