@@ -54,7 +54,7 @@ impl Run {
         let live = Screen::new(common.json);
         let here = std::env::current_dir()?;
         let files = definition.workspace.path.as_deref();
-        let place = OpenStore::existing_or_new(common, files.unwrap_or(&here), files)?;
+        let place = OpenStore::existing_or_new_for(common, files.unwrap_or(&here), files)?;
         let stopper = Stopper::start(&place.runtime, &live)?;
         // The id is generated first, so that an error about a directory in use names the session that holds
         // it.

@@ -56,7 +56,7 @@ impl Import {
             std::fs::create_dir_all(directory)
                 .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
         }
-        let place = OpenStore::existing_or_new(
+        let place = OpenStore::existing_or_new_for(
             common,
             self.workspace.as_deref().unwrap_or(&here),
             self.workspace.as_deref(),

@@ -53,7 +53,7 @@ impl Copy {
         let place = OpenStore::for_reading(common)?;
         let session = place.session(Some(&self.session)).await?;
         let other = Common { store: Some(self.to.clone()), ..common.clone() };
-        let target = OpenStore::existing_or_new(&other, &std::env::current_dir()?, None)?;
+        let target = OpenStore::existing_or_new(&other, &std::env::current_dir()?)?;
         let mut lines = TransferLines::new();
         let report = place.store.copy_session(session, &target.store, &mut |step| lines.report(step));
         let report = report.with_context(|| format!("session {session} cannot be copied"))?;

@@ -92,9 +92,14 @@ impl OpenStore {
         }
     }
 
+    /// Opens the existing store, or creates one for the project of a directory.
+    pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
+        Self::existing_or_new_for(common, directory, None)
+    }
+
     /// Opens the existing store, or creates one for the project of a directory. None is created that could not be used
     /// with the workspace.
-    pub(super) fn existing_or_new(
+    pub(super) fn existing_or_new_for(
         common: &Common,
         directory: &Path,
         workspace: Option<&Path>,

@@ -211,7 +211,7 @@ impl Conversation {
     async fn start(&mut self, mission: backstitch::Mission) -> anyhow::Result<Run> {
         let here = std::env::current_dir()?;
         let files = self.definition.workspace.path.as_deref();
-        let place = OpenStore::existing_or_new(&self.common, files.unwrap_or(&here), files)?;
+        let place = OpenStore::existing_or_new_for(&self.common, files.unwrap_or(&here), files)?;
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
         let workspace = place.workspace(&self.definition, id)?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
