@@ -298,6 +298,26 @@ pub enum RuntimeError {
     /// The task that drove a session panicked. The session can be resumed.
     #[error("the task that drove the session panicked; what was stored can be resumed")]
     DriverPanicked,
+    /// The session does not work in a copy of a project.
+    #[error("session {session} does not work in a copy of a project")]
+    NotIsolated {
+        /// The session.
+        session: SessionId,
+    },
+    /// No application of the session's changes can be undone.
+    #[error("no application of session {session} can be undone")]
+    NothingToApply {
+        /// The session.
+        session: SessionId,
+    },
+    /// An application of the session's changes was interrupted, and has to be completed first.
+    #[error("applying session {session} to {directory} was interrupted, and has to be completed first")]
+    ApplyPending {
+        /// The session.
+        session: SessionId,
+        /// The directory.
+        directory: String,
+    },
     /// An error that is shared by several readers.
     #[error(transparent)]
     Shared(Arc<RuntimeError>),
@@ -364,6 +384,9 @@ impl RuntimeError {
             Self::Directory { source, .. } => {
                 source.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
             }
+            Self::NotIsolated { .. } => ErrorCode::NotIsolated,
+            Self::NothingToApply { .. } => ErrorCode::NothingToApply,
+            Self::ApplyPending { .. } => ErrorCode::ApplyPending,
             Self::AnswerType { .. } => ErrorCode::AnswerType,
             Self::Shared(shared) => shared.code(),
             Self::Process(error) => error.code(),

@@ -19,6 +19,7 @@ mod events;
 mod heap;
 mod history;
 mod index;
+mod isolation;
 mod lisp;
 mod live;
 mod main_loop;
@@ -53,8 +54,11 @@ pub use evaluate::{Evaluator, RequestReplay, Resume};
 pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
-pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view};
+pub use history::{
+    ApplyOptions, ApplyReport, Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view,
+};
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
+pub use isolation::{IsolatedWorkspace, Isolation};
 pub use live::{
     FilesRestored, LiveSession, LiveState, SNAPSHOT_INTERVAL, SandboxGap, SessionEnvironment, SnapshotState,
     StateView, check_snapshot, fold_view, latest_files, load_view, read_records,

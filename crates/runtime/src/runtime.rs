@@ -27,6 +27,7 @@ use crate::driver::Driver;
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::history::Fork;
+use crate::isolation::Isolation;
 use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view, read_records};
 use crate::observed::ObservedSession;
 use crate::point::PointSpec;
@@ -58,6 +59,8 @@ pub struct SessionOptions {
     pub seed: Option<Seed>,
     /// The definition of the agent that drives a fork. By default it is that of its parent.
     pub definition: Option<Value>,
+    /// The project that the workspace of a new session is a copy of.
+    pub isolation: Option<Isolation>,
     /// Takes over the session from the process that holds it.
     pub take_over: bool,
     /// Stores a new session together with its first mission, in one batch. Until then nothing of it is in the
@@ -186,6 +189,9 @@ impl Runtime {
             LiveSession::create(surroundings, created, set_up).await?
         };
         live.take_up_files().await?;
+        if let Some(isolation) = options.isolation {
+            live.record_isolation(isolation).await?;
+        }
         Ok(self.driver(live, agent))
     }
 

@@ -75,6 +75,12 @@ impl Coverage {
         self.paths.is_empty()
     }
 
+    /// Lists the bytes of the paths whose content is not covered, with the reasons.
+    pub(crate) fn omitted(&self) -> impl Iterator<Item = (&Vec<u8>, UncoveredReason)> {
+        let omitted = self.paths.iter().filter(|(_, reason)| !reason.covers_content());
+        omitted.map(|(path, reason)| (path, *reason))
+    }
+
     /// Lists the omitted paths in order.
     pub fn uncovered(&self) -> impl Iterator<Item = UncoveredPath> {
         self.paths.iter().map(|(path, reason)| UncoveredPath {

@@ -31,7 +31,10 @@ pub use backstitch_filesystem::format::{diff, read_at};
 pub use coverage::{Coverage, InvalidCoverage};
 pub use git_head::GitHead;
 #[cfg(unix)]
-pub use host::{HostFilesystem, HostWorkspace, Progress, RestoreAction, RestoreStep};
+pub use host::{
+    CopyOptions, HostFilesystem, HostWorkspace, IsolateError, Progress, ProjectCopy, RestoreAction,
+    RestoreStep, copy_project, remove_copy, restore_copy, supports_reflinks, sweep_copies,
+};
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]
 pub use unsupported::{HostFilesystem, HostWorkspace};

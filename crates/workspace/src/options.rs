@@ -50,6 +50,9 @@ pub struct OpenOptions {
     pub cache: Option<PathBuf>,
     /// Directory of the locks of all workspaces; by default one per user.
     pub locks: Option<PathBuf>,
+    /// The copy of a project that the directory is. It is not removed as long as the workspace lives.
+    #[cfg(unix)]
+    pub copy: Option<Arc<crate::host::ProjectCopy>>,
 }
 
 impl OpenOptions {
@@ -72,6 +75,8 @@ impl OpenOptions {
             ignored: IgnoredBudget::default(),
             cache: None,
             locks: None,
+            #[cfg(unix)]
+            copy: None,
         }
     }
 }

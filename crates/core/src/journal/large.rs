@@ -62,6 +62,12 @@ impl RecordBody {
             Self::SessionCreated(created) => return loaded_refs(created),
             Self::Resolved(resolved) => return decided_refs(&resolved.decision),
             Self::Redacted(redacted) => return redacted.replacements().collect(),
+            Self::ApplyStarted(apply) => {
+                let roots = [apply.base, apply.result, apply.before, apply.after, apply.next_base];
+                let objects = roots.into_iter().flat_map(|root| [root.tree, root.manifest]);
+                return objects.chain(apply.coverage).collect();
+            }
+            Self::WorkspaceIsolated(isolated) => ([Some(isolated.root), None], isolated.coverage),
             Self::CallStarted(call) => ([call.root, None], call.coverage),
             Self::CallFinished(call) => ([call.root, call.rescue], call.coverage),
             Self::Rewound(rewound) => ([rewound.root, rewound.rescue], rewound.coverage),

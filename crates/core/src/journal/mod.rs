@@ -8,6 +8,7 @@
 mod batch;
 mod codec;
 mod inbox;
+mod isolation;
 mod large;
 mod lifecycle;
 mod position;
@@ -19,6 +20,7 @@ mod summary;
 pub use batch::Batch;
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use inbox::{InboxId, InboxItem, InboxKind};
+pub use isolation::{ApplyFinished, ApplyStarted, WorkspaceIsolated};
 pub use lifecycle::{
     Decision, Note, ObservationCause, Origin, PauseReason, PauseResolved, SessionCreated, SessionPaused,
     SessionRewound, WorkspaceObserved,

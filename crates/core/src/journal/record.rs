@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Position;
+use super::isolation::{ApplyFinished, ApplyStarted, WorkspaceIsolated};
 use super::lifecycle::{
     Note, PauseResolved, SessionCreated, SessionPaused, SessionRewound, WorkspaceObserved,
 };
@@ -133,6 +134,12 @@ record_kinds! {
     TurnFinished(TurnFinished) = "turn_finished", version 1;
     /// A value was removed from records before this one, or from objects.
     Redacted(RecordsRedacted) = "redacted", version 1;
+    /// The session works in a copy of a project.
+    WorkspaceIsolated(WorkspaceIsolated) = "workspace_isolated", version 1;
+    /// The changes of the session are about to be written to a directory.
+    ApplyStarted(ApplyStarted) = "apply_started", version 1;
+    /// The changes of the session are in a directory.
+    ApplyFinished(ApplyFinished) = "apply_finished", version 1;
     /// Information that is recorded although no view needs it.
     Note(Note) = "note", version 1;
 }

@@ -53,6 +53,9 @@ pub struct SessionSummary {
     /// The directory of its files, where they are on a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Arc<str>>,
+    /// The directory that its files are a copy of, if the session is isolated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Arc<str>>,
     /// Where it comes from.
     #[serde(default, skip_serializing_if = "Origin::is_root")]
     pub origin: Origin,

@@ -7,6 +7,7 @@
 mod erasure;
 mod filesystem;
 mod index;
+mod merge;
 mod path;
 mod policy;
 mod process;
@@ -27,6 +28,7 @@ pub use filesystem::{
     WriteMode,
 };
 pub use index::{IndexedSession, IndexedStatus, OriginKind, SessionPresence, UnknownStatus};
+pub use merge::{ConflictKind, ConflictResolution, MergeConflict, MergedCapture, WorkspaceMerge};
 pub use path::{FilePath, InvalidPath};
 pub use policy::{
     AnsweredCall, Delta, Deltas, MediaBytes, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FilePath, Filesystem, StoreError};
+use super::{FilePath, Filesystem, MergedCapture, StoreError, WorkspaceMerge};
 use crate::code::ErrorCode;
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
@@ -143,6 +143,15 @@ pub trait Workspace: Send + Sync {
         let _ = from;
         let path = paths.first().map(ToString::to_string).unwrap_or_default();
         Err(WorkspaceError::Blocked { path, reason: "this workspace is only restored as a whole".to_owned() })
+    }
+
+    /// Captures the current state of the files and merges changes into it. Nothing is written.
+    fn capture_merged(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
+        let path = merge.paths.first().map(ToString::to_string).unwrap_or_default();
+        Err(WorkspaceError::Blocked {
+            path,
+            reason: "changes cannot be merged into this workspace".to_owned(),
+        })
     }
 
     /// Restores the files to a state. Uncovered paths are not touched; the last capture decided the coverage.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::{FoldError, FoldProblem};
+use super::isolation::IsolationFacts;
 use super::ledger::Ledger;
 use super::lineage::Lineage;
 use super::stops::Stops;
@@ -26,6 +27,7 @@ pub struct JournalView {
     pub(super) lineage: Lineage,
     pub(super) ledger: Ledger,
     pub(super) stops: Stops,
+    pub(super) isolation: IsolationFacts,
     pub(super) facts: SummaryFacts,
     pub(super) visible: VisibleState,
 }
@@ -103,6 +105,7 @@ impl JournalView {
             lineage: Lineage::default(),
             ledger: Ledger::default(),
             stops: Stops::default(),
+            isolation: base.map(|base| base.isolation.forked()).unwrap_or_default(),
             facts: SummaryFacts::of(created, record.at),
             visible,
         })
@@ -156,6 +159,7 @@ impl JournalView {
     fn taken_in(&mut self, record: &Record) {
         self.ledger.take_in(record);
         self.stops.take_in(self.created.session_id, record);
+        self.isolation.take_in(self.created.session_id, record);
         self.facts.take_in(record);
         self.head = self.head.next();
     }

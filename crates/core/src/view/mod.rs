@@ -11,6 +11,7 @@
 //! | [`Evaluation`], [`SessionStatus`] | evaluations, and the status of the session | `evaluation` |
 //! | [`Request`] | requests of an evaluation with their attempts | `request` |
 //! | the last stop | why the session is not driven | `stops` |
+//! | the isolation | the copy of a project that it works in, and what of it was applied | `isolation` |
 //! | [`SessionSummary`](crate::journal::SessionSummary) | what lists and queries need | `summary` |
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
 //! | [`Ledger`] | amounts spent and reserved | `ledger` |
@@ -24,6 +25,7 @@ mod evaluation;
 mod fold;
 mod follow;
 mod foreign;
+mod isolation;
 mod ledger;
 mod lineage;
 mod messages;

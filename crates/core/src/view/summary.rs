@@ -130,6 +130,7 @@ impl JournalView {
             }),
             agent: self.facts.agent.clone().or_else(key),
             workspace: self.facts.directory.clone(),
+            project: self.isolation().map(|isolated| isolated.record.project.as_str().into()),
             origin: created.origin.clone(),
             tags: created.tags.clone(),
             mission: self.visible.mission.clone().unwrap_or_default(),

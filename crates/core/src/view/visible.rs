@@ -92,8 +92,12 @@ impl VisibleState {
     /// Applies a record that is not a rewind. On failure everything is unchanged.
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
         self.take_in_body(session, record)?;
-        // A redaction comes from outside, while nobody drives the session.
-        if !matches!(record.body, RecordBody::Redacted(_)) {
+        // These come from outside, while nobody drives the session.
+        let is_foreign = matches!(
+            record.body,
+            RecordBody::Redacted(_) | RecordBody::ApplyStarted(_) | RecordBody::ApplyFinished(_)
+        );
+        if !is_foreign {
             self.let_time_pass(record);
         }
         Ok(())
@@ -247,6 +251,9 @@ impl VisibleState {
             | RecordBody::Rewound(_)
             | RecordBody::SessionStopped(_)
             | RecordBody::Redacted(_)
+            | RecordBody::WorkspaceIsolated(_)
+            | RecordBody::ApplyStarted(_)
+            | RecordBody::ApplyFinished(_)
             | RecordBody::Note(_) => {}
         }
         Ok(())

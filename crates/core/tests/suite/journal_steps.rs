@@ -6,10 +6,10 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    AfterFailure, CallVerdict, Decision, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
-    ObservationCause, PauseReason, PauseResolved, Position, ProcessStarted, ProgramStarted, RecordBody,
-    RecordsRedacted, RequestFinished, ResourceChanged, SessionStopped, StepFinished, TaskFinished,
-    TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    AfterFailure, ApplyFinished, ApplyStarted, CallVerdict, Decision, EvaluationOutcome, EvaluationResumed,
+    EvaluationStarted, Finish, ObservationCause, PauseReason, PauseResolved, Position, ProcessStarted,
+    ProgramStarted, RecordBody, RecordsRedacted, RequestFinished, ResourceChanged, SessionStopped,
+    StepFinished, TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -225,6 +225,26 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::Note, _) if *pick % 4 == 0 => {
             let positions = vec![Position::START];
             writer.push(RecordsRedacted { positions, replacements: 1, ..RecordsRedacted::default() });
+        }
+        (Action::Note, _) if *pick % 4 == 1 => {
+            let object = Object::blob(text.clone().into_bytes()).id();
+            let root = WorkspaceRoot { tree: object, manifest: object };
+            let (project, directory) = (text.clone(), format!("{text}-copy"));
+            let (left_out, extra) = (Vec::new(), Extra::default());
+            writer.push(WorkspaceIsolated { project, directory, root, coverage: None, left_out, extra });
+            let directory = text.clone();
+            let started = writer.push(ApplyStarted {
+                directory,
+                base: root,
+                result: root,
+                before: root,
+                coverage: None,
+                after: root,
+                next_base: root,
+                undoes: None,
+                extra: Extra::default(),
+            });
+            writer.push(ApplyFinished::new(started));
         }
         (Action::Note, _) => drop(writer.note(text)),
         (Action::Look, _) => {

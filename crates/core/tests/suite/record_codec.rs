@@ -170,6 +170,9 @@ fn every_field_of_data_that_has_no_default_is_needed_and_of_its_type() {
         ("program_started", &["evaluation_id", "turn", "now", "seed", "interpreter"]),
         ("task_finished", &["evaluation_id", "turn", "path", "task"]),
         ("turn_finished", &["evaluation_id", "turn"]),
+        ("workspace_isolated", &["project", "directory", "root"]),
+        ("apply_started", &["directory", "base", "result", "before", "after", "next_base"]),
+        ("apply_finished", &["started"]),
         ("note", &["topic", "text"]),
     ] {
         let stored = fixture(kind);

@@ -8,13 +8,13 @@ use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey,
-    InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, Origin, PauseReason, PauseResolved,
-    Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, Record, RecordBody, RecordsRedacted,
-    RequestFailed, RequestFinished, RequestStarted, ResourceChanged, Role, SessionCreated, SessionPaused,
-    SessionRewound, SessionStopped, StepFinished, StopReason, TaskFinished, TurnFinished, WorkspaceObserved,
-    WorkspaceRoot,
+    AfterFailure, ApplyFinished, ApplyStarted, BudgetCharged, CallFinished, CallStarted, CallVerdict,
+    Decision, Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed,
+    EvaluationStarted, Finish, IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause,
+    OmittedFile, Origin, PauseReason, PauseResolved, Point, Position, ProcessStarted, ProgramStarted,
+    ProviderSidecar, Record, RecordBody, RecordsRedacted, RequestFailed, RequestFinished, RequestStarted,
+    ResourceChanged, Role, SessionCreated, SessionPaused, SessionRewound, SessionStopped, StepFinished,
+    StopReason, TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Large, PolicyName};
 use backstitch_core::rng::Seed;
@@ -335,6 +335,24 @@ fn redacted() -> impl Strategy<Value = RecordsRedacted> {
     )
 }
 
+fn isolation() -> impl Strategy<Value = RecordBody> {
+    let isolated = (text(), text(), root(), option::of(object_id()), vec(text(), 0..3), extra()).prop_map(
+        |(project, directory, root, coverage, left_out, extra)| {
+            WorkspaceIsolated { project, directory, root, coverage, left_out, extra }.into()
+        },
+    );
+    let started = (
+        (text(), root(), root(), root(), option::of(object_id())),
+        (root(), root(), option::of(position()), extra()),
+    )
+        .prop_map(|((directory, base, result, before, coverage), (after, next_base, undoes, extra))| {
+            ApplyStarted { directory, base, result, before, coverage, after, next_base, undoes, extra }.into()
+        });
+    let finished = (position(), vec(text(), 0..3), extra())
+        .prop_map(|(started, kept, extra)| ApplyFinished { started, kept, extra }.into());
+    prop_oneof![isolated, started, finished]
+}
+
 fn session_stopped() -> impl Strategy<Value = SessionStopped> {
     use StopReason::{Error, Released, Shutdown, Signal};
     let reason = select(vec![Error, Released, Shutdown, Signal]);
@@ -521,6 +539,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         process.prop_map(RecordBody::from).boxed(),
         resource.prop_map(RecordBody::from).boxed(),
         redacted().prop_map(RecordBody::from).boxed(),
+        isolation().boxed(),
         note.prop_map(RecordBody::from).boxed(),
     ]
 }

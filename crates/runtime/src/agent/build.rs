@@ -75,6 +75,15 @@ impl Agent {
         self
     }
 
+    /// Gives each new session a copy of the [directory](Agent::workspace) of its own, so that several sessions and people work
+    /// on a project at once. The original is not touched until the changes of a session are
+    /// [applied](crate::LiveSession::apply). It has no effect on a workspace that is open already.
+    #[must_use]
+    pub fn isolated(mut self) -> Self {
+        self.is_isolated = true;
+        self
+    }
+
     /// Provides resources to its tools. The function is called once per session, so sessions share only what
     /// it shares.
     #[must_use]

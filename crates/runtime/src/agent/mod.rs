@@ -96,6 +96,8 @@ pub struct Agent {
     /// The name of the model, which a runtime opens.
     pub(crate) model: Option<String>,
     pub(crate) files: Option<AgentWorkspace>,
+    /// Whether each session works in a copy of the directory.
+    pub(crate) is_isolated: bool,
     /// Creates the resources of each session.
     pub(crate) resources: Option<Arc<MakeResources>>,
     bound: Option<Arc<BoundPrompt>>,
@@ -164,6 +166,7 @@ impl Agent {
             policy: Arc::new(NoPolicy::default()),
             model: None,
             files: None,
+            is_isolated: false,
             resources: None,
             bound: None,
             problem: None,

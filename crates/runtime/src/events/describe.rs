@@ -114,6 +114,17 @@ pub fn describe(record: &Record) -> Option<String> {
             }
             None => finished.outcome.as_str().to_owned(),
         },
+        RecordBody::WorkspaceIsolated(isolated) => {
+            format!("works in a copy of {}: {}", isolated.project, isolated.directory)
+        }
+        RecordBody::ApplyStarted(started) => match started.undoes {
+            Some(undone) => format!("undoes the apply at {undone} in {}", started.directory),
+            None => format!("applies its changes to {}", started.directory),
+        },
+        RecordBody::ApplyFinished(finished) if finished.kept.is_empty() => "applied".to_owned(),
+        RecordBody::ApplyFinished(finished) => {
+            format!("applied, except to {}", one_line(&finished.kept.join(", "), 200))
+        }
         RecordBody::Redacted(redacted) => {
             let (records, objects) = (redacted.positions.len(), redacted.objects.len());
             match (records, objects) {

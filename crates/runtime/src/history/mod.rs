@@ -1,5 +1,6 @@
 //! History of a session: points, rewinds, forks, and decisions about calls.
 
+mod apply;
 mod effects;
 mod fork;
 mod locate;
@@ -8,6 +9,7 @@ mod restore;
 mod rewind;
 mod undo;
 
+pub use apply::{ApplyOptions, ApplyReport};
 pub(crate) use effects::pauses_of;
 pub use fork::Fork;
 pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};

@@ -1,6 +1,7 @@
 //! Operations on sessions: start, ask, resume, decide, rewind, fork.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, SessionId};
@@ -16,10 +17,21 @@ use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
 use crate::history::RewindReport;
+use crate::isolation::Isolation;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 use crate::point::PointSpec;
 use crate::runtime::{Runtime, SessionOptions};
+
+/// The copy of a project that a session works in.
+enum SessionCopy {
+    /// It works in the directory itself.
+    None,
+    /// A copy is made for it.
+    New,
+    /// It has a copy.
+    Known { project: PathBuf, directory: PathBuf },
+}
 
 /// The session that a run drives.
 enum Target {
@@ -177,15 +189,10 @@ impl Runtime {
             options.workspace = match agent.files.clone() {
                 Some(AgentWorkspace::Open(workspace)) => Some(workspace),
                 Some(AgentWorkspace::Directory(directory)) => {
-                    let adapters = self.adapters().clone();
-                    let opening = move || -> Result<Arc<dyn Workspace>, RuntimeError> {
-                        adapters.workspace(&directory, session).map_err(|source| RuntimeError::Directory {
-                            directory,
-                            source: Arc::from(source),
-                        })
-                    };
-                    let opened = tokio::task::spawn_blocking(opening).await;
-                    Some(opened.unwrap_or(Err(RuntimeError::ShuttingDown))?)
+                    let copy = self.copy_of(agent, session).await?;
+                    let opened = self.opened_directory(directory, session, copy).await?;
+                    options.isolation = opened.1;
+                    Some(opened.0)
                 }
                 None => None,
             };
@@ -194,6 +201,47 @@ impl Runtime {
             options.resources = resources();
         }
         Ok(options)
+    }
+
+    /// Returns which copy of its directory a session works in.
+    async fn copy_of(&self, agent: &Agent, session: SessionId) -> Result<SessionCopy, RuntimeError> {
+        match self.view(session).await {
+            Ok(view) => Ok(match (view.isolation(), view.directory()) {
+                (Some(isolated), directory) => SessionCopy::Known {
+                    project: isolated.record.project.clone().into(),
+                    directory: directory.unwrap_or(&isolated.record.directory).into(),
+                },
+                (None, _) => SessionCopy::None,
+            }),
+            Err(RuntimeError::SessionNotFound { .. }) if agent.is_isolated => Ok(SessionCopy::New),
+            Err(RuntimeError::SessionNotFound { .. }) => Ok(SessionCopy::None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn opened_directory(
+        &self,
+        directory: PathBuf,
+        session: SessionId,
+        copy: SessionCopy,
+    ) -> Result<(Arc<dyn Workspace>, Option<Isolation>), RuntimeError> {
+        let adapters = self.adapters().clone();
+        let opening = move || {
+            let opened = match &copy {
+                SessionCopy::None => {
+                    adapters.workspace(&directory, session).map(|workspace| (workspace, None))
+                }
+                SessionCopy::New => adapters
+                    .isolated(&directory, session)
+                    .map(|opened| (opened.workspace, Some(opened.isolation))),
+                SessionCopy::Known { project, directory } => {
+                    adapters.isolated_again(project, directory, session).map(|workspace| (workspace, None))
+                }
+            };
+            opened.map_err(|source| RuntimeError::Directory { directory, source: Arc::from(source) })
+        };
+        let opened = tokio::task::spawn_blocking(opening).await;
+        opened.unwrap_or(Err(RuntimeError::ShuttingDown))
     }
 
     /// Drives a session in a task of the runtime. Returns once its mission is durable.

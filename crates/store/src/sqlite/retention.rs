@@ -5,7 +5,8 @@
 //!
 //! - the root of its current files, also after a rewind to an old position;
 //! - the roots of calls that have not ended, because recovery restores them;
-//! - the root at each position that another session was forked from.
+//! - the root at each position that another session was forked from;
+//! - the roots that the changes of an isolated session are merged with, and those of directories that they were applied to.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -69,6 +70,8 @@ struct Boundary {
     roots: Vec<WorkspaceRoot>,
     /// True if its root is the state of the files from there on.
     settles: bool,
+    /// True if its roots stay in any case.
+    is_pinned: bool,
 }
 
 /// Information about files in a session's journal.
@@ -110,7 +113,7 @@ impl Files {
     fn add(&mut self, record: &Record, named: References) {
         let position = record.position;
         self.head = position.next();
-        let mut settles = false;
+        let (mut settles, mut is_pinned) = (false, false);
         match &record.body {
             RecordBody::CallStarted(call) => {
                 settles = call.root.is_some();
@@ -135,10 +138,12 @@ impl Files {
                     self.fork = Some((session, position));
                 }
             }
+            RecordBody::WorkspaceIsolated(_) | RecordBody::ApplyStarted(_) => is_pinned = true,
             _ => {}
         }
         if !named.roots.is_empty() {
-            self.boundaries.push(Boundary { position, at: record.at, roots: named.roots, settles });
+            let (at, roots) = (record.at, named.roots);
+            self.boundaries.push(Boundary { position, at, roots, settles, is_pinned });
         }
     }
 
@@ -157,7 +162,8 @@ impl Files {
             kept.extend(self.in_effect(cut));
         }
         let stays = |boundary: &&Boundary| {
-            all || from.is_some_and(|from| boundary.position >= from)
+            all || boundary.is_pinned
+                || from.is_some_and(|from| boundary.position >= from)
                 || retention.since.is_some_and(|since| boundary.at >= since)
                 || kept.contains(&boundary.position)
         };
@@ -192,7 +198,9 @@ impl Files {
             let rewind = self.rewinds.iter().rev().find(|(at, _)| *at < end).copied();
             let start = rewind.map_or(Position::START, |(at, _)| at);
             let visible = self.boundaries.iter().rev();
-            for boundary in visible.filter(|boundary| (start..end).contains(&boundary.position)) {
+            let is_of_files =
+                |boundary: &&Boundary| !boundary.is_pinned && (start..end).contains(&boundary.position);
+            for boundary in visible.filter(is_of_files) {
                 found.push(boundary.position);
                 if boundary.settles {
                     return found;

@@ -25,6 +25,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "resources", sql: include_str!("schema/0002_resources.sql") },
     Migration { number: 3, name: "requests", sql: include_str!("schema/0003_requests.sql") },
     Migration { number: 4, name: "index", sql: include_str!("schema/0004_index.sql") },
+    Migration { number: 5, name: "isolation", sql: include_str!("schema/0005_isolation.sql") },
 ];
 
 /// Number of the newest migration.

@@ -12,12 +12,12 @@ use backstitch_core::budget::Reservation;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, PauseResolved, Position,
-    ProgramStarted, RecordBody, RecordsRedacted, SessionPaused, SessionRewound, TaskFinished, TurnFinished,
-    WorkspaceObserved,
+    ApplyFinished, ApplyStarted, Batch, Decision, EvaluationResumed, ObservationCause, PauseReason,
+    PauseResolved, Position, ProgramStarted, RecordBody, RecordsRedacted, SessionPaused, SessionRewound,
+    TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::Message;
-use backstitch_core::object::Object;
+use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::session::{Slice, StoredSlice};
 use backstitch_core::time::{Clock, FixedClock};
@@ -249,8 +249,37 @@ impl Generator {
                 replacements: 1,
                 ..RecordsRedacted::default()
             }),
+            _ if text.len() % 4 == 1 => self.isolation(),
             _ => self.push(note(text)),
         }
+    }
+
+    /// Adds the records of a copy of a project whose changes are applied.
+    fn isolation(&mut self) {
+        let (tree, manifest) = (Object::new(ObjectKind::Tree, Vec::new()), Object::blob(*br#"{"v":1}"#));
+        let root = WorkspaceRoot { tree: tree.id(), manifest: manifest.id() };
+        self.add_objects(vec![tree, manifest]);
+        self.push(WorkspaceIsolated {
+            project: "/home/ada/coat".to_owned(),
+            directory: "/home/ada/copies/coat".to_owned(),
+            root,
+            coverage: None,
+            left_out: Vec::new(),
+            extra: Extra::default(),
+        });
+        let started = self.position();
+        self.push(ApplyStarted {
+            directory: "/home/ada/coat".to_owned(),
+            base: root,
+            result: root,
+            before: root,
+            coverage: None,
+            after: root,
+            next_base: root,
+            undoes: None,
+            extra: Extra::default(),
+        });
+        self.push(ApplyFinished::new(started));
     }
 
     /// Rewinds to a cut: mostly to the boundary of a call, sometimes to any cut.

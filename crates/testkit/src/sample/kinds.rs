@@ -14,6 +14,7 @@ use backstitch_core::journal::{
     RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionPaused, SessionRewound,
     SessionStopped, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
+use backstitch_core::journal::{ApplyFinished, ApplyStarted, WorkspaceIsolated};
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
 };
@@ -209,8 +210,28 @@ pub fn every_kind() -> Journal {
                     object: Object::blob(*b"gone").id(),
                     replacement: Some(objects.file.id()),
                 }],
-                extra,
-            }),
+                extra: extra.clone(),
+            })
+            .with(WorkspaceIsolated {
+                project: "/home/ada/coat".to_owned(),
+                directory: "/home/ada/copies/coat".to_owned(),
+                root,
+                coverage: None,
+                left_out: vec!["target".to_owned()],
+                extra: extra.clone(),
+            })
+            .with(ApplyStarted {
+                directory: "/home/ada/coat".to_owned(),
+                base: root,
+                result: root,
+                before: root,
+                coverage: None,
+                after: root,
+                next_base: root,
+                undoes: None,
+                extra: extra.clone(),
+            })
+            .with(ApplyFinished { started: Position::new(2), kept: vec!["log.txt".to_owned()], extra }),
     ];
     Journal { session, batches }
 }

@@ -92,6 +92,7 @@ pub fn summary(session: SessionId) -> SessionSummary {
         stopped: None,
         agent: None,
         workspace: None,
+        project: None,
         origin: Origin::Root,
         tags: BTreeMap::new(),
         mission: Arc::from(""),

@@ -5,7 +5,9 @@ mod capture;
 mod filesystem;
 mod git_head;
 mod index;
+mod isolate;
 mod lock;
+mod merge;
 mod open_files;
 mod private;
 mod restore;
@@ -17,5 +19,9 @@ mod sys;
 mod workspace;
 
 pub use filesystem::HostFilesystem;
+pub use isolate::{
+    CopyOptions, IsolateError, ProjectCopy, copy_project, remove_copy, restore_copy, supports_reflinks,
+    sweep_copies,
+};
 pub use restore::{Progress, RestoreAction, RestoreStep};
 pub use workspace::HostWorkspace;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport,
-    StoredMark, Workspace, WorkspaceCapture, WorkspaceError,
+    Access, Filesystem, GraftedCapture, MergedCapture, ObjectOverlay, Objects, PathChange, RescueCapture,
+    RestoreReport, StoredMark, Workspace, WorkspaceCapture, WorkspaceError, WorkspaceMerge,
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
@@ -20,6 +20,7 @@ use rustix::fs::{Mode, OFlags};
 use super::cache::{self, Owner};
 use super::filesystem::HostFilesystem;
 use super::index::DirIndex;
+use super::isolate::ProjectCopy;
 use super::lock::{self, Lock};
 use super::restore::Progress;
 use super::rules::{Ignores, Rules};
@@ -43,6 +44,7 @@ pub struct HostWorkspace {
     cache: Option<(PathBuf, Owner)>,
     coverage_path: PathBuf,
     _lock: Lock,
+    _copy: Option<Arc<ProjectCopy>>,
 }
 
 /// State that is kept between captures.
@@ -128,6 +130,7 @@ impl HostWorkspace {
             cache,
             coverage_path,
             _lock: lock,
+            _copy: options.copy,
         })
     }
 
@@ -230,7 +233,10 @@ impl HostWorkspace {
 }
 
 /// Loads the coverage that was recorded with a root.
-fn stored_coverage(objects: &dyn Objects, coverage: Option<ObjectId>) -> Result<Coverage, WorkspaceError> {
+pub(super) fn stored_coverage(
+    objects: &dyn Objects,
+    coverage: Option<ObjectId>,
+) -> Result<Coverage, WorkspaceError> {
     let Some(id) = coverage else { return Ok(Coverage::default()) };
     let object = fetch(objects, id, ObjectKind::Blob)?;
     Coverage::from_json(object.bytes()).map_err(|error| damaged(id, error.to_string()))
@@ -298,6 +304,10 @@ impl Workspace for HostWorkspace {
         paths: &[FilePath],
     ) -> Result<GraftedCapture, WorkspaceError> {
         grafted(self.capture_anew()?, &*self.objects, from, paths)
+    }
+
+    fn capture_merged(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
+        self.merged(merge)
     }
 
     fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {

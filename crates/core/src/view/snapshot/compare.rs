@@ -14,6 +14,7 @@ impl JournalView {
             ("lineage", self.lineage == other.lineage),
             ("ledger", self.ledger == other.ledger),
             ("stops", self.stops == other.stops),
+            ("isolation", self.isolation == other.isolation),
             ("summary", self.summary() == other.summary()),
             ("evaluations", one.evaluations == two.evaluations),
             ("calls", one.calls == two.calls),

@@ -67,7 +67,7 @@ impl From<UnpackError> for ViewSnapshotError {
 impl JournalView {
     /// Encodes the view.
     pub fn encode_snapshot(&self) -> Result<Vec<u8>, ViewSnapshotError> {
-        let Self { created, head, lineage, ledger, stops, facts, visible } = self;
+        let Self { created, head, lineage, ledger, stops, isolation, facts, visible } = self;
         let mut texts = Vec::new();
         let mut body = Packer::default();
         head.pack(&mut body);
@@ -75,6 +75,7 @@ impl JournalView {
         lineage.pack(&mut body);
         ledger.pack(&mut body);
         stops.pack(&mut body);
+        isolation.pack(&mut body);
         facts.pack(&mut body);
         visible.pack(&mut body, &mut texts)?;
         let body = body.finish()?;
@@ -102,12 +103,13 @@ impl JournalView {
         let texts = bytes.len() - header.rest().len();
         let (head, created) = <(Position, _)>::unpack(&mut body)?;
         let (lineage, ledger) = <(Lineage, _)>::unpack(&mut body)?;
-        let (stops, facts) = Pack::unpack(&mut body)?;
+        let (stops, isolation) = Pack::unpack(&mut body)?;
+        let facts = Pack::unpack(&mut body)?;
         let visible = VisibleState::unpack(&mut body, &bytes, texts)?;
         if !body.rest().is_empty() || !lineage.fits(head) {
             return Err(ViewSnapshotError::Malformed("the view does not agree with itself".into()));
         }
-        let view = Self { created, head, lineage, ledger, stops, facts, visible };
+        let view = Self { created, head, lineage, ledger, stops, isolation, facts, visible };
         // An error that concerns all messages is found here, before the session is used.
         let messages = view.message_count();
         view.messages(messages.saturating_sub(1)..messages)?;

@@ -4,10 +4,10 @@
 //! text. All others are JSON, as in the journal.
 
 use crate::journal::{
-    AfterFailure, CallFinished, CallStarted, CarriedCall, EvaluationFailure, EvaluationFinished,
-    EvaluationStarted, PauseResolved, Point, Position, ProcessStarted, ProgramStarted, RequestFailed,
-    RequestFinished, RequestStarted, ResourceChanged, SessionCreated, SessionPaused, SessionStopped,
-    TaskFinished, TurnFinished,
+    AfterFailure, ApplyStarted, CallFinished, CallStarted, CarriedCall, EvaluationFailure,
+    EvaluationFinished, EvaluationStarted, PauseResolved, Point, Position, ProcessStarted, ProgramStarted,
+    RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionCreated, SessionPaused,
+    SessionStopped, TaskFinished, TurnFinished, WorkspaceIsolated,
 };
 use crate::pack::{Pack, Packer, UnpackError, Unpacker, packed_as_json, packed_structs, packed_words};
 use crate::session::SlicePolicy;
@@ -76,6 +76,7 @@ packed_structs! {
 
 packed_as_json!(
     AfterFailure,
+    ApplyStarted,
     CarriedCall,
     PauseResolved,
     ProcessStarted,
@@ -83,4 +84,5 @@ packed_as_json!(
     SessionCreated,
     SessionPaused,
     SessionStopped,
+    WorkspaceIsolated,
 );

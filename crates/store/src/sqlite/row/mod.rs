@@ -33,7 +33,7 @@ const fn whole(kind: &'static str) -> RowKind {
 
 /// Kinds of rows by number, from 1. The table `kinds` holds the same, for the view `journal`. One that is added gets its number
 /// by a migration; records of a kind without a number are stored whole.
-const KINDS: [RowKind; 28] = [
+const KINDS: [RowKind; 31] = [
     whole("session_created"),
     whole("evaluation_started"),
     whole("evaluation_resumed"),
@@ -62,6 +62,9 @@ const KINDS: [RowKind; 28] = [
     RowKind { version: 1, kind: "message_appended", form: Form::Message },
     RowKind { version: 1, kind: "call_started", form: Form::Call },
     RowKind { version: 1, kind: "slice_changed", form: Form::Invocation },
+    whole("workspace_isolated"),
+    whole("apply_started"),
+    whole("apply_finished"),
 ];
 
 /// Columns of a record's row that [`text_in`] reads, in its order.

@@ -19,7 +19,7 @@ use super::agent::Agent;
 use super::support::{Writer, claim, notes, read, write};
 
 /// Number of the newest version.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -31,6 +31,7 @@ const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v2.db", 4, "41b112e24f34bbb6"),
     ("store-v3.db", 4, "bc2e08c952e34b2d"),
     ("store-v4.db", 4, "51533b03223d0729"),
+    ("store-v5.db", 4, "a539f055770f0c29"),
 ];
 
 #[test]

@@ -164,6 +164,7 @@ pub fn summaries_come_back_as_they_were_written(store: &dyn Store) {
         }),
         agent: Some("tailor".into()),
         workspace: Some("/home/ada/a coat".into()),
+        project: Some("/home/ada/coat".into()),
         origin: Origin::Fork { session: parent, position: Position::new(7) },
         tags: BTreeMap::from([("a".into(), "1".into()), ("b".into(), "".into())]),
         mission: Arc::from("Mend the coat"),

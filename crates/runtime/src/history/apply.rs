@@ -1,0 +1,228 @@
+//! Applies the changes of an isolated session to a directory.
+//!
+//! The changes since the base are merged into the files of the directory. An application is recorded, with the state of the
+//! directory before and after, before any file is written. If the process dies in between, the next one completes it: the
+//! recorded change is merged again into what it finds, and edits that a person made since then win. Undoing an application is
+//! the same merge backwards.
+
+use std::sync::Arc;
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{
+    ApplyFinished, ApplyStarted, Position, WorkspaceIsolated, WorkspaceRevision, WorkspaceRoot,
+};
+use backstitch_core::object::Object;
+use backstitch_core::ports::{
+    ConflictResolution, FilePath, MergeConflict, MergedCapture, PathChange, UncoveredPath, Workspace,
+    WorkspaceMerge,
+};
+use backstitch_core::view::{Call, JournalEntry};
+
+use super::rewind::check_kept;
+use crate::error::RuntimeError;
+use crate::isolation::Isolation;
+use crate::live::{LiveSession, blocking, recorded};
+
+/// How the changes of a session are applied.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ApplyOptions {
+    /// Files and directories to apply. If there are none, everything is applied.
+    pub paths: Vec<FilePath>,
+    /// What to do about conflicts.
+    pub resolution: ConflictResolution,
+    /// Merges, and neither records nor writes anything.
+    pub dry_run: bool,
+}
+
+/// The result of applying changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplyReport {
+    /// The position of its record; `None` if nothing was written.
+    pub at: Option<Position>,
+    /// State of the directory before.
+    pub before: WorkspaceRoot,
+    /// State of the directory after.
+    pub after: WorkspaceRoot,
+    /// The changes of the directory.
+    pub changes: Vec<PathChange>,
+    /// Conflicts. If there are any, nothing was written.
+    pub conflicts: Vec<MergeConflict>,
+    /// Conflicts that the options decided.
+    pub decided: Vec<MergeConflict>,
+    /// Changed paths that were left out, since the session or the directory does not cover them.
+    pub left_out: Vec<UncoveredPath>,
+    /// Paths that could not be written, because another process uses them.
+    pub kept: Vec<UncoveredPath>,
+}
+
+impl LiveSession {
+    /// Records that the session works in a copy of a project, and the state that it starts from.
+    pub(crate) async fn record_isolation(&self, isolation: Isolation) -> Result<(), RuntimeError> {
+        let directory = self.workspace().and_then(|workspace| workspace.host_directory());
+        let directory = directory.map(|directory| directory.to_string_lossy().into_owned());
+        self.commit(|commit| {
+            if let Some(WorkspaceRevision { root, coverage }) = commit.view().files() {
+                commit.push(WorkspaceIsolated {
+                    project: isolation.project.to_string_lossy().into_owned(),
+                    directory: directory.unwrap_or_default(),
+                    root,
+                    coverage,
+                    left_out: isolation.left_out,
+                    extra: Extra::default(),
+                });
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Merges the changes of an isolated session into a directory. With conflicts, nothing is written.
+    pub async fn apply(
+        &self,
+        directory: Arc<dyn Workspace>,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, RuntimeError> {
+        let session = self.id();
+        let has_open_call = self.state().await.view.calls().any(Call::is_open);
+        // The files of an interrupted call are not a state that the session has reached.
+        if !has_open_call {
+            self.settle_files().await?;
+            self.take_up_files().await?;
+        }
+        self.flush().await?;
+        let view = self.state().await.view.clone();
+        self.check_no_pending().await?;
+        let base = view.isolation_base().ok_or(RuntimeError::NotIsolated { session })?;
+        let theirs = view.files().ok_or(RuntimeError::NotIsolated { session })?;
+        check_kept(&**self.store(), Some(theirs)).await?;
+        check_kept(&**self.store(), WorkspaceRevision::of(Some(base), None)).await?;
+        let next_base = if options.paths.is_empty() { theirs.root } else { base };
+        let merge = WorkspaceMerge { base, theirs, paths: options.paths, resolution: options.resolution };
+        self.carry_out(directory, merge, next_base, None, options.dry_run).await
+    }
+
+    /// Undoes the latest application that is not undone: what it changed is merged backwards into the directory.
+    pub async fn undo_apply(
+        &self,
+        directory: Arc<dyn Workspace>,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, RuntimeError> {
+        self.check_no_pending().await?;
+        let view = self.state().await.view.clone();
+        let undone = view.applied().last().ok_or(RuntimeError::NothingToApply { session: self.id() })?;
+        let ApplyStarted { before, after, coverage, base, .. } = *undone.record.clone();
+        let theirs = WorkspaceRevision { root: before, coverage };
+        let merge = WorkspaceMerge { base: after, theirs, paths: Vec::new(), resolution: options.resolution };
+        self.carry_out(directory, merge, base, Some(undone.point.position), options.dry_run).await
+    }
+
+    /// Completes an application that was interrupted. Files that were edited since then keep these edits where the two
+    /// cannot be merged. Returns `None` if none was interrupted.
+    pub async fn complete_apply(
+        &self,
+        directory: Arc<dyn Workspace>,
+    ) -> Result<Option<ApplyReport>, RuntimeError> {
+        let pending = self.state().await.view.pending_apply().cloned();
+        let Some(JournalEntry { point, record, .. }) = pending else { return Ok(None) };
+        let theirs = WorkspaceRevision { root: record.after, coverage: record.coverage };
+        let (base, resolution) = (record.before, ConflictResolution::Ours);
+        let merge = WorkspaceMerge { base, theirs, paths: Vec::new(), resolution };
+        let merged = merged(directory.clone(), merge).await?;
+        let report = self.finish_apply(directory, merged, point.position, Vec::new()).await?;
+        Ok(Some(report))
+    }
+
+    async fn check_no_pending(&self) -> Result<(), RuntimeError> {
+        let view = &self.state().await.view;
+        match view.pending_apply() {
+            Some(pending) => Err(RuntimeError::ApplyPending {
+                session: self.id(),
+                directory: pending.record.directory.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        directory: Arc<dyn Workspace>,
+        merge: WorkspaceMerge,
+        next_base: WorkspaceRoot,
+        undoes: Option<Position>,
+        dry_run: bool,
+    ) -> Result<ApplyReport, RuntimeError> {
+        let (base, result) = (merge.base, merge.theirs.root);
+        let merged = merged(directory.clone(), merge).await?;
+        if dry_run || !merged.conflicts.is_empty() {
+            return Ok(report(merged, None, Vec::new()));
+        }
+        crash_point!("apply.before");
+        let (before, mut objects) = recorded(merged.before.clone());
+        objects.extend(merged.objects.iter().cloned());
+        let path = directory.host_directory().unwrap_or_default();
+        let started = ApplyStarted {
+            directory: path.to_string_lossy().into_owned(),
+            base,
+            result,
+            before: before.root,
+            coverage: before.coverage,
+            after: merged.after,
+            next_base,
+            undoes,
+            extra: Extra::default(),
+        };
+        let at = self
+            .commit(|commit| {
+                let at = commit.view().head();
+                commit.push(started).add_objects(objects);
+                Ok(at)
+            })
+            .await?;
+        crash_point!("apply.recorded");
+        self.finish_apply(directory, merged, at, Vec::new()).await
+    }
+
+    /// Writes merged files, and records that.
+    async fn finish_apply(
+        &self,
+        directory: Arc<dyn Workspace>,
+        merged: MergedCapture,
+        at: Position,
+        mut brought: Vec<Object>,
+    ) -> Result<ApplyReport, RuntimeError> {
+        let (before, objects) = recorded(merged.before.clone());
+        brought.extend(objects);
+        brought.extend(merged.objects.iter().cloned());
+        let after = merged.after;
+        let restored = blocking(move || {
+            if before.root == after {
+                return Ok(Vec::new());
+            }
+            Ok(directory.restore_bringing(after, before.coverage, &brought)?.kept)
+        })
+        .await?;
+        crash_point!("apply.restored");
+        let decided = merged.decided.iter().map(|conflict| conflict.path.clone());
+        let is_late =
+            self.state().await.view.pending_apply().is_some_and(|pending| pending.record.after != after);
+        let kept = restored.iter().map(|kept| kept.path.clone()).chain(decided.filter(|_| is_late)).collect();
+        let finished = ApplyFinished { kept, ..ApplyFinished::new(at) };
+        self.commit(|commit| {
+            commit.push(finished);
+            Ok(())
+        })
+        .await?;
+        crash_point!("apply.finished");
+        Ok(report(merged, Some(at), restored))
+    }
+}
+
+async fn merged(directory: Arc<dyn Workspace>, merge: WorkspaceMerge) -> Result<MergedCapture, RuntimeError> {
+    blocking(move || directory.capture_merged(&merge)).await
+}
+
+fn report(merged: MergedCapture, at: Option<Position>, kept: Vec<UncoveredPath>) -> ApplyReport {
+    let MergedCapture { before, after, changes, conflicts, decided, left_out, .. } = merged;
+    ApplyReport { at, before: before.root, after, changes, conflicts, decided, left_out, kept }
+}

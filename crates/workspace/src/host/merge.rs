@@ -1,0 +1,41 @@
+//! Merges changes into the files of a workspace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backstitch_core::ports::{
+    MergedCapture, ObjectOverlay, UncoveredPath, UncoveredReason, WorkspaceError, WorkspaceMerge,
+};
+use backstitch_filesystem::format::names::shown;
+use backstitch_filesystem::format::{self, Merge, MergedRoot};
+
+use super::workspace::{HostWorkspace, stored_coverage};
+
+impl HostWorkspace {
+    /// Captures the files and merges changes into them. Paths that one of the two sides does not cover stay as they are.
+    pub(super) fn merged(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
+        let before = self.capture_anew()?;
+        let mut known = ObjectOverlay::new(before.objects.iter().cloned(), &*self.objects);
+        let (here, there) = (self.coverage(), stored_coverage(&known, merge.theirs.coverage)?);
+        let omitted: BTreeMap<&Vec<u8>, UncoveredReason> = here.omitted().chain(there.omitted()).collect();
+        let excluded: BTreeSet<Vec<u8>> = omitted.keys().map(|path| (*path).clone()).collect();
+        let paths: Vec<&[u8]> = merge.paths.iter().map(|path| path.as_str().as_bytes()).collect();
+        let merge = Merge {
+            base: merge.base,
+            ours: before.root,
+            theirs: merge.theirs.root,
+            paths: &paths,
+            excluded: &excluded,
+            resolution: merge.resolution,
+        };
+        let MergedRoot { root, objects, conflicts, decided, left_out } = format::merge(&known, &merge)?;
+        objects.iter().for_each(|object| known.insert(object.clone()));
+        let changes = format::diff(&known, before.root, root)?;
+        let left_out = left_out.iter().map(|path| UncoveredPath {
+            path: shown(path),
+            reason: omitted.get(path).copied().unwrap_or(UncoveredReason::Excluded),
+            bytes: None,
+        });
+        let left_out = left_out.collect();
+        Ok(MergedCapture { before, after: root, objects, changes, conflicts, decided, left_out })
+    }
+}
