@@ -4,14 +4,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use backstitch_runtime::{Adapters, Runtime};
+use backstitch_runtime::{Adapters, IsolatedWorkspace, Isolation, Runtime};
 use backstitch_store::{MemoryStore, SqliteStore};
-use backstitch_workspace::{HostWorkspace, OpenOptions};
+use backstitch_workspace::{HostWorkspace, OpenOptions, restore_copy};
 use tempfile::TempDir;
 
 use crate::agent_file::AgentDefinition;
 use crate::code::ErrorCode;
 use crate::id::SessionId;
+use crate::isolated;
 use crate::ports::{Objects, Policy, Store, Workspace};
 use crate::session::BoxError;
 use crate::stores::{self, StoresError};
@@ -103,7 +104,10 @@ impl OpenRuntime for Runtime {
     }
 
     fn in_memory() -> Self {
-        over(Arc::new(MemoryStore::new()), Private::Temporary(OnceLock::new()))
+        over(
+            Arc::new(MemoryStore::new()),
+            Private::Temporary { own: OnceLock::new(), copies: OnceLock::new() },
+        )
     }
 }
 
@@ -116,14 +120,32 @@ fn over<S: Store + Objects + 'static>(store: Arc<S>, private: Private) -> Runtim
 enum Private {
     /// The directory of the store.
     Beside(PathBuf),
-    /// A directory that is created when it is needed, and removed with the runtime.
-    Temporary(OnceLock<TempDir>),
+    /// Directories that are created when they are needed, and removed with the runtime.
+    Temporary {
+        own: OnceLock<TempDir>,
+        /// Copies of projects.
+        copies: OnceLock<TempDir>,
+    },
 }
 
 /// Opens models with keys from the environment, and host directories.
 struct HostAdapters {
     objects: Arc<dyn Objects>,
     private: Private,
+}
+
+impl HostAdapters {
+    fn private(&self) -> std::io::Result<PathBuf> {
+        match &self.private {
+            Private::Beside(directory) => Ok(directory.clone()),
+            Private::Temporary { own, .. } => temporary(own),
+        }
+    }
+}
+
+fn temporary(made: &OnceLock<TempDir>) -> std::io::Result<PathBuf> {
+    let new = TempDir::with_prefix("backstitch-")?;
+    Ok(made.get_or_init(|| new).path().to_owned())
 }
 
 impl Adapters for HostAdapters {
@@ -133,13 +155,7 @@ impl Adapters for HostAdapters {
 
     fn workspace(&self, directory: &Path, session: SessionId) -> Result<Arc<dyn Workspace>, BoxError> {
         std::fs::create_dir_all(directory)?;
-        let private = match &self.private {
-            Private::Beside(directory) => directory.clone(),
-            Private::Temporary(made) => {
-                let new = TempDir::with_prefix("backstitch-")?;
-                made.get_or_init(|| new).path().to_owned()
-            }
-        };
+        let private = self.private()?;
         if directory.canonicalize()?.starts_with(private.canonicalize()?) {
             let directory = directory.display();
             return Err(
@@ -149,6 +165,37 @@ impl Adapters for HostAdapters {
         let mut options = OpenOptions::new(directory, private, self.objects.clone());
         options.holder = format!("session {session}");
         Ok(Arc::new(HostWorkspace::open(options)?))
+    }
+
+    fn isolated(&self, project: &Path, session: SessionId) -> Result<IsolatedWorkspace, BoxError> {
+        let private = self.private()?;
+        let copy = match &self.private {
+            Private::Beside(_) => isolated::copy_for(&private, project, session)?,
+            Private::Temporary { copies, .. } => {
+                let place = temporary(copies)?;
+                isolated::copy_into(&place, &private, project, session)?
+            }
+        };
+        let copy = Arc::new(copy);
+        let mut options = OpenOptions::new(&copy.directory, private, self.objects.clone());
+        options.holder = format!("session {session}");
+        options.copy = Some(copy.clone());
+        let left_out = copy.left_out.iter().map(|one| one.path.clone()).collect();
+        let project = project.canonicalize()?;
+        let workspace = Arc::new(HostWorkspace::open(options)?);
+        Ok(IsolatedWorkspace { workspace, isolation: Isolation { project, left_out } })
+    }
+
+    fn isolated_again(
+        &self,
+        project: &Path,
+        directory: &Path,
+        session: SessionId,
+    ) -> Result<Arc<dyn Workspace>, BoxError> {
+        if !directory.is_dir() {
+            restore_copy(project, directory)?;
+        }
+        self.workspace(directory, session)
     }
 }
 

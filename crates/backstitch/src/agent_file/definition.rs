@@ -226,6 +226,12 @@ pub struct WorkspaceDefinition {
     /// Patterns of paths that are neither captured nor restored, as in a `.gitignore`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
+    /// Whether a session works in a copy of the directory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
+    /// Commands that are executed in a new copy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
 }
 
 /// Maximum spending of an evaluation; absent amounts are not limited.

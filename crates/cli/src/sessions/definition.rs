@@ -137,6 +137,10 @@ pub(super) struct AgentFlags {
     /// Directory that the agent works in. Default: that of the agent file, else the current directory.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+    /// Work in a copy of the directory. `backstitch apply` brings the changes back. Default: that of the agent file, else
+    /// off.
+    #[arg(long)]
+    isolated: bool,
 }
 
 impl ModelFlags {
@@ -227,6 +231,10 @@ impl AgentFlags {
         }
         if definition.workspace.path.is_none() && definition.uses_files()? {
             definition.workspace.path = Some(std::env::current_dir()?);
+        }
+        definition.workspace.isolated |= self.isolated;
+        if definition.workspace.isolated && definition.workspace.path.is_none() {
+            return Err(Usage("the agent uses no files, so `--isolated` does not apply".to_owned()).into());
         }
         if let Some(directory) = &mut definition.workspace.path {
             std::fs::create_dir_all(&*directory)

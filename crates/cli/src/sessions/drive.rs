@@ -7,6 +7,7 @@ use std::sync::Arc;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
+use backstitch::isolated;
 use backstitch::ports::Workspace;
 use backstitch::workspace::HostWorkspace;
 use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions, SystemClock, entropy};
@@ -19,6 +20,7 @@ use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
 use super::guard::refuse_to_drive;
 use super::holder::{WhenDriven, set_free};
+use super::isolated::{NewCopy, bring_back};
 use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
 use super::mission;
@@ -47,7 +49,7 @@ impl Run {
             Some(path) => mission::of_file(path)?,
             None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
         };
-        let definition = pinned(common, self.agent.definition(common)?).await?;
+        let mut definition = pinned(common, self.agent.definition(common)?).await?;
         // An agent that cannot be built is refused before anything is created.
         let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;
@@ -60,15 +62,37 @@ impl Run {
         // it.
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
         let common = &common.naming(place.store.path());
-        let workspace = place.workspace(&definition, id)?;
+        let copy = NewCopy::make(&place, &mut definition, id).await?;
+        let (built, workspace, isolation) = match &copy {
+            // The recorded definition names the copy.
+            Some(copy) => {
+                let built = with_rules(common, self::built(&definition)?);
+                (built, Some(copy.workspace.clone()), Some(copy.isolation.clone()))
+            }
+            None => (built, place.workspace(&definition, id)?, None),
+        };
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
         let tags = self.tag.into_iter().collect();
-        let options = SessionOptions { workspace: files, id: Some(id), tags, ..SessionOptions::default() };
+        let options =
+            SessionOptions { workspace: files, id: Some(id), tags, isolation, ..SessionOptions::default() };
         // The mission is durable once this returns, so an announced session can be resumed.
-        let run = place.runtime.start_with(&built.agent, mission, options).await?;
+        let run = match place.runtime.start_with(&built.agent, mission, options).await {
+            Ok(run) => run,
+            Err(error) => {
+                // The session was not recorded, so nothing refers to its copy.
+                if let Some(directory) = definition.workspace.path.as_deref().filter(|_| copy.is_some()) {
+                    let _ = isolated::remove(directory, id);
+                }
+                return Err(error.into());
+            }
+        };
         let model = model_of(&definition);
         let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
         live.status_text(&format!("session {id} ({model})").into());
+        if let Some(copy) = &copy {
+            copy.lines().iter().for_each(|line| live.status_text(&line.as_str().into()));
+            live.event(copy.event(id));
+        }
         if let Some((workspace, paths)) =
             workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
         {
@@ -88,7 +112,16 @@ impl Run {
         };
         let ended = async {
             let driven = session.drive(run).await?;
-            finish(common, &live, &place, &definition, id, driven).await
+            let code = finish(common, &live, &place, &definition, id, driven).await?;
+            if copy.is_some() {
+                let (id, common) = (short(id), &common);
+                let (show, apply) = (format_args!("diff {id} start"), format_args!("apply {id}"));
+                let (show, apply) = (common.hint(show), common.hint(apply));
+                live.status_text(
+                    &format!("`{show}` shows the changes in the copy, `{apply}` applies them").into(),
+                );
+            }
+            Ok(code)
         };
         announced.close(ended.await)
     }
@@ -255,6 +288,7 @@ impl SessionToDrive {
         let stopper = Stopper::start(&place.runtime, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
         set_free(common, &place, session, when).await?;
+        bring_back(&view, &definition).await?;
         if is_other {
             let options = SessionOptions { take_over, ..SessionOptions::default() };
             let idle = place.runtime.open_idle(session, options).await?;

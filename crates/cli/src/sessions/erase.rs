@@ -15,6 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
+use super::isolated::{copies_of, remove_copies};
 use super::place::{OpenStore, part_of_id, short};
 use crate::common::counted;
 use crate::error::{CommandError, ReportedError, code_of};
@@ -195,7 +196,10 @@ impl Remove {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        let concerned = place.store.remove(removal(ErasureMode::DryRun)).await?.sessions;
+        let copies = copies_of(&place, concerned.into_iter().map(|one| one.session)).await;
         let report = place.store.remove(removal(mode(self.dry_run))).await?;
+        let copies = if self.dry_run { copies.len() } else { remove_copies(copies)? };
         if common.json {
             let session = |one: &backstitch::ports::RemovedSession| json!({"session": one.session, "records": one.records});
             println!(
@@ -203,11 +207,15 @@ impl Remove {
                 json!({
                     "v": 1, "dry_run": self.dry_run,
                     "sessions": report.sessions.iter().map(session).collect::<Vec<_>>(),
-                    "objects": report.objects, "bytes": report.bytes, "erasure": erasure_json(&report.erasure),
+                    "objects": report.objects, "bytes": report.bytes, "copies": copies, "erasure": erasure_json(&report.erasure),
                 })
             );
         } else {
             print_removal(&report, self.dry_run);
+            if copies > 0 {
+                let would = if self.dry_run { "would be " } else { "" };
+                println!("{} {would}removed", counted(copies as u64, "isolated workspace"));
+            }
         }
         finished(common, &report.erasure)
     }

@@ -265,7 +265,7 @@ fn as_json(session: &IndexedSession) -> Value {
         "v": 1, "session": summary.session, "created_at": summary.created_at,
         "updated_at": summary.updated_at, "records": summary.position, "status": session.status(),
         "outcome": summary.outcome, "mission": summary.mission, "agent": summary.agent,
-        "workspace": summary.workspace, "tags": summary.tags, "holder": session.holder,
+        "workspace": summary.workspace, "isolated_from": summary.project, "tags": summary.tags, "holder": session.holder,
         "waiting": session.has_waiting, "origin": OriginKind::from(&summary.origin),
         "parent": summary.origin.parent(), "fork_of": fork_of, "failure": summary.failure,
         "stopped": summary.stopped, "turns": summary.turns, "spent": summary.spent,

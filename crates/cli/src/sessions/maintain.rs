@@ -14,6 +14,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Common;
+use super::isolated::{copies_of, remove_copies};
 use super::place::{OpenStore, short};
 use crate::common::counted;
 use crate::error::{CommandError, code_of, message_of};
@@ -120,7 +121,11 @@ impl Gc {
             at: SystemClock::new().now(),
             mode: if self.dry_run { ErasureMode::DryRun } else { ErasureMode::Now },
         };
+        let copies = copies_of(place, removal.sessions.iter().copied()).await;
         let report = place.store.remove(removal).await?;
+        if !self.dry_run {
+            remove_copies(copies)?;
+        }
         if let Erasure::Pending { reason } = &report.erasure {
             eprintln!("warning: the store's files may still hold expired sessions: {reason}");
         }

@@ -21,6 +21,7 @@ mod guard;
 mod holder;
 mod import;
 mod in_place;
+mod isolated;
 mod list;
 mod live;
 mod located;
@@ -173,6 +174,13 @@ pub(crate) enum Command {
     /// Delete unreferenced data.
     #[command(after_help = "Example:\n  backstitch gc --dry-run --keep-days 30")]
     Gc(maintain::Gc),
+    /// Merge the changes of an isolated session into its project.
+    ///
+    /// With conflicts, nothing is changed.
+    #[command(
+        after_help = "Examples:\n  backstitch apply 4f2a\n  backstitch apply 4f2a src/hem.rs --theirs\n  backstitch apply 4f2a --undo"
+    )]
+    Apply(isolated::Apply),
     /// Remove a value, such as a leaked key, from everything that a session recorded.
     ///
     /// The value is read from standard input.
@@ -200,6 +208,9 @@ pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode>
 }
 
 async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+    if !matches!(command, Command::Quickstart(_) | Command::Trust(_)) {
+        isolated::complete_interrupted(common).await;
+    }
     match command {
         Command::Quickstart(command) => command.run(common).await,
         Command::Chat(command) => command.run(common).await,
@@ -234,6 +245,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Copy(command) => command.run(common).await,
         Command::Gc(command) => command.run(common).await,
         Command::Redact(command) => command.run(common).await,
+        Command::Apply(command) => command.run(common).await,
         Command::Rm(command) => command.run(common).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(command) => command.run(common).await,

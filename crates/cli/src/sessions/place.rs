@@ -13,7 +13,7 @@ use backstitch::ports::{Owner, Store};
 use backstitch::store::{OpenError, SqliteStore};
 use backstitch::stores::{self, DIRECTORY, FILE, StoresError};
 use backstitch::view::JournalView;
-use backstitch::workspace::{HostWorkspace, OpenOptions};
+use backstitch::workspace::{HostWorkspace, OpenOptions, ProjectCopy};
 
 use super::Common;
 use super::progress::ProgressLines;
@@ -207,6 +207,17 @@ impl OpenStore {
         self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
     }
 
+    /// Opens a new copy of a project.
+    pub(super) fn open_copy(
+        &self,
+        copy: Arc<ProjectCopy>,
+        excludes: &[String],
+        session: SessionId,
+    ) -> anyhow::Result<Arc<HostWorkspace>> {
+        let directory = copy.directory.clone();
+        self.opened(&directory, excludes, &session.to_string(), Some(copy))
+    }
+
     pub(super) fn open_workspace(
         &self,
         directory: &Path,
@@ -216,7 +227,18 @@ impl OpenStore {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
         check_apart(directory, self.store.path())?;
+        self.opened(directory, excludes, holder, None)
+    }
+
+    fn opened(
+        &self,
+        directory: &Path,
+        excludes: &[String],
+        holder: &str,
+        copy: Option<Arc<ProjectCopy>>,
+    ) -> anyhow::Result<Arc<HostWorkspace>> {
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
+        options.copy = copy;
         options.holder = format!("session {holder}");
         options.excludes = excludes.to_vec();
         let workspace = HostWorkspace::open(options)

@@ -50,7 +50,8 @@ pub(super) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, Strin
         let created = Text::new().add(Role::Dim, time::local(summary.created_at));
         let turns = if summary.turns == 0 { String::new() } else { summary.turns.to_string() };
         let (status, outcome, turns) = (status(session), outcome(session), Text::from(turns));
-        let mission = origin(session, depth);
+        let isolated = if summary.project.is_some() { "(isolated) " } else { "" };
+        let mission = origin(session, depth).add(Role::Dim, isolated);
         let mission = match &*summary.mission {
             // The index holds the beginning of a mission, unless that is too large for its record.
             "" if summary.turns > 0 => mission.add(Role::Dim, "(a long mission)"),

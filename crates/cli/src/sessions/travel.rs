@@ -20,6 +20,7 @@ use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
 use super::guard::{ContinueCommand, GuardedSession};
 use super::holder::{WhenDriven, set_free};
+use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};
 use super::restores::{RestoreCause, Restores};
 use crate::error::CommandError;
@@ -282,9 +283,11 @@ pub(super) async fn opened_with_files(
 ) -> anyhow::Result<SessionToRewind> {
     let place = OpenStore::existing(common)?;
     let session = place.session(session).await?;
-    let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+    let view = place.view(session).await?;
+    let mut definition = definition_of(&place, &view, None).await?;
     let is_other = moved.map(|moved| moved.apply(&mut definition)).transpose()?.unwrap_or_default();
     set_free(common, &place, session, WhenDriven::Refuse).await?;
+    bring_back(&view, &definition).await?;
     let workspace = place.workspace(&definition, session)?;
     let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
     let options = SessionOptions { workspace: files, ..SessionOptions::default() };

@@ -21,6 +21,7 @@ mod guard;
 mod help;
 mod in_place;
 mod instructions;
+mod isolated;
 mod keys;
 mod kills;
 mod lisp_agents;

@@ -16,6 +16,8 @@ mod full_disk;
 mod git_names;
 mod in_use;
 mod interrupt;
+mod isolate;
+mod merge;
 mod model;
 mod rescue;
 mod restore;

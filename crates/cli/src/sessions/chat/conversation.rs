@@ -1,5 +1,6 @@
 //! A conversation: its session, its agent, and the turns.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -26,6 +27,7 @@ use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, is_askable, is_person_there,
 };
+use crate::sessions::isolated::{NewCopy, bring_back};
 use crate::sessions::live::{Screen, status_line};
 use crate::sessions::place::{OpenStore, short, uncovered};
 use crate::sessions::signals::Signals;
@@ -69,6 +71,8 @@ pub(super) struct Conversation {
     pub(super) definition: AgentDefinition,
     pub(super) built: BuiltAgent,
     pub(super) session: Option<SessionId>,
+    /// The project, if the session works in a copy of it.
+    project: Option<PathBuf>,
 }
 
 impl Conversation {
@@ -81,7 +85,14 @@ impl Conversation {
         let Some(name) = name else {
             let definition = pinned(common, flags.definition(common)?).await?;
             let built = agent_of(common, &definition)?;
-            return Ok(Self { common: common.clone(), place: None, definition, built, session: None });
+            return Ok(Self {
+                common: common.clone(),
+                place: None,
+                definition,
+                built,
+                session: None,
+                project: None,
+            });
         };
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(name)).await?;
@@ -89,10 +100,12 @@ impl Conversation {
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view, None).await?;
+        bring_back(&view, &definition).await?;
+        let project = view.isolation().map(|isolated| PathBuf::from(&isolated.record.project));
         let is_other = flags.model.apply(&mut definition)?;
         let built = agent_of(common, &definition)?;
         let common = common.naming(place.store.path());
-        let opened = Self { common, place: Some(place), definition, built, session: Some(session) };
+        let opened = Self { common, place: Some(place), definition, built, session: Some(session), project };
         if is_other {
             opened.record_definition().await?;
         }
@@ -213,9 +226,22 @@ impl Conversation {
         let files = self.definition.workspace.path.as_deref();
         let place = OpenStore::existing_or_new_for(&self.common, files.unwrap_or(&here), files)?;
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
-        let workspace = place.workspace(&self.definition, id)?;
+        // Another conversation gets another copy of the project.
+        self.definition.workspace.path = self.project.clone().or(self.definition.workspace.path.take());
+        let project = self.definition.workspace.path.clone();
+        let copy = NewCopy::make(&place, &mut self.definition, id).await?;
+        let (workspace, isolation) = match &copy {
+            Some(copy) => {
+                self.project = project;
+                self.built = agent_of(&self.common, &self.definition)?;
+                copy.lines().iter().for_each(|line| eprintln!("{line}"));
+                (Some(copy.workspace.clone()), Some(copy.isolation.clone()))
+            }
+            None => (place.workspace(&self.definition, id)?, None),
+        };
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
+        let options =
+            SessionOptions { workspace: files, id: Some(id), isolation, ..SessionOptions::default() };
         let run = place.runtime.start_with(&self.built.agent, mission, options).await?;
         self.common = self.common.naming(place.store.path());
         (self.place, self.session) = (Some(place), Some(id));

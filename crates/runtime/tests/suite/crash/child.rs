@@ -10,7 +10,7 @@ use backstitch_testkit::crash::{self, Crash};
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Plot, Stage};
 use super::tools::{DIE_IN, STOP_IN};
-use super::{adoption, erasure, garbage, hammer, history, rivals};
+use super::{adoption, applying, erasure, garbage, hammer, history, rivals};
 
 const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
@@ -40,10 +40,14 @@ pub(crate) enum Role {
     Redact,
     /// Removes the session.
     Remove,
+    /// Applies the changes of the session to another directory.
+    Apply,
+    /// Undoes that.
+    UndoApply,
 }
 
 impl Role {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::End,
         Self::Fail,
         Self::Rewind,
@@ -56,6 +60,8 @@ impl Role {
         Self::Loop,
         Self::Redact,
         Self::Remove,
+        Self::Apply,
+        Self::UndoApply,
     ];
 }
 
@@ -142,6 +148,8 @@ fn plays() {
             Role::Loop => adoption::loops(&stage).await,
             Role::Redact => erasure::redacts(&stage).await,
             Role::Remove => erasure::removes(&stage).await,
+            Role::Apply => applying::applies(&stage).await,
+            Role::UndoApply => applying::undoes(&stage).await,
         }
     });
     std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();

@@ -10,6 +10,7 @@
 //! store for N seconds.
 
 mod adoption;
+mod applying;
 mod child;
 mod erasure;
 mod garbage;

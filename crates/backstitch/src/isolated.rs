@@ -1,0 +1,120 @@
+//! Isolated workspaces: where the copies of projects are kept, and how they are made.
+//!
+//! The copies of a store lie together in one directory of the user's state directory, beside the stores. If the project is on
+//! another file system, and that one copies by reference, they lie beside the project. Each copy is a directory with the id of
+//! its session, and in it the files in a directory with the name of the project.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use backstitch_workspace::{
+    CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, copy_project, remove_copy, supports_reflinks,
+    sweep_copies,
+};
+
+use crate::code::ErrorCode;
+use crate::digest::Digest;
+use crate::id::SessionId;
+use crate::stores::{self, StoresError};
+
+/// Name of the directory of all copies beside a project.
+const BESIDE: &str = ".backstitch-copies";
+
+/// A copy of a project could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// There is no place for copies.
+    #[error(transparent)]
+    Stores(#[from] StoresError),
+    /// The project could not be copied.
+    #[error(transparent)]
+    Copy(#[from] IsolateError),
+}
+
+impl CopyError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Stores(error) => error.code(),
+            Self::Copy(error) => error.code(),
+        }
+    }
+}
+
+/// Returns the directory of the copies of a store in the user's state directory. The store is named by its directory.
+pub fn copies_of(store_directory: &Path) -> Result<PathBuf, StoresError> {
+    Ok(stores::state_directory()?.join("copies").join(key(store_directory)))
+}
+
+/// Returns the directories that may hold copies of a project.
+pub fn places(store_directory: &Path, project: &Path) -> Vec<PathBuf> {
+    let own = copies_of(store_directory).ok();
+    let beside = project.parent().map(|parent| parent.join(BESIDE).join(key(store_directory)));
+    own.into_iter().chain(beside).filter(|place| place.is_dir()).collect()
+}
+
+/// Copies a project for a session.
+pub fn copy_for(
+    store_directory: &Path,
+    project: &Path,
+    session: SessionId,
+) -> Result<ProjectCopy, CopyError> {
+    let place = place_for(store_directory, project)?;
+    copy_into(&place, store_directory, project, session)
+}
+
+/// Copies a project for a session to a directory of copies.
+pub fn copy_into(
+    place: &Path,
+    store_directory: &Path,
+    project: &Path,
+    session: SessionId,
+) -> Result<ProjectCopy, CopyError> {
+    let name = session.to_string();
+    let ignored = IgnoredBudget::default();
+    Ok(copy_project(CopyOptions { project, place, name: &name, store_directory, ignored })?)
+}
+
+/// Returns the directory that a copy may be removed with: the one that is named after its session. `None` if the directory of
+/// the session's files is not such a copy.
+pub fn copy_of(directory: &Path, session: SessionId) -> Option<&Path> {
+    let copy = directory.parent()?;
+    let is_own = copy.file_name().is_some_and(|name| *name == *session.to_string());
+    is_own.then_some(copy)
+}
+
+/// Removes the copy of a session. Returns whether there was one.
+pub fn remove(directory: &Path, session: SessionId) -> std::io::Result<bool> {
+    let Some(copy) = copy_of(directory, session).filter(|copy| copy.exists()) else { return Ok(false) };
+    remove_copy(copy).map(|()| true)
+}
+
+/// Removes copies that belong to no session of the store, and those whose making was interrupted.
+pub fn sweep(store_directory: &Path, project: &Path, is_known: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let places = places(store_directory, project);
+    places.iter().flat_map(|place| sweep_copies(place, &is_known)).collect()
+}
+
+fn place_for(store_directory: &Path, project: &Path) -> Result<PathBuf, StoresError> {
+    let own = copies_of(store_directory)?;
+    let device =
+        |path: &Path| path.ancestors().find_map(|path| path.metadata().ok()).map(|found| found.dev());
+    let parent = project.parent().filter(|parent| device(parent) == device(project));
+    match parent {
+        Some(parent) if device(&own) != device(project) && supports_reflinks(parent) => {
+            Ok(parent.join(BESIDE).join(key(store_directory)))
+        }
+        _ => Ok(own),
+    }
+}
+
+/// A name for the copies of a store: that of its directory, with a digest of its path.
+fn key(store_directory: &Path) -> String {
+    let path = store_directory.canonicalize().unwrap_or_else(|_| store_directory.to_owned());
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name: String =
+        name.chars().filter(|one| one.is_ascii_alphanumeric() || *one == '-').take(40).collect();
+    let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    format!("{name}-{}", &digest[digest.len() - 12..])
+}

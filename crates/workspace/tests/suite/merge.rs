@@ -1,0 +1,234 @@
+//! Three-way merges of files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use backstitch_core::journal::{WorkspaceRevision, WorkspaceRoot};
+use backstitch_core::ports::{
+    ConflictKind, ConflictResolution, MergedCapture, Workspace as _, WorkspaceMerge,
+};
+use backstitch_filesystem::FilePath;
+use proptest::prelude::*;
+
+use crate::support::Place;
+
+/// Replaces all files of a place.
+fn fill(place: &Place, files: &[(&str, &str)]) {
+    for entry in fs::read_dir(&place.root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+    for (path, text) in files {
+        place.write(path, text);
+    }
+}
+
+fn merge_of(base: WorkspaceRoot, theirs: WorkspaceRoot, resolution: ConflictResolution) -> WorkspaceMerge {
+    let theirs = WorkspaceRevision { root: theirs, coverage: None };
+    WorkspaceMerge { base, theirs, paths: Vec::new(), resolution }
+}
+
+/// Merges, and writes the result if there is no conflict.
+fn merge(
+    place: &Place,
+    base: &[(&str, &str)],
+    theirs: &[(&str, &str)],
+    ours: &[(&str, &str)],
+    resolution: ConflictResolution,
+) -> (MergedCapture, BTreeMap<String, String>) {
+    let workspace = place.open();
+    fill(place, base);
+    let base = place.capture(&workspace);
+    fill(place, theirs);
+    let theirs = place.capture(&workspace);
+    fill(place, ours);
+    let merged = workspace.capture_merged(&merge_of(base, theirs, resolution)).unwrap();
+    let mut brought = merged.before.objects.clone();
+    brought.extend(merged.objects.iter().cloned());
+    workspace.restore_bringing(merged.after, None, &brought).unwrap();
+    assert_eq!(workspace.capture().unwrap().root, merged.after, "a merged root is what a capture finds");
+    let picture = place.picture();
+    let files = picture.into_iter().filter(|(_, (kind, ..))| *kind == 'f' || *kind == '-');
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let files = files.map(|(path, (_, _, content))| (text(path), text(content)));
+    (merged, files.collect())
+}
+
+fn conflicts(merged: &MergedCapture) -> Vec<(&str, ConflictKind)> {
+    merged.conflicts.iter().map(|conflict| (conflict.path.as_str(), conflict.kind)).collect()
+}
+
+const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n";
+
+#[test]
+fn changes_of_both_sides_are_merged() {
+    let place = Place::new();
+    let base = [("a", LINES), ("b", "b\n"), ("d/x", "x\n"), ("gone", "gone\n"), ("e/y", "y\n")];
+    let theirs =
+        [("a", "1\nTWO\n3\n4\n5\n6\n7\n"), ("b", "b\n"), ("d/x", "x\n"), ("new/z", "z\n"), ("e/y", "Y\n")];
+    let ours = [
+        ("a", "1\n2\n3\n4\n5\nSIX\n7\n"),
+        ("b", "B\n"),
+        ("gone", "gone\n"),
+        ("e/y", "y\n"),
+        ("own", "own\n"),
+    ];
+    let (merged, files) = merge(&place, &base, &theirs, &ours, ConflictResolution::List);
+    assert_eq!(conflicts(&merged), []);
+    let expected = [
+        ("a", "1\nTWO\n3\n4\n5\nSIX\n7\n"),
+        ("b", "B\n"),
+        ("e/y", "Y\n"),
+        ("new/z", "z\n"),
+        ("own", "own\n"),
+    ];
+    assert_eq!(files, expected.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+}
+
+#[test]
+fn conflicts_have_kinds_and_leave_the_files_alone() {
+    let place = Place::new();
+    let base = [("lines", "1\n"), ("bytes", "\0one"), ("del", "1\n"), ("gone", "1\n"), ("kind", "1\n")];
+    let theirs = [("lines", "2\n"), ("bytes", "\0two"), ("gone", "2\n"), ("both", "2\n"), ("kind/x", "2\n")];
+    let ours = [("lines", "3\n"), ("bytes", "\0three"), ("del", "3\n"), ("both", "3\n"), ("kind", "3\n")];
+    let (merged, files) = merge(&place, &base, &theirs, &ours, ConflictResolution::List);
+    use ConflictKind::*;
+    let expected = [
+        ("both", BothAdded),
+        ("bytes", BothChangedBinary),
+        ("del", DeletedInResult),
+        ("gone", DeletedInDirectory),
+        ("kind", TypeChanged),
+        ("lines", BothChanged),
+    ];
+    assert_eq!(conflicts(&merged), expected);
+    let of = |side: &[(&str, &str)]| -> BTreeMap<String, String> {
+        side.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    };
+    assert_eq!(files, of(&ours));
+    let (merged, files) = merge(&place, &base, &theirs, &ours, ConflictResolution::Ours);
+    assert_eq!((conflicts(&merged), merged.decided.len(), files), (vec![], 6, of(&ours)));
+    let (merged, files) = merge(&place, &base, &theirs, &ours, ConflictResolution::Theirs);
+    assert_eq!((conflicts(&merged), merged.decided.len(), files), (vec![], 6, of(&theirs)));
+    let (merged, _) = merge(&place, &base, &theirs, &ours, ConflictResolution::Markers);
+    assert_eq!(merged.decided.len(), 2, "only texts have markers");
+    assert_eq!(merged.conflicts.len(), 4);
+}
+
+#[test]
+fn single_paths_are_merged_alone() {
+    let place = Place::new();
+    let workspace = place.open();
+    fill(&place, &[("a", "1\n"), ("d/x", "1\n"), ("d/y", "1\n")]);
+    let base = place.capture(&workspace);
+    fill(&place, &[("a", "2\n"), ("d/x", "2\n"), ("d/y", "2\n"), ("n/m", "2\n"), ("n/o", "2\n")]);
+    let theirs = place.capture(&workspace);
+    fill(&place, &[("a", "1\n"), ("d/x", "1\n"), ("d/y", "1\n")]);
+    let paths = ["d/x", "n/m"].map(|path| FilePath::new(path).unwrap()).to_vec();
+    let merge = WorkspaceMerge { paths, ..merge_of(base, theirs, ConflictResolution::List) };
+    let merged = workspace.capture_merged(&merge).unwrap();
+    let changed: Vec<_> = merged.changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(changed, ["d/x", "n/m"]);
+}
+
+#[test]
+fn modes_links_names_and_empty_directories_survive() {
+    let place = Place::new();
+    let workspace = place.open();
+    place.write("script", "1\n");
+    place.write("sub/.git/HEAD", "ref\n");
+    place.directory("empty/below");
+    let base = place.capture(&workspace);
+    place.mode("script", 0o750);
+    place.link("link", "script");
+    place.write(b"\xff\xfe", "bytes");
+    place.write("sub/.git/config", "config\n");
+    fs::remove_dir(place.path("empty/below")).unwrap();
+    let (theirs, picture) = (place.capture(&workspace), place.picture());
+    fs::remove_file(place.path("link")).unwrap();
+    fs::remove_file(place.path(b"\xff\xfe")).unwrap();
+    fs::remove_file(place.path("sub/.git/config")).unwrap();
+    place.directory("empty/below");
+    place.mode("script", 0o644);
+    assert_eq!(place.capture(&workspace), base);
+    let merged = workspace.capture_merged(&merge_of(base, theirs, ConflictResolution::List)).unwrap();
+    assert_eq!((merged.after, conflicts(&merged)), (theirs, vec![]));
+
+    // A change of our own beside each of theirs.
+    for own in ["own", "sub/own", "sub/.git/own", "empty/own"] {
+        place.write(own, "own\n");
+    }
+    let merged = workspace.capture_merged(&merge_of(base, theirs, ConflictResolution::List)).unwrap();
+    assert_eq!(conflicts(&merged), []);
+    let mut brought = merged.before.objects.clone();
+    brought.extend(merged.objects.iter().cloned());
+    workspace.restore_bringing(merged.after, None, &brought).unwrap();
+    assert_eq!(workspace.capture().unwrap().root, merged.after);
+    for own in ["own", "sub/own", "sub/.git/own", "empty/own"] {
+        fs::remove_file(place.path(own)).unwrap();
+    }
+    assert_eq!(place.picture(), picture);
+}
+
+/// What git makes of a merge: the text, and whether there is a conflict.
+fn git_merge(place: &Place, base: &str, ours: &str, theirs: &str) -> Option<(String, bool)> {
+    let file = |name: &str, text: &str| {
+        let path = place.above.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let (base, ours, theirs) = (file("base", base), file("ours", ours), file("theirs", theirs));
+    let output = Command::new("git").args(["merge-file", "-p"]).args([ours, base, theirs]).output().ok()?;
+    Some((String::from_utf8(output.stdout).unwrap(), !output.status.success()))
+}
+
+/// A text of few different lines, so that changes meet.
+fn lines() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(0_u8..6, 0..12)
+}
+
+/// Changes of lines: the place, how many are removed, and what is inserted.
+fn edits() -> impl Strategy<Value = Vec<(usize, usize, Vec<u8>)>> {
+    proptest::collection::vec((0_usize..12, 0_usize..3, proptest::collection::vec(6_u8..10, 0..3)), 0..3)
+}
+
+fn edited(lines: &[u8], edits: &[(usize, usize, Vec<u8>)]) -> Vec<u8> {
+    let mut lines = lines.to_vec();
+    for (at, removed, inserted) in edits {
+        let at = (*at).min(lines.len());
+        let end = (at + removed).min(lines.len());
+        lines.splice(at..end, inserted.iter().copied());
+    }
+    lines
+}
+
+fn text(lines: &[u8]) -> String {
+    lines.iter().map(|line| format!("line {line}\n")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_merge_without_conflict_is_that_of_git(base in lines(), ours in edits(), theirs in edits()) {
+        let place = Place::new();
+        let (base, ours, theirs) = (text(&base), text(&edited(&base, &ours)), text(&edited(&base, &theirs)));
+        let (merged, files) = merge(
+            &place, &[("f", &base)], &[("f", &theirs)], &[("f", &ours)], ConflictResolution::List,
+        );
+        if theirs == base || theirs == ours {
+            prop_assert_eq!(&files["f"], &ours);
+        } else if ours == base {
+            prop_assert_eq!(&files["f"], &theirs);
+        }
+        let Some((expected, is_conflict)) = git_merge(&place, &base, &ours, &theirs) else { return Ok(()) };
+        // Lines that repeat can be matched in more than one way. What both call clean has to be the same.
+        if merged.conflicts.is_empty() && !is_conflict {
+            prop_assert_eq!(&files["f"], &expected);
+        }
+        if !merged.conflicts.is_empty() {
+            prop_assert_eq!(&files["f"], &ours, "a conflict changes nothing");
+        }
+    }
+}
