@@ -18,6 +18,9 @@ struct CommandToolsGuide;
 #[doc = include_str!("../../../docs/guides/mcp.md")]
 struct McpGuide;
 
+#[doc = include_str!("../../../docs/guides/isolated.md")]
+struct IsolatedGuide;
+
 #[doc = include_str!("../../../docs/guides/tools.md")]
 struct ToolsGuide;
 

@@ -5,7 +5,7 @@
 //! its session, and in it the files in a directory with the name of the project.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use backstitch_workspace::{
     CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, copy_project, remove_copy, supports_reflinks,
@@ -77,11 +77,17 @@ pub fn copy_into(
 }
 
 /// Returns the directory that a copy may be removed with: the one that is named after its session. `None` if the directory of
-/// the session's files is not such a copy.
+/// the session's files does not lie in a place of copies: a record may come from elsewhere.
 pub fn copy_of(directory: &Path, session: SessionId) -> Option<&Path> {
     let copy = directory.parent()?;
+    let is_plain =
+        directory.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     let is_own = copy.file_name().is_some_and(|name| *name == *session.to_string());
-    is_own.then_some(copy)
+    let all = stores::state_directory().map(|state| state.join("copies")).ok();
+    let all = all.into_iter().flat_map(|all| [all.canonicalize().ok(), Some(all)]).flatten();
+    let is_beside = copy.parent()?.parent()?.file_name().is_some_and(|name| name == BESIDE);
+    let is_in_place = is_beside || all.into_iter().any(|all| copy.starts_with(all));
+    (is_plain && is_own && is_in_place).then_some(copy)
 }
 
 /// Removes the copy of a session. Returns whether there was one.

@@ -6,10 +6,10 @@ use backstitch::agent_file::{AgentDefinition, ModelProvider, key_variables};
 use backstitch::code::ErrorCode;
 use backstitch::ports::Store as _;
 use backstitch::store::{OpenError, SqliteStore};
-use backstitch::stores;
+use backstitch::{isolated, stores};
 
 use super::Finding;
-use crate::common::Common;
+use crate::common::{Common, counted};
 use crate::config::{Config, ProjectSettings, user_file};
 use crate::error::message_of;
 use crate::keys;
@@ -60,6 +60,7 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
         }
     };
     findings.push(store(common, &config, &here));
+    findings.extend(copies(common, &config, &here));
     findings.extend(model(&config));
 }
 
@@ -116,6 +117,21 @@ fn store(common: &Common, config: &Config, here: &Path) -> Finding {
         );
     }
     opened(path)
+}
+
+/// Lists the directories with copies of this project. `None` if there are no copies.
+fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
+    let named = common.store.clone().or_else(|| config.store());
+    let store = named.or_else(|| stores::existing(here).ok().flatten())?;
+    let root = project::root(here);
+    let mut found = Vec::new();
+    for place in isolated::places(store.parent()?, &root) {
+        let copies = std::fs::read_dir(&place).map_or(0, |entries| entries.flatten().count());
+        if copies > 0 {
+            found.push(format!("{} in {}", counted(copies as u64, "isolated workspace"), place.display()));
+        }
+    }
+    (!found.is_empty()).then(|| Finding::fine("copies", found.join(", ")))
 }
 
 fn opened(path: PathBuf) -> Finding {

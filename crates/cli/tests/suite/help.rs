@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "gc",
     "redact",
     "rm",
+    "apply",
     "config",
     "init",
     "doctor",

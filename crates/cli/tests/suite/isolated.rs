@@ -151,17 +151,23 @@ fn two_sessions_and_a_person_work_on_one_project_at_once() {
 fn a_copy_is_resumed_restored_and_removed_with_its_session() {
     let stage = Stage::new();
     project(&stage);
-    let (session, copy) = run(&stage, &model(&stage, "one.json", &["echo two >> c.txt"]));
+    // One script for the first mission and both follow-ups.
+    let call = |command: &str| json!({"calls": [{"name": "shell", "arguments": {"command": command}}]});
+    let done = json!({"text": "Done."});
+    let commands = ["echo two >> c.txt", "cat c.txt >> src/old.rs", "cat c.txt"];
+    let replies: Vec<Value> = commands.iter().flat_map(|command| [call(command), done.clone()]).collect();
+    let script = stage.write("all.json", &json!({"reply": replies}).to_string());
+    let (session, copy) = run(&stage, &format!("scripted:{script}"));
     assert!(copy.starts_with(stage.path("state")), "{}", copy.display());
     // The session continues in its copy.
-    let again = model(&stage, "again.json", &["cat c.txt >> src/old.rs"]);
-    stage.run(&["ask", &session, "Again", "--model", &again]).worked();
+    let again = stage.run(&["ask", &session, "Again"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(std::fs::read_to_string(copy.join("src/old.rs")).unwrap(), "old\nshared\ntwo\n");
     assert_eq!(stage.file("src/old.rs").unwrap(), "old\n");
 
     // A deleted copy is restored from the store, with a repository.
     std::fs::remove_dir_all(&copy).unwrap();
-    let asked = stage.run(&["ask", &session, "More", "--model", &model(&stage, "more.json", &["cat c.txt"])]);
+    let asked = stage.run(&["ask", &session, "More"]);
     assert_eq!(asked.code, Some(0), "{asked:?}");
     assert!(asked.errors.contains("was gone"), "{asked:?}");
     assert_eq!(std::fs::read_to_string(copy.join("c.txt")).unwrap(), "shared\ntwo\n");
@@ -213,7 +219,7 @@ fn what_cannot_be_applied_is_said() {
     let stage = Stage::new();
     project(&stage);
     let model = model(&stage, "one.json", &["echo two >> c.txt"]);
-    stage.run(&["run", "Sew", "--model", &model]).worked();
+    assert_eq!(stage.run(&["run", "Sew", "--model", &model]).code, Some(0));
     let plain = stage.session();
     let refused = stage.run(&["apply", &plain]).failed();
     assert!(refused.contains("code: not_isolated"), "{refused}");

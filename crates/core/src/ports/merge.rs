@@ -21,6 +21,19 @@ pub struct WorkspaceMerge {
     pub paths: Vec<FilePath>,
     /// What to do about conflicts.
     pub resolution: ConflictResolution,
+    /// What to do about paths that a `.gitignore` names.
+    pub ignored: IgnoredPaths,
+}
+
+/// What a merge does about paths that a `.gitignore` names, such as the output of builds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IgnoredPaths {
+    /// Leaves them as they are, unless the merge names them.
+    #[default]
+    LeaveOut,
+    /// Merges them like others.
+    Merge,
 }
 
 /// What a merge does about conflicts.

@@ -28,7 +28,9 @@ pub use filesystem::{
     WriteMode,
 };
 pub use index::{IndexedSession, IndexedStatus, OriginKind, SessionPresence, UnknownStatus};
-pub use merge::{ConflictKind, ConflictResolution, MergeConflict, MergedCapture, WorkspaceMerge};
+pub use merge::{
+    ConflictKind, ConflictResolution, IgnoredPaths, MergeConflict, MergedCapture, WorkspaceMerge,
+};
 pub use path::{FilePath, InvalidPath};
 pub use policy::{
     AnsweredCall, Delta, Deltas, MediaBytes, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest,

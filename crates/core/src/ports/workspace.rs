@@ -263,6 +263,8 @@ pub enum UncoveredReason {
     InUse,
     /// A redaction removed its content from the store, so it cannot be restored.
     Redacted,
+    /// A `.gitignore` names it, so it is not merged.
+    Ignored,
 }
 
 impl UncoveredReason {
@@ -287,6 +289,7 @@ impl std::fmt::Display for UncoveredReason {
             Self::Attributes => "extended attributes",
             Self::InUse => "in use by another process",
             Self::Redacted => "its content was redacted",
+            Self::Ignored => "ignored by git",
         })
     }
 }

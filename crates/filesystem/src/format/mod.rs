@@ -19,7 +19,7 @@ pub use diff::diff;
 pub use git_names::{git_refuses, is_attributes, is_modules};
 pub use graft::{GraftedRoot, graft, grafted};
 pub use manifest::{Manifest, ManifestError, RefusedEntry};
-pub use merge::{Merge, MergedRoot, merge};
+pub use merge::{IgnoreRules, Merge, MergedRoot, merge};
 pub use modes::Modes;
 pub use reach::check_complete;
 pub use stored::{DirectoryHandle, MAX_DEPTH, Overlay, Root, StoredDirectory, StoredItem, read_at};

@@ -14,8 +14,8 @@ use backstitch_core::journal::{
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    ConflictResolution, FilePath, MergeConflict, MergedCapture, PathChange, UncoveredPath, Workspace,
-    WorkspaceMerge,
+    ConflictResolution, FilePath, IgnoredPaths, MergeConflict, MergedCapture, PathChange, UncoveredPath,
+    Workspace, WorkspaceMerge,
 };
 use backstitch_core::view::{Call, JournalEntry};
 
@@ -97,8 +97,10 @@ impl LiveSession {
         let theirs = view.files().ok_or(RuntimeError::NotIsolated { session })?;
         check_kept(&**self.store(), Some(theirs)).await?;
         check_kept(&**self.store(), WorkspaceRevision::of(Some(base), None)).await?;
+        let ignored = IgnoredPaths::LeaveOut;
         let next_base = if options.paths.is_empty() { theirs.root } else { base };
-        let merge = WorkspaceMerge { base, theirs, paths: options.paths, resolution: options.resolution };
+        let merge =
+            WorkspaceMerge { base, theirs, paths: options.paths, resolution: options.resolution, ignored };
         self.carry_out(directory, merge, next_base, None, options.dry_run).await
     }
 
@@ -112,8 +114,15 @@ impl LiveSession {
         let view = self.state().await.view.clone();
         let undone = view.applied().last().ok_or(RuntimeError::NothingToApply { session: self.id() })?;
         let ApplyStarted { before, after, coverage, base, .. } = *undone.record.clone();
-        let theirs = WorkspaceRevision { root: before, coverage };
-        let merge = WorkspaceMerge { base: after, theirs, paths: Vec::new(), resolution: options.resolution };
+        // What was applied is undone, ignored or not.
+        let (theirs, ignored) = (WorkspaceRevision { root: before, coverage }, IgnoredPaths::Merge);
+        let merge = WorkspaceMerge {
+            base: after,
+            theirs,
+            paths: Vec::new(),
+            resolution: options.resolution,
+            ignored,
+        };
         self.carry_out(directory, merge, base, Some(undone.point.position), options.dry_run).await
     }
 
@@ -127,7 +136,8 @@ impl LiveSession {
         let Some(JournalEntry { point, record, .. }) = pending else { return Ok(None) };
         let theirs = WorkspaceRevision { root: record.after, coverage: record.coverage };
         let (base, resolution) = (record.before, ConflictResolution::Ours);
-        let merge = WorkspaceMerge { base, theirs, paths: Vec::new(), resolution };
+        let ignored = IgnoredPaths::Merge;
+        let merge = WorkspaceMerge { base, theirs, paths: Vec::new(), resolution, ignored };
         let merged = merged(directory.clone(), merge).await?;
         let report = self.finish_apply(directory, merged, point.position, Vec::new()).await?;
         Ok(Some(report))

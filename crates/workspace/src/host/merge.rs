@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    MergedCapture, ObjectOverlay, UncoveredPath, UncoveredReason, WorkspaceError, WorkspaceMerge,
+    IgnoredPaths, MergedCapture, ObjectOverlay, UncoveredPath, UncoveredReason, WorkspaceError,
+    WorkspaceMerge,
 };
 use backstitch_filesystem::format::names::shown;
-use backstitch_filesystem::format::{self, Merge, MergedRoot};
+use backstitch_filesystem::format::{self, IgnoreRules, Merge, MergedRoot};
 
+use super::rules::Ignores;
 use super::workspace::{HostWorkspace, stored_coverage};
 
 impl HostWorkspace {
@@ -19,6 +22,11 @@ impl HostWorkspace {
         let omitted: BTreeMap<&Vec<u8>, UncoveredReason> = here.omitted().chain(there.omitted()).collect();
         let excluded: BTreeSet<Vec<u8>> = omitted.keys().map(|path| (*path).clone()).collect();
         let paths: Vec<&[u8]> = merge.paths.iter().map(|path| path.as_str().as_bytes()).collect();
+        let mut ignores = MergeIgnores::default();
+        let ignores: Option<&mut dyn IgnoreRules> = match merge.ignored {
+            IgnoredPaths::LeaveOut => Some(&mut ignores),
+            IgnoredPaths::Merge => None,
+        };
         let merge = Merge {
             base: merge.base,
             ours: before.root,
@@ -27,15 +35,34 @@ impl HostWorkspace {
             excluded: &excluded,
             resolution: merge.resolution,
         };
-        let MergedRoot { root, objects, conflicts, decided, left_out } = format::merge(&known, &merge)?;
+        let MergedRoot { root, objects, conflicts, decided, left_out } =
+            format::merge(&known, &merge, ignores)?;
         objects.iter().for_each(|object| known.insert(object.clone()));
         let changes = format::diff(&known, before.root, root)?;
         let left_out = left_out.iter().map(|path| UncoveredPath {
             path: shown(path),
-            reason: omitted.get(path).copied().unwrap_or(UncoveredReason::Excluded),
+            reason: omitted.get(path).copied().unwrap_or(UncoveredReason::Ignored),
             bytes: None,
         });
         let left_out = left_out.collect();
         Ok(MergedCapture { before, after: root, objects, changes, conflicts, decided, left_out })
+    }
+}
+
+/// The `.gitignore` files of the directories that a merge walks through.
+#[derive(Default)]
+struct MergeIgnores(Ignores);
+
+impl IgnoreRules for MergeIgnores {
+    fn enter(&mut self, directory: &[u8], content: &Object) {
+        self.0.enter_content(directory, content);
+    }
+
+    fn leave(&mut self) {
+        self.0.leave();
+    }
+
+    fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
+        self.0.matches(path, is_directory)
     }
 }

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use backstitch_core::object::ObjectId;
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{UncoveredReason, WorkspaceError};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -90,15 +90,27 @@ impl Ignores {
         self.stack.push((path.len(), matcher));
     }
 
+    /// Does the same with a `.gitignore` that is stored.
+    pub(crate) fn enter_content(&mut self, path: &[u8], content: &Object) {
+        let patterns = || Arc::new(patterns_in(content.bytes()));
+        let matcher = self.read.entry(content.id()).or_insert_with(patterns).clone();
+        self.stack.push((path.len(), matcher));
+    }
+
     pub(crate) fn leave(&mut self) {
         self.stack.pop();
     }
 
     /// Returns whether a directory is ignored: the innermost file with a matching pattern decides.
     pub(crate) fn is_ignored(&self, path: &[u8]) -> bool {
+        self.matches(path, true)
+    }
+
+    /// Returns whether a path is ignored, not considering the directories above it.
+    pub(crate) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
         for (above, matcher) in self.stack.iter().rev() {
             let below = if *above == 0 { path } else { &path[above + 1..] };
-            let matched = matcher.matched(to_path(below), true);
+            let matched = matcher.matched(to_path(below), is_directory);
             if !matched.is_none() {
                 return matched.is_ignore();
             }
@@ -110,7 +122,6 @@ impl Ignores {
 /// Reads patterns. Unreadable ones ignore nothing: that covers more, not less.
 fn read_patterns(directory: BorrowedFd<'_>) -> Gitignore {
     use std::io::Read as _;
-    let mut builder = GitignoreBuilder::new("");
     let mut bytes = Vec::new();
     if let Ok((file, _)) = open_file(directory, ".gitignore") {
         let read = std::fs::File::from(file).take(MOST_IGNORE_BYTES).read_to_end(&mut bytes);
@@ -118,7 +129,13 @@ fn read_patterns(directory: BorrowedFd<'_>) -> Gitignore {
             bytes.clear();
         }
     }
-    for line in String::from_utf8_lossy(&bytes).lines() {
+    patterns_in(&bytes)
+}
+
+fn patterns_in(bytes: &[u8]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    let bytes = &bytes[..bytes.len().min(MOST_IGNORE_BYTES as usize)];
+    for line in String::from_utf8_lossy(bytes).lines() {
         // An invalid line is skipped, as in git.
         let _ = builder.add_line(None, line);
     }

@@ -209,6 +209,6 @@ fn a_deleted_copy_gets_its_repository_again() {
     let copy = copied(&place, "one").unwrap();
     fs::remove_dir_all(&copy.directory).unwrap();
     restore_copy(&place.root, &copy.directory).unwrap();
-    assert_eq!(run_git(&copy.directory, &["log", "--format=%s"]), "first\n");
+    assert_eq!(run_git(&copy.directory, &["log", "--format=%s"]), "first");
     restore_copy(&place.root, &copy.directory).unwrap();
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use backstitch_core::journal::{WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
-    ConflictKind, ConflictResolution, MergedCapture, Workspace as _, WorkspaceMerge,
+    ConflictKind, ConflictResolution, IgnoredPaths, MergedCapture, Workspace as _, WorkspaceMerge,
 };
 use backstitch_filesystem::FilePath;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn fill(place: &Place, files: &[(&str, &str)]) {
 
 fn merge_of(base: WorkspaceRoot, theirs: WorkspaceRoot, resolution: ConflictResolution) -> WorkspaceMerge {
     let theirs = WorkspaceRevision { root: theirs, coverage: None };
-    WorkspaceMerge { base, theirs, paths: Vec::new(), resolution }
+    WorkspaceMerge { base, theirs, paths: Vec::new(), resolution, ignored: IgnoredPaths::LeaveOut }
 }
 
 /// Merges, and writes the result if there is no conflict.
@@ -130,6 +130,41 @@ fn single_paths_are_merged_alone() {
     let merged = workspace.capture_merged(&merge).unwrap();
     let changed: Vec<_> = merged.changes.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(changed, ["d/x", "n/m"]);
+}
+
+#[test]
+fn ignored_paths_are_left_out_unless_they_are_named() {
+    let place = Place::new();
+    let workspace = place.open();
+    let base = [(".gitignore", "out/\n*.log\n!keep.log\n"), ("d/.gitignore", "x\n"), ("d/y", "1\n")];
+    fill(&place, &base);
+    let base = place.capture(&workspace);
+    for path in ["out/built", "d/out/built", "a.log", "keep.log", "d/x", "d/y", "x"] {
+        place.write(path, "2\n");
+    }
+    let theirs = place.capture(&workspace);
+    for path in ["out/built", "d/out/built", "a.log", "keep.log", "d/x", "d/y", "x"] {
+        place.write(path, "3\n");
+    }
+    fs::remove_file(place.path("keep.log")).unwrap();
+    fs::remove_file(place.path("x")).unwrap();
+    place.write("d/y", "1\n");
+    let merge = merge_of(base, theirs, ConflictResolution::List);
+    let merged = workspace.capture_merged(&merge).unwrap();
+    let changed = |merged: &MergedCapture| -> Vec<String> {
+        merged.changes.iter().map(|change| change.path.clone()).collect()
+    };
+    assert_eq!(
+        (conflicts(&merged), changed(&merged)),
+        (vec![], ["d/y", "keep.log", "x"].map(String::from).into())
+    );
+    let left: Vec<_> = merged.left_out.iter().map(|left| left.path.as_str()).collect();
+    assert_eq!(left, ["a.log", "d/out", "d/x", "out"]);
+    let paths = ["out/built", "a.log"].map(|path| FilePath::new(path).unwrap()).to_vec();
+    let named = WorkspaceMerge { paths, resolution: ConflictResolution::Theirs, ..merge.clone() };
+    assert_eq!(changed(&workspace.capture_merged(&named).unwrap()), ["a.log", "out/built"]);
+    let all = WorkspaceMerge { ignored: IgnoredPaths::Merge, ..merge };
+    assert_eq!(workspace.capture_merged(&all).unwrap().conflicts.len(), 4);
 }
 
 #[test]

@@ -38,6 +38,18 @@ pub struct Merge<'a> {
     pub resolution: ConflictResolution,
 }
 
+/// Decides which paths are ignored. The files with its patterns are passed in the order of a walk.
+pub trait IgnoreRules {
+    /// Enters a directory with a `.gitignore` of this content.
+    fn enter(&mut self, directory: &[u8], content: &Object);
+
+    /// Leaves the directory that was entered last.
+    fn leave(&mut self);
+
+    /// Returns whether a path is ignored, and so stays as it is.
+    fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool;
+}
+
 /// A merged root, with the objects that are not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergedRoot {
@@ -49,12 +61,16 @@ pub struct MergedRoot {
     pub conflicts: Vec<MergeConflict>,
     /// Conflicts that the resolution decided.
     pub decided: Vec<MergeConflict>,
-    /// Excluded paths that `theirs` changed.
+    /// Excluded and ignored paths that `theirs` changed.
     pub left_out: Vec<Vec<u8>>,
 }
 
-/// Merges the changes from `base` to `theirs` into `ours`.
-pub fn merge(objects: &dyn Objects, merge: &Merge<'_>) -> Result<MergedRoot, WorkspaceError> {
+/// Merges the changes from `base` to `theirs` into `ours`. Ignored paths stay as they are, unless `paths` names them.
+pub fn merge<'a>(
+    objects: &'a dyn Objects,
+    merge: &'a Merge<'a>,
+    ignores: Option<&'a mut dyn IgnoreRules>,
+) -> Result<MergedRoot, WorkspaceError> {
     let load =
         |root: WorkspaceRoot| Ok((Root::load(objects, root)?, Manifest::load(objects, root.manifest)?));
     let (base, _) = load(merge.base)?;
@@ -62,6 +78,7 @@ pub fn merge(objects: &dyn Objects, merge: &Merge<'_>) -> Result<MergedRoot, Wor
     let mut merging = Merging {
         objects,
         merge,
+        ignores,
         our_manifest,
         their_manifest,
         builder: RootBuilder::new(objects),
@@ -88,6 +105,7 @@ pub fn merge(objects: &dyn Objects, merge: &Merge<'_>) -> Result<MergedRoot, Wor
 struct Merging<'a> {
     objects: &'a dyn Objects,
     merge: &'a Merge<'a>,
+    ignores: Option<&'a mut dyn IgnoreRules>,
     our_manifest: Manifest,
     their_manifest: Manifest,
     builder: RootBuilder<'a>,
@@ -112,6 +130,8 @@ struct Place {
     in_refused: bool,
     /// At or below a path to merge.
     is_chosen: bool,
+    /// At or below a path that the merge names.
+    is_named: bool,
 }
 
 impl<'a> Merging<'a> {
@@ -131,6 +151,19 @@ impl<'a> Merging<'a> {
             return Ok(self.take_ours(path, ours));
         }
         let paths = self.merge.paths;
+        let is_directory = [base, ours, theirs].into_iter().any(|side| as_directory(side).is_some());
+        let is_named = place.is_named || paths.contains(&path);
+        if !is_named
+            && !path.is_empty()
+            && self.ignores.as_ref().is_some_and(|ignores| ignores.is_ignored(path, is_directory))
+        {
+            // A path to merge may lie below.
+            if !paths.iter().any(|chosen| is_below(chosen, path)) {
+                self.left_out.push(path.to_vec());
+                return Ok(self.take_ours(path, ours));
+            }
+        }
+        let place = Place { is_named, ..place };
         let place =
             Place { is_chosen: place.is_chosen || paths.is_empty() || paths.contains(&path), ..place };
         let is_above = paths.iter().any(|chosen| path.is_empty() || is_below(chosen, path));
@@ -141,7 +174,9 @@ impl<'a> Merging<'a> {
         if !place.is_chosen && !is_above {
             return Ok(self.take_ours(path, ours));
         }
-        if place.is_chosen && ours == base && !excludes_below {
+        // Something below a directory may be ignored.
+        let is_whole = !is_directory || is_named || self.ignores.is_none();
+        if place.is_chosen && ours == base && !excludes_below && is_whole {
             return Ok(self.take_theirs(path, theirs));
         }
         let below = [base, ours, theirs].map(as_directory);
@@ -178,6 +213,14 @@ impl<'a> Merging<'a> {
         let theirs = theirs.map(|side| side.load(objects)).transpose()?;
         let all = [&base, &ours, &theirs].into_iter().flatten();
         let names: BTreeSet<_> = all.flat_map(|side| side.entries.keys().cloned()).collect();
+        let rules = [&ours, &theirs].into_iter().find_map(|side| entry_of(side.as_ref(), b".gitignore"));
+        let rules = match (&mut self.ignores, rules) {
+            (Some(ignores), Some(StoredItem::File { id, .. })) => {
+                ignores.enter(path, &fetch(objects, id, ObjectKind::Blob)?);
+                true
+            }
+            _ => false,
+        };
         let mut entries = BTreeMap::new();
         for name in names {
             let sides = Sides {
@@ -192,6 +235,9 @@ impl<'a> Merging<'a> {
             if let Some(entry) = self.entry(&join(path, &name), sides, below)? {
                 entries.insert(name, entry);
             }
+        }
+        if let Some(ignores) = self.ignores.as_mut().filter(|_| rules) {
+            ignores.leave();
         }
         let modes = [&base, &ours, &theirs].map(|side| side.as_ref().map(|side| side.mode));
         let exists = match modes.map(|mode| mode.is_some()) {

@@ -20,6 +20,8 @@ use super::stage::{Place, Plot, Stage};
 /// sub-agents, redaction and removal.
 const ELSEWHERE: &[&str] = &[
     "rewind.",
+    "apply.",
+    "isolate.",
     "fork.",
     "recover.r",
     "resolve.",
