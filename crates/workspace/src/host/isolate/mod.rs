@@ -15,6 +15,7 @@ mod remove;
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::code::ErrorCode;
@@ -135,6 +136,9 @@ pub fn copy_project(options: CopyOptions<'_>) -> Result<ProjectCopy, IsolateErro
 /// repository is copied from the project again, if the project still has one.
 pub fn restore_copy(project: &Path, directory: &Path) -> Result<(), IsolateError> {
     private::create_directories(directory).map_err(IsolateError::at(directory))?;
+    // The mode of a new directory, so that it counts as empty. Directories around it are private.
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(directory, mode).map_err(IsolateError::at(directory))?;
     let Ok(project) = fs::canonicalize(project) else { return Ok(()) };
     if directory.join(".git").symlink_metadata().is_ok() {
         return Ok(());
