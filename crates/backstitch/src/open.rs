@@ -179,7 +179,7 @@ impl Adapters for HostAdapters {
         let copy = Arc::new(copy);
         let mut options = OpenOptions::new(&copy.directory, private, self.objects.clone());
         options.holder = format!("session {session}");
-        options.copy = Some(copy.clone());
+        options.companion = Some(copy.clone());
         let left_out = copy.left_out.iter().map(|one| one.path.clone()).collect();
         let project = project.canonicalize()?;
         let workspace = Arc::new(HostWorkspace::open(options)?);

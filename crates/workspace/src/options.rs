@@ -1,5 +1,6 @@
 //! Options of a workspace.
 
+use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,9 +51,8 @@ pub struct OpenOptions {
     pub cache: Option<PathBuf>,
     /// Directory of the locks of all workspaces; by default one per user.
     pub locks: Option<PathBuf>,
-    /// The copy of a project that the directory is. It is not removed as long as the workspace lives.
-    #[cfg(unix)]
-    pub copy: Option<Arc<crate::host::ProjectCopy>>,
+    /// Lives as long as the workspace, such as the lock on a copy of a project.
+    pub companion: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl OpenOptions {
@@ -75,8 +75,7 @@ impl OpenOptions {
             ignored: IgnoredBudget::default(),
             cache: None,
             locks: None,
-            #[cfg(unix)]
-            copy: None,
+            companion: None,
         }
     }
 }

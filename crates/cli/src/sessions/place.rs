@@ -1,5 +1,6 @@
 //! Opening the store, a session and its workspace, as the arguments name them.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -238,7 +239,7 @@ impl OpenStore {
         copy: Option<Arc<ProjectCopy>>,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
-        options.copy = copy;
+        options.companion = copy.map(|copy| copy as Arc<dyn Any + Send + Sync>);
         options.holder = format!("session {holder}");
         options.excludes = excludes.to_vec();
         let workspace = HostWorkspace::open(options)

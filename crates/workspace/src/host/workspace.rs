@@ -1,5 +1,6 @@
 //! A host directory as a workspace.
 
+use std::any::Any;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,7 +21,6 @@ use rustix::fs::{Mode, OFlags};
 use super::cache::{self, Owner};
 use super::filesystem::HostFilesystem;
 use super::index::DirIndex;
-use super::isolate::ProjectCopy;
 use super::lock::{self, Lock};
 use super::restore::Progress;
 use super::rules::{Ignores, Rules};
@@ -44,7 +44,7 @@ pub struct HostWorkspace {
     cache: Option<(PathBuf, Owner)>,
     coverage_path: PathBuf,
     _lock: Lock,
-    _copy: Option<Arc<ProjectCopy>>,
+    _companion: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// State that is kept between captures.
@@ -130,7 +130,7 @@ impl HostWorkspace {
             cache,
             coverage_path,
             _lock: lock,
-            _copy: options.copy,
+            _companion: options.companion,
         })
     }
 

@@ -21,7 +21,7 @@ use crate::options::IgnoredBudget;
 use crate::temporary::is_temporary;
 
 /// The state of a copy that is being made.
-pub(super) struct Copying {
+pub(super) struct CopyWalk {
     /// Device and inode of the runtime's directory.
     store: Option<(u64, u64)>,
     budget: IgnoredBudget,
@@ -40,7 +40,7 @@ pub(super) enum CopyRules {
     Repository,
 }
 
-impl Copying {
+impl CopyWalk {
     pub(super) fn new(store: Option<&Path>, budget: IgnoredBudget) -> Self {
         let found = store.and_then(|store| sys::look_at(File::open(store).ok()?).ok());
         Self {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use backstitch_core::ports::UncoveredReason;
 
 use super::IsolateError;
-use super::copy::Copying;
+use super::copy::CopyWalk;
 
 /// Entries of a repository that belong to the original alone, or that are handled apart.
 const OWN: [&str; 7] = ["objects", "worktrees", "modules", "commondir", "gitdir", "gc.pid", "index.lock"];
@@ -30,7 +30,7 @@ const MOST_DEPTH: usize = 16;
 
 /// Creates the repository of a copy at `target`, which is going to be renamed to `directory`.
 pub(super) fn repository(
-    copying: &mut Copying,
+    copying: &mut CopyWalk,
     project: &Path,
     target: &Path,
     directory: &Path,
@@ -76,7 +76,7 @@ pub(super) fn repository(
 }
 
 /// Copies the entries of a repository, except for objects and what belongs to the original alone. What exists already stays.
-fn entries(copying: &mut Copying, git: &Path, target: &Path) -> Result<(), IsolateError> {
+fn entries(copying: &mut CopyWalk, git: &Path, target: &Path) -> Result<(), IsolateError> {
     fs::create_dir_all(target).map_err(IsolateError::at(target))?;
     let mut directories = Vec::new();
     for entry in fs::read_dir(git).map_err(IsolateError::at(git))? {
@@ -135,7 +135,7 @@ fn borrow(git: &Path, target: &Path) -> Result<(), IsolateError> {
 }
 
 /// Copies the repositories of submodules, which lie in the repository around them.
-fn modules(copying: &mut Copying, from: &Path, target: &Path, depth: usize) -> Result<(), IsolateError> {
+fn modules(copying: &mut CopyWalk, from: &Path, target: &Path, depth: usize) -> Result<(), IsolateError> {
     let Ok(found) = fs::read_dir(from) else { return Ok(()) };
     for entry in found.flatten().filter(|entry| entry.path().is_dir()) {
         let (path, to) = (entry.path(), target.join(entry.file_name()));

@@ -26,7 +26,7 @@ use rustix::fs::{FlockOperation, flock};
 pub use reflink::supports_reflinks;
 pub use remove::{remove_copy, sweep_copies};
 
-use self::copy::Copying;
+use self::copy::CopyWalk;
 use super::private;
 use crate::options::IgnoredBudget;
 
@@ -143,7 +143,7 @@ pub fn restore_copy(project: &Path, directory: &Path) -> Result<(), IsolateError
     if directory.join(".git").symlink_metadata().is_ok() {
         return Ok(());
     }
-    let mut copying = Copying::new(None, IgnoredBudget::default());
+    let mut copying = CopyWalk::new(None, IgnoredBudget::default());
     git::repository(&mut copying, &project, directory, directory)
 }
 
@@ -152,10 +152,10 @@ fn fill(
     project: &Path,
     unfinished: &Path,
     finished: &Path,
-) -> Result<(PathBuf, Copying), IsolateError> {
+) -> Result<(PathBuf, CopyWalk), IsolateError> {
     let name = project.file_name().unwrap_or_else(|| "project".as_ref());
     let (target, directory) = (unfinished.join(name), finished.join(name));
-    let mut copying = Copying::new(Some(options.store_directory), options.ignored);
+    let mut copying = CopyWalk::new(Some(options.store_directory), options.ignored);
     copying.tree(project, &target)?;
     git::repository(&mut copying, project, &target, &directory)?;
     crash_point!("isolate.copied");
