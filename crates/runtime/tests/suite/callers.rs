@@ -1,5 +1,5 @@
 //! The conformance suite of tool callers, for two callers, each over files in memory and over a real
-//! directory.
+//! directory; and the comparison of these with a caller outside.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -8,15 +8,18 @@ use std::task::Poll;
 
 use backstitch_core::execution::{CompositeSnapshot, SnapshotMetadata};
 use backstitch_core::id::CallId;
-use backstitch_core::journal::Effect;
-use backstitch_core::message::OptionResult;
+use backstitch_core::journal::{Effect, EvaluationFinished, EvaluationOutcome};
+use backstitch_core::message::{OptionResult, PolicyName};
 use backstitch_core::ports::{Filesystem, Workspace};
 use backstitch_core::session::{BoxError, CaptureOptions, Session, SlicePolicy};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_core::view::CallStatus;
 use backstitch_filesystem::{FileOperations as _, FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{CallOutcome, CallRequest, RuntimeError, ToolRunner, load_view};
+use backstitch_runtime::{
+    Agent, CallOutcome, CallRequest, Driver, FunctionPolicy, OutsideCall, OutsideCalls, RuntimeError,
+    ToolRunner, Tools, load_view,
+};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::sample::Task;
 use backstitch_testkit::tool::{CallConclusion, CallReport, CallSpec, Counter, ToolCaller, set_up};
@@ -24,6 +27,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::disk::Disk;
 use crate::harness::Harness;
@@ -42,7 +46,12 @@ pub(crate) enum Way {
     Direct,
     /// By a service that reads turns from a queue and starts calls as they arrive, on several threads.
     Batch,
+    /// By a program outside, which waits for each result, such as a client of a protocol.
+    Outside,
 }
+
+/// What a caller outside is told about a tool whose section is not open: it has no sections.
+const NOT_AVAILABLE: &str = "is not available";
 
 type Turn = (Vec<CallRequest>, oneshot::Sender<Vec<(CallId, CallOutcome)>>);
 
@@ -52,13 +61,14 @@ pub(crate) struct Caller {
     way: Way,
     queue: mpsc::UnboundedSender<Turn>,
     runtime: Runtime,
+    outside: Option<Arc<OutsideCalls>>,
     _disk: Option<Disk>,
 }
 
 pub(crate) fn open(place: Place, way: Way, tools: Vec<Tool>) -> Caller {
     let runtime = match way {
         Way::Direct => tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
-        Way::Batch => {
+        Way::Batch | Way::Outside => {
             tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap()
         }
     };
@@ -76,12 +86,27 @@ pub(crate) fn open(place: Place, way: Way, tools: Vec<Tool>) -> Caller {
     let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
     let files = Some(workspace.clone());
     let resources = Counter::default().resources();
+    let offered = tools.clone();
     let harness = runtime.block_on(Harness::with(store, clock, resources, tools, files, set_up));
+    let outside = match way {
+        Way::Outside => Some(runtime.block_on(outside(&harness, offered))),
+        _ => None,
+    };
     let (queue, turns) = mpsc::unbounded_channel();
     if let Way::Batch = way {
         runtime.spawn(serve(harness.runner.clone(), turns));
     }
-    Caller { harness, workspace, way, queue, runtime, _disk: disk }
+    Caller { harness, workspace, way, queue, runtime, outside, _disk: disk }
+}
+
+/// Lets a program outside call these tools on the session.
+async fn outside(harness: &Harness, tools: Vec<Tool>) -> Arc<OutsideCalls> {
+    let ended = EvaluationFinished::new(harness.evaluation, EvaluationOutcome::Completed);
+    harness.live.record(vec![ended.into()]).await.unwrap();
+    let policy =
+        FunctionPolicy::new(PolicyName::new("outside").unwrap(), |_| async { Err("no model".into()) });
+    let agent = Agent::new("tests/tools").policy(policy).tools(Tools::new(tools).unwrap());
+    OutsideCalls::open(Driver::new(harness.live.clone(), agent)).await.unwrap()
 }
 
 async fn serve(runner: Arc<ToolRunner>, mut turns: mpsc::UnboundedReceiver<Turn>) {
@@ -119,7 +144,7 @@ impl Caller {
 
     async fn run(&self, calls: Vec<CallRequest>) -> Result<Vec<CallOutcome>, RuntimeError> {
         match self.way {
-            Way::Direct => self.harness.runner.run_all(calls).await.into_iter().collect(),
+            Way::Direct | Way::Outside => self.harness.runner.run_all(calls).await.into_iter().collect(),
             Way::Batch => {
                 let asked: Vec<_> = calls.iter().map(|call| call.call_id).collect();
                 let (answer, ends) = oneshot::channel();
@@ -132,8 +157,40 @@ impl Caller {
     }
 }
 
+async fn call_outside(outside: &Arc<OutsideCalls>, asked: CallSpec) -> CallReport {
+    let call = OutsideCall {
+        call_id: outside.identify(None).await,
+        id: None,
+        name: asked.name,
+        arguments: asked.arguments.as_object().cloned().unwrap(),
+        cancel: CancellationToken::new(),
+        approver: None,
+    };
+    let done = outside.call(call).await.unwrap();
+    let result = done.message.message.option_result().unwrap();
+    let ending = match (result.is_error, is_expansion(result)) {
+        (_, true) => CallConclusion::VisibilityExpansion,
+        (true, false) => CallConclusion::Failed,
+        (false, false) => CallConclusion::Succeeded,
+    };
+    CallReport { call_id: done.call, ending }
+}
+
+fn is_expansion(result: &OptionResult) -> bool {
+    result.error_message.as_ref().is_some_and(|message| message.contains(NOT_AVAILABLE))
+}
+
 impl ToolCaller for Caller {
     fn turn(&self, calls: Vec<CallSpec>) -> Vec<CallReport> {
+        if let Some(outside) = &self.outside {
+            return self.runtime.block_on(async {
+                let mut reports = Vec::new();
+                for asked in calls {
+                    reports.push(call_outside(outside, asked).await);
+                }
+                reports
+            });
+        }
         self.runtime.block_on(async {
             let mut requests = Vec::new();
             for asked in calls {
@@ -168,7 +225,9 @@ impl ToolCaller for Caller {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             let transcript = state.view.transcript().unwrap();
-            transcript.all().iter().filter_map(|message| message.message.option_result().cloned()).collect()
+            let all = transcript.all();
+            let results = all.iter().filter_map(|message| message.message.option_result().cloned());
+            results.filter(|result| !is_expansion(result)).collect()
         })
     }
 
@@ -213,7 +272,7 @@ impl ToolCaller for Caller {
             let dropped = async move { polled(pin!(runner.run(call)), polls).await.is_some() };
             let had_ended = match self.way {
                 Way::Direct => dropped.await,
-                Way::Batch => tokio::spawn(dropped).await.unwrap(),
+                Way::Batch | Way::Outside => tokio::spawn(dropped).await.unwrap(),
             };
             (call_id, had_ended)
         })
@@ -319,4 +378,6 @@ fn all_callers_and_files_give_calls_the_same_meaning() {
     parity(&direct, &factory(Place::Memory, Way::Batch));
     parity(&direct, &factory(Place::Directory, Way::Direct));
     parity(&direct, &factory(Place::Directory, Way::Batch));
+    parity(&direct, &factory(Place::Memory, Way::Outside));
+    parity(&direct, &factory(Place::Directory, Way::Outside));
 }

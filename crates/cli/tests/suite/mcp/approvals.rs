@@ -80,3 +80,18 @@ fn a_client_that_leaves_gives_up_what_waits() {
     assert!(told.contains("cancelled"), "{told}");
     assert_eq!(stage.file("a.txt"), None);
 }
+
+#[test]
+fn a_call_that_waits_when_the_server_is_killed_does_not_run() {
+    let stage = Stage::new();
+    let mut client = Client::connected(&stage, &WRITE);
+    client.post_call(Some("toolu_1"), "write_file", write());
+    wait_for_question(&stage);
+    client.kill();
+    let mut client = Client::connected(&stage, &WRITE);
+    let told = failed(&client.call_as("toolu_1", "write_file", write()));
+    assert!(told.contains("interrupted"), "{told}");
+    assert_eq!(stage.file("a.txt"), None);
+    assert_eq!(client.leave().code, Some(0));
+    assert_eq!(stage.json(&["ls"])["status"], "idle");
+}

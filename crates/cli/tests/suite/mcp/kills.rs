@@ -70,3 +70,57 @@ fn two_servers_do_not_share_a_session() {
     assert!(second.errors.contains("session_held"), "{}", second.errors);
     worked(&client.call("write_file", json!({"path": "a.txt", "text": "2"})));
 }
+
+/// Number of servers that are killed at a random time.
+fn runs() -> u64 {
+    std::env::var("BACKSTITCH_KILL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(6)
+}
+
+#[test]
+fn a_server_that_is_killed_at_any_time_runs_each_call_once_or_not_at_all() {
+    let mut random = u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let stage = Stage::new();
+    let (calls, mut done) = (4, vec![None; 4]);
+    let script = |number: usize| json!({"script": format!("echo {number} >> lines.txt; sleep 0.05; echo {number} >> more.txt")});
+    for run in 0..=runs() {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut client = Client::connected(&stage, &[]);
+        if run == runs() {
+            // The last server is not killed: every call has a result now.
+            for (number, known) in done.iter_mut().enumerate() {
+                let answer = client.call_as(&format!("call-{number}"), "mend", script(number));
+                let (told, is_error) = super::client::text(&answer);
+                assert!(!is_error || told.contains("interrupted"), "{told}");
+                if let Some(before) = known.replace(!is_error) {
+                    assert_eq!(before, !is_error, "a result does not change");
+                }
+            }
+            assert_eq!(client.leave().code, Some(0));
+            continue;
+        }
+        for number in 0..calls {
+            client.post_call(Some(&format!("call-{number}")), "mend", script(number));
+        }
+        std::thread::sleep(std::time::Duration::from_micros((random >> 33) % 700_000));
+        client.kill();
+    }
+    let lines = |name: &str| {
+        let mut lines: Vec<_> = stage.file(name).unwrap_or_default().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let expected: Vec<_> = done
+        .iter()
+        .enumerate()
+        .filter(|(_, done)| **done == Some(true))
+        .map(|(number, _)| number.to_string())
+        .collect();
+    assert_eq!(
+        lines("lines.txt"),
+        expected,
+        "each call that succeeded has left its line once, and no other has"
+    );
+    assert_eq!(lines("more.txt"), expected);
+    let verified = stage.run(&["verify"]);
+    assert_eq!(verified.code, Some(0), "{}{}", verified.output, verified.errors);
+}
