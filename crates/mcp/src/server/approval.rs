@@ -1,7 +1,7 @@
 //! Approval of calls by the person at the client.
 //!
 //! A client that has elicitation is asked. Otherwise, and if its person dismisses the question, the decision comes
-//! from the inbox of the session, and the client is told where.
+//! from the inbox of the session, and a progress notification says where.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use rmcp::service::{Peer, RequestContext};
 use serde_json::{Map, Value};
 
 use super::ServerHost;
+use super::progress::progress_now;
 
 /// Interval of the notifications that a call still waits.
 const REMIND_EVERY: Duration = Duration::from_secs(10);
@@ -65,11 +66,9 @@ impl ClientApprover {
     }
 
     async fn remind(&self, text: &str) {
-        let mut count = 0.0;
         loop {
             if let Some(token) = &self.token {
-                count += 1.0;
-                let report = ProgressNotificationParam::new(token.clone(), count).with_message(text);
+                let report = ProgressNotificationParam::new(token.clone(), progress_now()).with_message(text);
                 if self.peer.notify_progress(report).await.is_err() {
                     return;
                 }

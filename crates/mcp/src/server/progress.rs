@@ -1,6 +1,6 @@
 //! Progress of a running call, as notifications for its client.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use backstitch_core::id::CallId;
@@ -17,6 +17,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The longest text of a notification, in characters.
 const LONGEST: usize = 400;
 
+/// Returns a value for a notification. Values of one request have to increase, whoever sends them.
+pub(super) fn progress_now() -> f64 {
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGIN.elapsed().as_secs_f64()
+}
+
 /// Reports the progress of a call until it is dropped. Without a token of the client nothing is reported.
 pub(super) struct ProgressReports(Option<JoinHandle<()>>);
 
@@ -25,7 +31,7 @@ impl ProgressReports {
         let Some(token) = context.meta.get_progress_token() else { return Self(None) };
         let (mut events, peer) = (live.events(), context.peer.clone());
         Self(Some(tokio::spawn(async move {
-            let (mut count, mut last) = (0.0, None::<Instant>);
+            let mut last = None::<Instant>;
             while let Ok(Some(event)) = events.next().await {
                 let SessionEvent::Live(event) = event else { continue };
                 let text = match event.kind {
@@ -43,9 +49,8 @@ impl ProgressReports {
                     continue;
                 }
                 last = Some(Instant::now());
-                count += 1.0;
                 let text: String = text.chars().take(LONGEST).collect();
-                let report = ProgressNotificationParam::new(token.clone(), count).with_message(text);
+                let report = ProgressNotificationParam::new(token.clone(), progress_now()).with_message(text);
                 if peer.notify_progress(report).await.is_err() {
                     return;
                 }

@@ -134,7 +134,7 @@ impl OutsideCalls {
         }
     }
 
-    /// Runs a call to its end, or returns the recorded result of the same call. The call goes on if this future is
+    /// Runs a call to its end, or returns the recorded result of the same call. The call continues if this future is
     /// dropped; its token stops it.
     pub async fn call(self: &Arc<Self>, call: OutsideCall) -> Result<OutsideResult, Arc<OutsideError>> {
         let id = call.call_id;

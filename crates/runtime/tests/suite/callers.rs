@@ -50,7 +50,7 @@ pub(crate) enum Way {
     Outside,
 }
 
-/// What a caller outside is told about a tool whose section is not open: it has no sections.
+/// Part of the error that a caller outside gets for a tool whose section is not open: it has no sections.
 const NOT_AVAILABLE: &str = "is not available";
 
 type Turn = (Vec<CallRequest>, oneshot::Sender<Vec<(CallId, CallOutcome)>>);
