@@ -16,7 +16,7 @@ use crate::entropy;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
-use crate::history::RewindReport;
+use crate::history::{ApplyOptions, ApplyReport, RewindReport};
 use crate::isolation::Isolation;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
@@ -147,6 +147,50 @@ impl Runtime {
         let live = self.fork_session(parent, at, options.await?).await?;
         let id = live.id();
         released(&live, Ok(id)).await
+    }
+
+    /// Merges the changes of an isolated session into its project. With conflicts, nothing is written. An application that was
+    /// interrupted is completed first.
+    pub async fn apply(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, RuntimeError> {
+        let (live, project) = self.opened_with_project(session, agent).await?;
+        let applied = match live.complete_apply(project.clone()).await {
+            Ok(_) => live.apply(project, options).await,
+            Err(error) => Err(error),
+        };
+        released(&live, applied).await
+    }
+
+    /// Undoes the latest application of a session's changes to its project.
+    pub async fn undo_apply(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, RuntimeError> {
+        let (live, project) = self.opened_with_project(session, agent).await?;
+        let undone = match live.complete_apply(project.clone()).await {
+            Ok(_) => live.undo_apply(project, options).await,
+            Err(error) => Err(error),
+        };
+        released(&live, undone).await
+    }
+
+    /// Opens an isolated session, and the project that it works in a copy of.
+    async fn opened_with_project(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+    ) -> Result<(Arc<LiveSession>, Arc<dyn Workspace>), RuntimeError> {
+        let view = self.view(session).await?;
+        let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
+        let project = PathBuf::from(&isolated.record.project);
+        let (project, _) = self.opened_directory(project, session, SessionCopy::None).await?;
+        Ok((self.opened(session, agent).await?, project))
     }
 
     /// Returns the events of a session from its first record on. Live events are included while a run of this
