@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The longest text of a notification, in characters.
 const LONGEST: usize = 400;
 
-/// Returns a value for a notification. Values of one request have to increase, whoever sends them.
+/// Returns a value for a notification. The values of one request have to increase, from all of its senders.
 pub(super) fn progress_now() -> f64 {
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     BEGIN.elapsed().as_secs_f64()
