@@ -85,6 +85,19 @@ fn with_command(words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn main() -> ExitCode {
+    let code = run();
+    // Exit code 2 of a hook stops the work of the program that runs it.
+    if code == ExitCode::from(2) && is_lenient_hook() { ExitCode::FAILURE } else { code }
+}
+
+/// Whether the command is a hook of a guarded program that must never stop it.
+fn is_lenient_hook() -> bool {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let is_hook = words.windows(2).any(|pair| pair[0] == "guard" && pair[1] == "hook");
+    is_hook && !words.iter().any(|word| word == "--strict")
+}
+
+fn run() -> ExitCode {
     // The message of a panic may hold control characters, so it is printed through `terminal` too.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());

@@ -102,6 +102,11 @@ impl Event {
         self.name() == "PreToolUse"
     }
 
+    /// Whether the program starts.
+    pub(super) fn is_start(&self) -> bool {
+        self.name() == "SessionStart"
+    }
+
     fn call(&self) -> Result<ObservedCall, String> {
         let id = self.id("tool_use_id").ok_or("the event names no call")?;
         let name = self.tool().unwrap_or_else(|| "unknown tool".to_owned());

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use backstitch::ObservedSession;
 use backstitch::journal::EvaluationOutcome;
+use backstitch::ports::WorkspaceError;
 use backstitch::secrets::Secrets;
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -44,13 +45,13 @@ impl Hook {
         } else {
             Event::parse(&text)
         };
-        let (is_before_call, recorded) = match event {
+        let (is_before_call, is_start, recorded) = match event {
             Ok(event) => {
                 let event = event.without(&Secrets::new(keys::all()));
-                (event.is_before_call(), self.record(common, event).await)
+                (event.is_before_call(), event.is_start(), self.record(common, event).await)
             }
             // Any event may be one that a call waits for.
-            Err(reason) => (true, Err(anyhow::anyhow!(reason))),
+            Err(reason) => (true, true, Err(anyhow::anyhow!(reason))),
         };
         let Err(error) = recorded else { return Ok(ExitCode::SUCCESS) };
         let reason = format!("Backstitch could not record this step: {error:#}");
@@ -59,6 +60,10 @@ impl Hook {
                 "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
             }});
             println!("{decision}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        if is_refused(&error) && !is_start {
+            // It was said when the program started, and stays so.
             return Ok(ExitCode::SUCCESS);
         }
         // Both programs show this to the person and continue.
@@ -79,6 +84,8 @@ impl Hook {
         let recorded = self.record_in(&place, &binding, &conversation, &directory, &event, report).await;
         match &recorded {
             Ok(()) => begun.done(),
+            // There is no session that could record it.
+            Err(error) if is_refused(error) => begun.done(),
             Err(error) => begun.failed(&format!("{error:#}")),
         }
         recorded
@@ -110,10 +117,15 @@ impl Hook {
         let transcript = event.transcript().map(|path| path.to_string_lossy().into_owned());
         origin.extend(transcript.map(|path| ("transcript".to_owned(), Value::from(path))));
         let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
-        let done = self.apply(place, binding, &opened, event, report).await;
+        let done = self.apply(binding, &opened, event, report).await;
         let released = opened.live().release().await;
         done?;
-        Ok(released?)
+        released?;
+        drop(opened);
+        if event.is_start() {
+            super::install::collect(place);
+        }
+        Ok(())
     }
 
     /// Opens the session of the conversation with its files, or creates it.
@@ -144,7 +156,6 @@ impl Hook {
 
     async fn apply(
         &self,
-        place: &OpenStore,
         binding: &Binding,
         session: &ObservedSession,
         event: &Event,
@@ -154,10 +165,7 @@ impl Hook {
             session.gap(text).await?;
         }
         match report {
-            Report::Start => {
-                session.started().await?;
-                super::install::collect(place);
-            }
+            Report::Start => session.started().await?,
             Report::Prompt(prompt) => session.prompt(prompt).await?,
             Report::Before(call) => {
                 self.settle(session, event).await?;
@@ -206,4 +214,9 @@ impl Hook {
         session.requests(Transcript::all_requests(self.program, &path)).await?;
         Ok(())
     }
+}
+
+/// Whether a directory can never be guarded, such as the home directory.
+fn is_refused(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(WorkspaceError::RefusedRoot { .. })))
 }

@@ -103,6 +103,7 @@ impl GuardedSession {
     fn conversations(&self, view: &JournalView) -> Vec<String> {
         let later = view.evaluations().filter_map(|evaluation| origin(evaluation, "conversation"));
         let mut all: Vec<String> = std::iter::once(self.conversation.clone()).chain(later).collect();
+        all.retain(|conversation| !conversation.is_empty());
         all.sort();
         all.dedup();
         all

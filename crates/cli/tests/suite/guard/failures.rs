@@ -29,6 +29,38 @@ fn a_hook_that_cannot_work_says_so_and_stops_nobody() {
 }
 
 #[test]
+fn a_directory_that_is_never_guarded_is_named_once() {
+    let stage = Stage::new();
+    let home = crate::stage::text_of(&stage.path("files"));
+    let stage = stage.with_variable("HOME", &home);
+    let program = StandIn::new(&stage, "one");
+    let started = program.try_report("SessionStart", json!({}));
+    assert_eq!(started.code, Some(1), "{}", started.errors);
+    assert!(started.errors.contains("cannot be a workspace"), "{}", started.errors);
+    program.prompt("Mend it");
+    let call = json!({"tool_use_id": "t1", "tool_name": "Bash", "tool_input": {}});
+    assert_eq!(program.try_report("PreToolUse", call.clone()).worked(), "");
+    assert!(program.strict().try_report("PreToolUse", call).worked().contains("deny"));
+    assert!(stage.run(&["guard", "install", "claude-code"]).failed().contains("nothing was changed"));
+    assert!(!stage.path("files/.claude").exists());
+}
+
+#[test]
+fn wrong_usage_and_settings_stop_nobody_either() {
+    let stage = Stage::new();
+    fs::create_dir_all(stage.path("config/backstitch")).unwrap();
+    fs::write(stage.path("config/backstitch/config.toml"), "nonsense = [").unwrap();
+    // Exit code 2 would stop the program.
+    assert_eq!(
+        StandIn::new(&stage, "one").try_report("UserPromptSubmit", json!({"prompt": "x"})).code,
+        Some(1)
+    );
+    assert_eq!(stage.run(&["guard", "hook", "claude-code", "--of-a-later-version"]).code, Some(1));
+    assert_eq!(stage.run(&["guard", "hook", "emacs"]).code, Some(1));
+    assert_eq!(stage.run(&["guard", "hook", "claude-code", "--strict", "--nope"]).code, Some(2));
+}
+
+#[test]
 fn hostile_events_are_refused_or_recorded_as_text() {
     let stage = Stage::new();
     let program = StandIn::new(&stage, "\u{1b}[31m../../one");
