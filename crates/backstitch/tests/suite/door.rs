@@ -162,6 +162,35 @@ async fn errors_of_an_agent_are_reported_before_anything_is_stored() {
 }
 
 #[tokio::test]
+async fn an_isolated_agent_works_in_a_copy_until_it_is_applied() {
+    let place = TempDir::new().unwrap();
+    let shop = place.path().join("shop");
+    std::fs::create_dir(&shop).unwrap();
+    std::fs::write(shop.join("coat.txt"), "a coat\n").unwrap();
+    let runtime = Runtime::in_memory();
+    let agent = tailor(&place).isolated();
+    let run = runtime.start(&agent, "Mend the hem").await.unwrap();
+    run.ended().await.unwrap();
+    let session = run.session();
+    assert!(!shop.join("seam.txt").exists());
+    let view = runtime.view(session).await.unwrap();
+    let copy = std::path::PathBuf::from(view.directory().unwrap());
+    assert_eq!(view.isolation().unwrap().record.directory, copy.to_str().unwrap());
+    assert_eq!(std::fs::read_to_string(copy.join("coat.txt")).unwrap(), "a coat\n");
+    // A follow-up finds the copy, also one that was deleted.
+    std::fs::remove_dir_all(&copy).unwrap();
+    runtime.ask(session, &agent, "Now the sleeve").await.unwrap().ended().await.unwrap();
+    assert_eq!(std::fs::read_to_string(copy.join("seam.txt")).unwrap(), "2 rows");
+    assert_eq!(std::fs::read_to_string(copy.join("coat.txt")).unwrap(), "a coat\n");
+
+    let applied = runtime.apply(session, &agent, backstitch::ApplyOptions::default()).await.unwrap();
+    assert_eq!(applied.changes.len(), 1, "{applied:?}");
+    assert_eq!(std::fs::read_to_string(shop.join("seam.txt")).unwrap(), "2 rows");
+    runtime.undo_apply(session, &agent, backstitch::ApplyOptions::default()).await.unwrap();
+    assert!(!shop.join("seam.txt").exists() && shop.join("coat.txt").exists());
+}
+
+#[tokio::test]
 async fn runs_continue_without_readers_and_stop_on_request() {
     let place = TempDir::new().unwrap();
     let slow = "[[reply]]\ntext = \"Slowly.\"\ndelay_ms = 30000\n";

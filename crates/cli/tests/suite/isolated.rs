@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, ended, last_line, text_of};
+use crate::stage::{Stage, ended, last_line, text_of, wait_until};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
@@ -253,4 +253,29 @@ fn unfinished_copies_are_removed_by_the_next_session() {
     let mut expected = [copy.parent().unwrap().to_owned(), other.parent().unwrap().to_owned()];
     expected.sort();
     assert_eq!(left, expected);
+}
+
+#[test]
+fn a_killed_apply_is_completed_by_the_next_command() {
+    let stage = Stage::new();
+    project(&stage);
+    let many = "mkdir many && for i in $(seq 1500); do echo $i > many/$i; done && rm c.txt";
+    let (session, _) = run(&stage, &model(&stage, "many.json", &[many]));
+    let files = stage.path("files");
+    let before = picture(&files);
+    for _ in 0..3 {
+        let mut child = stage.command(&["apply", &session]).spawn().unwrap();
+        // The deletion is the first change.
+        wait_until("the apply", || !files.join("c.txt").exists() || child.try_wait().unwrap().is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let listed = stage.run(&["ls"]);
+        assert_eq!(listed.code, Some(0), "{listed:?}");
+        assert!(!files.join("c.txt").exists());
+        assert_eq!(std::fs::read_dir(files.join("many")).unwrap().count(), 1500, "{listed:?}");
+        assert_eq!(stage.file("many/777").unwrap(), "777\n");
+        assert_eq!(stage.run(&["ls"]).errors, "", "it is completed once");
+        stage.run(&["apply", &session, "--undo"]).worked();
+        assert_eq!(picture(&files), before);
+    }
 }
