@@ -30,7 +30,7 @@ fn a_rewind_to_before_each_call_gives_the_exact_files() {
     // The person edits between two prompts.
     fs::write(stage.path("files/own.txt"), "mine\n").unwrap();
     let edited = program.picture();
-    program.prompt("Go on");
+    program.prompt("Continue");
     call("echo two >> a.txt; rm -r other");
     program.stop("Done.");
     program.report("SessionEnd", json!({"reason": "other"}));

@@ -156,10 +156,10 @@ fn the_real_claude_code_is_rewound_and_continues() {
     let rewound = stage.json(&["rewind", &session, &format!("before:{}", call("toolu_02"))]);
     let words: Vec<&str> = rewound["continue"].as_str().unwrap().split(' ').skip(1).collect();
     assert_eq!(picture(&files), after_one);
-    let output = run(&[&words[..], &["-p", "go on"]].concat()).output().unwrap();
+    let output = run(&[&words[..], &["-p", "continue"]].concat()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(stage.run(&["ls", "--json"]).worked_quietly().lines().count(), 1);
-    assert!(stage.run(&["log", &session]).worked_quietly().contains("asked: go on"));
+    assert!(stage.run(&["log", &session]).worked_quietly().contains("asked: continue"));
     assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
 }
 
