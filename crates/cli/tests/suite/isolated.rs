@@ -279,3 +279,33 @@ fn a_killed_apply_is_completed_by_the_next_command() {
         assert_eq!(picture(&files), before);
     }
 }
+
+#[test]
+fn copies_expire_with_their_sessions() {
+    let stage = Stage::new();
+    project(&stage);
+    let (session, copy) = run(&stage, &model(&stage, "one.json", &["echo one > c.txt"]));
+    assert_eq!(stage.json(&["gc", "--expire-days", "1"])["expired"], json!([]), "it is of today");
+    assert!(copy.exists());
+    assert_eq!(stage.json(&["gc", "--expire-days", "0", "--dry-run"])["expired"], json!([session]));
+    assert!(copy.exists(), "a dry run removes nothing");
+    assert_eq!(stage.json(&["gc", "--expire-days", "0"])["expired"], json!([session]));
+    assert!(!copy.exists());
+    assert_eq!(stage.file("c.txt").unwrap(), "shared\n");
+}
+
+#[test]
+fn a_conversation_can_be_isolated() {
+    let stage = crate::chat::stage();
+    project(&stage);
+    let model = model(&stage, "one.json", &["echo one > c.txt"]);
+    let terminal = crate::pty::Pty::start(&stage, &["chat", "--isolated", "--model", &model], 80, 30);
+    crate::chat::say(&terminal, "Sew", "Done.", 1);
+    crate::chat::leave(terminal);
+    assert_eq!(stage.file("c.txt").unwrap(), "shared\n");
+    let listed = stage.run(&["ls", "--json"]).worked();
+    let session = last_line(&listed)["session"].as_str().unwrap().to_owned();
+    assert_eq!(std::fs::read_to_string(copy_of(&stage, &session).join("c.txt")).unwrap(), "one\n");
+    stage.run(&["apply", &session]).worked();
+    assert_eq!(stage.file("c.txt").unwrap(), "one\n");
+}
