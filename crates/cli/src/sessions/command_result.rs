@@ -30,6 +30,7 @@ impl CommandResult {
 
     /// The exit code, and the beginning of the output in one line.
     pub(super) fn line(&self, most: usize) -> String {
+        let most = most.saturating_sub(self.exit().len() + 2);
         let output = [&self.stdout, &self.stderr].map(|text| one_line(text, most));
         let output = output.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
         match &*one_line(&output, most) {

@@ -53,6 +53,9 @@ use self::style::Text;
 /// Whether only results and errors are printed.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
+/// The characters of a text that are shown on any terminal.
+const LEAST_ROOM: usize = 20;
+
 /// Columns of an output that is no terminal.
 const COLUMNS: usize = 80;
 
@@ -157,6 +160,12 @@ pub(crate) fn is_quiet() -> bool {
 /// Returns the columns of the terminal; 80 if standard output and standard error are none.
 pub(crate) fn columns() -> usize {
     size().map_or(COLUMNS, |(columns, _)| columns)
+}
+
+/// Returns the characters that are left in a line of the terminal after `used` ones, and at most `most`. Without a terminal
+/// no line is too long.
+pub(crate) fn room(used: usize, most: usize) -> usize {
+    size().map_or(most, |(columns, _)| columns.saturating_sub(used).clamp(most.min(LEAST_ROOM), most))
 }
 
 /// Returns the rows of the terminal; 24 if standard output and standard error are none.

@@ -109,9 +109,11 @@ impl Screen {
                 "v": 1, "event": "call", "turn": message.turn, "call": id, "name": name,
                 "arguments": call.arguments.text(),
             }));
-            let arguments = one_line(&call.arguments.text(), 70);
-            let line = Text::new().add(Role::Accent, format!("> {name}")).plain(format!(" {arguments}  "));
-            self.status_text(&line.add(Role::Dim, format!("[{}]", short(id))));
+            let (start, end) = (format!("> {name}"), format!("[{}]", short(id)));
+            let around = terminal::width(&start) + terminal::width(&end) + 4;
+            let arguments = one_line(&call.arguments.text(), terminal::room(around, 70));
+            let line = Text::new().add(Role::Accent, start).plain(format!(" {arguments}  "));
+            self.status_text(&line.add(Role::Dim, end));
             self.state().heartbeat.call_started(id, &name, Instant::now());
         } else {
             let text = message.content();
@@ -139,14 +141,15 @@ impl Screen {
         }
         let (mark, role) = if invoked.success { ("+", Role::Success) } else { ("x", Role::Failure) };
         let took = took.map(|took| format!("  ({:.1} s)", took.as_secs_f64())).unwrap_or_default();
+        let start = format!("{mark} {}", invoked.name);
+        let room = terminal::room(terminal::width(&start) + terminal::width(&took) + 3, 90);
         let result = match CommandResult::of(&invoked.rendered_output) {
             // Its output was printed as it arrived.
             Some(result) if rest.is_some() => result.exit(),
-            Some(result) => result.line(90),
-            None => one_line(&invoked.rendered_output, 90),
+            Some(result) => result.line(room),
+            None => one_line(&invoked.rendered_output, room),
         };
-        let result = format!(": {result}");
-        let line = Text::new().add(role, format!("{mark} {}", invoked.name)).plain(result);
+        let line = Text::new().add(role, start).plain(format!(": {result}"));
         self.status_text(&line.add(Role::Dim, took));
     }
 
