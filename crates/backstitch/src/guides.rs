@@ -18,6 +18,12 @@ struct CommandToolsGuide;
 #[doc = include_str!("../../../docs/guides/mcp.md")]
 struct McpGuide;
 
+#[doc = include_str!("../../../docs/guides/claude-code.md")]
+struct ClaudeCodeGuide;
+
+#[doc = include_str!("../../../docs/guides/codex.md")]
+struct CodexGuide;
+
 #[doc = include_str!("../../../docs/guides/isolated.md")]
 struct IsolatedGuide;
 

@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use backstitch_workspace::{
-    CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, copy_project, remove_copy, supports_reflinks,
-    sweep_copies,
+    CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, remove_copy,
+    supports_reflinks, unclaimed_copies,
 };
 
 use crate::code::ErrorCode;
@@ -96,10 +96,11 @@ pub fn remove(directory: &Path, session: SessionId) -> std::io::Result<bool> {
     remove_copy(copy).map(|()| true)
 }
 
-/// Removes copies that belong to no session of the store, and those whose making was interrupted.
-pub fn sweep(store_directory: &Path, project: &Path, is_known: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+/// Returns the copies that no process is making or using. Those that belong to no session of the store, asked after this, may be
+/// removed.
+pub fn unclaimed(store_directory: &Path, project: &Path) -> Vec<UnclaimedCopy> {
     let places = places(store_directory, project);
-    places.iter().flat_map(|place| sweep_copies(place, &is_known)).collect()
+    places.iter().flat_map(|place| unclaimed_copies(place)).collect()
 }
 
 fn place_for(store_directory: &Path, project: &Path) -> Result<PathBuf, StoresError> {

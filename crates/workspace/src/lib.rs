@@ -33,7 +33,7 @@ pub use git_head::GitHead;
 #[cfg(unix)]
 pub use host::{
     CopyOptions, HostFilesystem, HostWorkspace, IsolateError, Progress, ProjectCopy, RestoreAction,
-    RestoreStep, copy_project, remove_copy, restore_copy, supports_reflinks, sweep_copies,
+    RestoreStep, UnclaimedCopy, copy_project, remove_copy, restore_copy, supports_reflinks, unclaimed_copies,
 };
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]

@@ -144,7 +144,17 @@ fn core_depends_on_what_is_stated_here() {
 fn filesystem_depends_on_what_is_stated_here() {
     assert_depends_on(
         "backstitch-filesystem",
-        &["backstitch-core", "base64", "globset", "imbl", "regex", "serde", "serde_json", "thiserror"],
+        &[
+            "backstitch-core",
+            "base64",
+            "diffy",
+            "globset",
+            "imbl",
+            "regex",
+            "serde",
+            "serde_json",
+            "thiserror",
+        ],
     );
 }
 

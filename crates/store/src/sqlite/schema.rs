@@ -156,7 +156,13 @@ mod tests {
     #[test]
     fn migrations_are_never_edited() {
         let checksums: Vec<String> = MIGRATIONS.iter().map(|m| m.checksum()[..16].to_owned()).collect();
-        let released = ["5078c4362508c7cc", "96ea9b4dbcab60d4", "bb220a49b7ba4b4d", "9ed1500f791d0861"];
+        let released = [
+            "5078c4362508c7cc",
+            "96ea9b4dbcab60d4",
+            "bb220a49b7ba4b4d",
+            "9ed1500f791d0861",
+            "81f1a4758023850d",
+        ];
         assert_eq!(checksums, released);
     }
 }

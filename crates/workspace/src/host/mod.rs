@@ -20,8 +20,8 @@ mod workspace;
 
 pub use filesystem::HostFilesystem;
 pub use isolate::{
-    CopyOptions, IsolateError, ProjectCopy, copy_project, remove_copy, restore_copy, supports_reflinks,
-    sweep_copies,
+    CopyOptions, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, remove_copy, restore_copy,
+    supports_reflinks, unclaimed_copies,
 };
 pub use restore::{Progress, RestoreAction, RestoreStep};
 pub use workspace::HostWorkspace;

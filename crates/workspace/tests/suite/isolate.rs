@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use backstitch_core::ports::{UncoveredReason, Workspace as _};
 use backstitch_workspace::{
     CopyOptions, HostWorkspace, IgnoredBudget, IsolateError, OpenOptions, ProjectCopy, copy_project,
-    remove_copy, restore_copy, supports_reflinks, sweep_copies,
+    remove_copy, restore_copy, supports_reflinks, unclaimed_copies,
 };
 
 use crate::support::{Place, run_git};
@@ -191,9 +191,15 @@ fn unfinished_copies_are_swept_and_used_ones_are_not() {
     drop(copied(&place, "known").unwrap());
     drop(copied(&place, "unknown").unwrap());
     fs::create_dir_all(copies.join("killed.new/work")).unwrap();
-    let mut removed = sweep_copies(&copies, |name| name == "known");
-    removed.sort();
-    assert_eq!(removed, [copies.join("killed.new"), copies.join("unknown")]);
+    let unclaimed = unclaimed_copies(&copies);
+    assert!(unclaimed_copies(&copies).is_empty(), "another process has them");
+    let mut sessions: Vec<_> = unclaimed.iter().map(|copy| copy.session().map(str::to_owned)).collect();
+    sessions.sort();
+    assert_eq!(sessions, [None, Some("known".to_owned()), Some("unknown".to_owned())]);
+    for copy in unclaimed.into_iter().filter(|copy| copy.session() != Some("known")) {
+        let path = copy.remove().unwrap();
+        assert!(!path.exists());
+    }
     assert!(used.directory.exists() && copies.join("known/work/a.txt").exists());
     assert_eq!(used.directory.join("closed").metadata().unwrap().permissions().mode() & 0o777, 0o555);
     remove_copy(&copies.join("known")).unwrap();
@@ -211,4 +217,28 @@ fn a_deleted_copy_gets_its_repository_again() {
     restore_copy(&place.root, &copy.directory).unwrap();
     assert_eq!(run_git(&copy.directory, &["log", "--format=%s"]), "first");
     restore_copy(&place.root, &copy.directory).unwrap();
+}
+
+/// A copy that is being made is never taken for one that was left.
+#[test]
+fn copies_are_made_while_others_look_for_left_ones() {
+    let place = Place::new();
+    place.write("a.txt", "one\n");
+    let copies = place.above.join("copies");
+    fs::create_dir_all(&copies).unwrap();
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                for copy in unclaimed_copies(&copies) {
+                    copy.remove().unwrap();
+                }
+            }
+        });
+        for number in 0..50 {
+            let made = copied(&place, &format!("copy-{number}")).unwrap();
+            assert_eq!(fs::read_to_string(made.directory.join("a.txt")).unwrap(), "one\n");
+        }
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }

@@ -119,10 +119,17 @@ pub(super) async fn bring_back(view: &JournalView, definition: &AgentDefinition)
 
 /// Removes copies that belong to no session.
 pub(super) async fn sweep(place: &OpenStore, project: &Path) -> anyhow::Result<()> {
+    let unclaimed = isolated::unclaimed(&place.directory(), project);
     let sessions = place.store.sessions().await?;
     let known: std::collections::HashSet<String> = sessions.iter().map(ToString::to_string).collect();
-    for copy in isolated::sweep(&place.directory(), project, |name| known.contains(name)) {
-        eprintln!("removed an unfinished copy: {}", copy.display());
+    for copy in unclaimed {
+        if copy.session().is_some_and(|session| known.contains(session)) {
+            continue;
+        }
+        // What cannot be removed now is removed by a later session.
+        if let Ok(path) = copy.remove() {
+            eprintln!("removed an unfinished copy: {}", path.display());
+        }
     }
     Ok(())
 }

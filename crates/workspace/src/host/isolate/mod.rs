@@ -6,7 +6,7 @@
 //! files that cannot be read. Nothing of a copy is linked to the original.
 //!
 //! A copy is made under a temporary name, and its maker holds a lock on it until the session is recorded. So a process that is
-//! killed leaves something that [`sweep_copies`] recognizes and removes.
+//! killed leaves something that [`unclaimed_copies`] finds.
 
 mod copy;
 mod git;
@@ -24,7 +24,7 @@ use backstitch_core::ports::UncoveredPath;
 use rustix::fs::{FlockOperation, flock};
 
 pub use reflink::supports_reflinks;
-pub use remove::{remove_copy, sweep_copies};
+pub use remove::{UnclaimedCopy, remove_copy, unclaimed_copies};
 
 use self::copy::CopyWalk;
 use super::private;
@@ -113,8 +113,13 @@ pub fn copy_project(options: CopyOptions<'_>) -> Result<ProjectCopy, IsolateErro
     }
     let unfinished = place.join(format!("{}{UNFINISHED}", options.name));
     let finished = place.join(options.name);
-    private::create_directories(&unfinished).map_err(IsolateError::at(&unfinished))?;
-    let lock = locked(&unfinished).map_err(IsolateError::at(&unfinished))?;
+    let lock = {
+        // Until the new directory is locked, nobody may take it for one that was left.
+        let _making = claimed(&place, FlockOperation::LockShared).map_err(IsolateError::at(&place))?;
+        private::create_directories(&unfinished).map_err(IsolateError::at(&unfinished))?;
+        claimed(&unfinished, FlockOperation::NonBlockingLockExclusive)
+            .map_err(IsolateError::at(&unfinished))?
+    };
     let copied = fill(&options, &project, &unfinished, &finished);
     let (directory, copying) = match copied {
         Ok(copied) => copied,
@@ -164,9 +169,9 @@ fn fill(
     Ok((directory, copying))
 }
 
-/// Opens a directory and locks it. Fails if another process has locked it.
-fn locked(directory: &Path) -> io::Result<File> {
+/// Opens a directory and locks it.
+fn claimed(directory: &Path, operation: FlockOperation) -> io::Result<File> {
     let file = File::open(directory)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    flock(&file, operation)?;
     Ok(file)
 }

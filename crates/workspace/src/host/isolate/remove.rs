@@ -1,11 +1,13 @@
 //! Removes copies.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{UNFINISHED, locked};
+use rustix::fs::FlockOperation;
+
+use super::{UNFINISHED, claimed};
 
 /// Removes a copy and everything in it, also directories that cannot be written. Links are not followed. It is no error if
 /// it does not exist.
@@ -35,24 +37,41 @@ fn allow(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes copies that belong to no session: those whose making was interrupted, and those of sessions that were never
-/// recorded. `is_known` tells whether a session of this name exists. Copies that a process is making are left alone. Returns
-/// the removed ones.
-pub fn sweep_copies(place: &Path, is_known: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+/// A copy that no process is making or using. As long as this value lives, it stays so.
+#[derive(Debug)]
+pub struct UnclaimedCopy {
+    path: PathBuf,
+    name: String,
+    _lock: File,
+}
+
+impl UnclaimedCopy {
+    /// Returns the name of the session that the copy was made for. `None` if its making was interrupted.
+    pub fn session(&self) -> Option<&str> {
+        (!self.name.ends_with(UNFINISHED)).then_some(&*self.name)
+    }
+
+    /// Removes it, and returns its path.
+    pub fn remove(self) -> io::Result<PathBuf> {
+        remove_copy(&self.path)?;
+        Ok(self.path)
+    }
+}
+
+/// Returns the copies that no process is making or using. Those of sessions that were recorded are among them, so the store has to be
+/// asked afterwards: a session is recorded before its maker releases the copy.
+pub fn unclaimed_copies(place: &Path) -> Vec<UnclaimedCopy> {
+    // A process that is about to lock its new copy holds this too.
+    let Ok(_alone) = claimed(place, FlockOperation::NonBlockingLockExclusive) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
-    let mut removed = Vec::new();
+    let mut unclaimed = Vec::new();
     for entry in entries.flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        let Some(name) = name.to_str() else { continue };
-        let is_left = name.ends_with(UNFINISHED) || !is_known(name);
-        if !is_left || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        if let Ok(_lock) = locked(&path)
-            && remove_copy(&path).is_ok()
+        let (path, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && let Ok(lock) = claimed(&path, FlockOperation::NonBlockingLockExclusive)
         {
-            removed.push(path);
+            unclaimed.push(UnclaimedCopy { path, name, _lock: lock });
         }
     }
-    removed
+    unclaimed
 }
