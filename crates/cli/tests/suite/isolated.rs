@@ -87,7 +87,7 @@ fn two_sessions_and_a_person_work_on_one_project_at_once() {
         &stage,
         "one.json",
         &[
-            "sed -i s/2/two/ a.txt && echo one > c.txt && chmod 750 run.sh && git commit -qam one",
+            "sed -i s/2/two/ a.txt && echo one > c.txt && chmod 750 run.sh && git -c user.name=t -c user.email=t@example.org commit -qam one",
             "mkdir -p new/deep && echo new > new/deep/file && rm src/old.rs",
         ],
     );

@@ -209,7 +209,15 @@ impl Drop for Pty {
 /// Reads until no process has the terminal open.
 fn read(mut terminal: &pty_process::blocking::Pty, display: &(Mutex<Display>, Condvar)) {
     let mut buffer = [0; 64 * 1024];
-    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+    let mut failures = 0;
+    // An error may only be an interruption. It is the end if it stays one.
+    while failures < 3 {
+        let Ok(read @ 1..) = terminal.read(&mut buffer) else {
+            failures += 1;
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        failures = 0;
         let mut shown = display.0.lock().unwrap();
         let old = shown.bytes.len();
         shown.bytes.extend_from_slice(&buffer[..read]);
