@@ -4,6 +4,7 @@ mod boundaries;
 mod failures;
 mod kills;
 mod real;
+mod real_claude;
 mod real_codex;
 mod settings;
 mod stand_in;
