@@ -84,6 +84,8 @@ pages! {
     "entropy",
     "guarded_session",
     "guard_busy",
+    "engine_missing",
+    "engine_failed",
     "workspace_held",
     "workspace_gone",
     "workspace_refused",

@@ -108,6 +108,8 @@ codes! {
     // Files and processes.
     GuardedSession = "guarded_session": "The session belongs to another program, and only that can continue it.",
     GuardBusy = "guard_busy": "The program of a guarded session may still change files.",
+    EngineMissing = "engine_missing": "The program that an agent is driven by is not installed, or too old.",
+    EngineFailed = "engine_failed": "The program that an agent is driven by failed.",
     WorkspaceHeld = "workspace_held": "Another session uses the directory.",
     WorkspaceGone = "workspace_gone": "The directory of the session is gone.",
     WorkspaceRefused = "workspace_refused": "The directory cannot be the workspace of a session.",

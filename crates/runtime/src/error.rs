@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::checkpoint::CheckpointError;
 use crate::contract::InvalidSchema;
+use crate::engine_error::EngineError;
 use crate::entropy::EntropyError;
 use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::tools::DuplicateTool;
@@ -318,6 +319,9 @@ pub enum RuntimeError {
         /// The directory.
         directory: String,
     },
+    /// The engine of the agent cannot do its work.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// An error that is shared by several readers.
     #[error(transparent)]
     Shared(Arc<RuntimeError>),
@@ -390,6 +394,7 @@ impl RuntimeError {
             Self::AnswerType { .. } => ErrorCode::AnswerType,
             Self::Shared(shared) => shared.code(),
             Self::Process(error) => error.code(),
+            Self::Engine(error) => error.code(),
             Self::ShuttingDown => ErrorCode::Shutdown,
             Self::DriverPanicked => ErrorCode::Panic,
         }

@@ -12,6 +12,8 @@ mod checkpoint;
 mod clock;
 mod contract;
 mod driver;
+mod engine;
+mod engine_error;
 pub mod entropy;
 mod error;
 mod evaluate;
@@ -48,6 +50,11 @@ pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
 pub use contract::{InvalidSchema, OutputContract};
 pub use driver::Driver;
+pub use engine::{
+    CallAnswer, CallReply, Engine, EngineEnd, EngineEvent, EngineFuture, EnginePoint, EngineResume,
+    EngineRun, EngineStart, Engines, Held,
+};
+pub use engine_error::EngineError;
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Evaluator, RequestReplay, Resume};

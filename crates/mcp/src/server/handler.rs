@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::journal::Effect;
 use backstitch_core::tool::ToolSpec;
-use backstitch_runtime::{OutsideCall, OutsideCalls};
+use backstitch_runtime::{Approver, OutsideCall, OutsideCalls};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
     PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
@@ -36,6 +36,8 @@ pub(super) struct SessionHandler {
     info: Arc<ServerConfig>,
     tools: Arc<Vec<Tool>>,
     history: Arc<BTreeMap<String, HistoryTool>>,
+    /// Whether the client is asked about calls that need approval.
+    asks_client: bool,
     /// Whether the input of the connection has ended.
     is_gone: Arc<AtomicBool>,
 }
@@ -66,8 +68,18 @@ impl SessionHandler {
             info: Arc::new(info),
             tools: Arc::new(tools),
             history: Arc::new(history),
+            asks_client: true,
             is_gone: Arc::default(),
         }
+    }
+
+    /// Leaves out the history, and never asks the client about calls.
+    pub(super) fn tools_only(mut self) -> Self {
+        let own = self.tools.iter().filter(|tool| !self.history.contains_key(&*tool.name));
+        self.tools = Arc::new(own.cloned().collect());
+        self.history = Arc::default();
+        self.asks_client = false;
+        self
     }
 
     /// Returns the handler of a connection.
@@ -95,7 +107,9 @@ impl SessionHandler {
             name: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
             cancel: CancellationToken::new(),
-            approver: Some(Arc::new(ClientApprover::new(self.host.clone(), context))),
+            approver: self
+                .asks_client
+                .then(|| Arc::new(ClientApprover::new(self.host.clone(), context)) as Arc<dyn Approver>),
         };
         if let Some(tool) = self.history.get(&call.name) {
             return tool.run(&self.calls, &self.host, call).await;

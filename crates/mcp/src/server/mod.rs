@@ -69,6 +69,13 @@ impl ToolServer {
         Self { handler: SessionHandler::new(calls, host, name, instructions) }
     }
 
+    /// Offers only the tools: no history, and decisions about calls come from the inbox alone.
+    #[must_use]
+    pub fn tools_only(mut self) -> Self {
+        self.handler = self.handler.tools_only();
+        self
+    }
+
     /// Returns the names of the tools that are offered, those of the history last.
     pub fn tool_names(&self) -> Vec<String> {
         self.handler.tool_names()

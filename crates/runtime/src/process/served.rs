@@ -5,7 +5,9 @@
 
 use std::path::PathBuf;
 
+use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
+use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessSpec};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
@@ -14,10 +16,12 @@ use super::group::{GO, Group, Pipes};
 use super::prepare::PreparedProcess;
 use super::sandbox::{Confinement, SharedDirectory};
 use super::supervise::blocking;
+use super::survivors::end_call;
 
 /// A program that runs until this is dropped. Then it and all of its descendants are killed.
 pub struct ServerProcess {
     group: Group,
+    mark: CallId,
     /// Its temporary directory lives as long as it does.
     _confinement: Option<Confinement>,
     _temporary: SharedDirectory,
@@ -56,8 +60,28 @@ impl ServerProcess {
         let stdout = ChildStdout::from_std(stdout).map_err(&failed)?;
         let stderr = ChildStderr::from_std(stderr).map_err(&failed)?;
         tokio::io::AsyncWriteExt::write_all(&mut stdin, GO).await.map_err(&failed)?;
-        let process = Self { group, _confinement: confinement, _temporary: temporary };
+        let process = Self { group, mark, _confinement: confinement, _temporary: temporary };
         Ok((process, ServerStreams { stdin, stdout, stderr }))
+    }
+
+    /// Returns the identity of its group, which [`end_survivors`](super::end_survivors) ends after a crash.
+    pub fn identity(&self, mark: CallId, program: &str) -> ProcessStarted {
+        ProcessStarted {
+            call_id: mark,
+            program: program.to_owned(),
+            group: self.group.number(),
+            started: self.group.started().to_owned(),
+            boot: super::identity::boot().to_owned(),
+            extra: Extra::default(),
+        }
+    }
+
+    /// Ends the program and all of its descendants, also those that left its group, and waits until they are gone.
+    pub async fn end(self) -> Result<(), ProcessError> {
+        let Self { group, mark, _confinement, _temporary } = self;
+        let (number, started) = (group.number(), group.started().to_owned());
+        let ended = blocking(move || group.end().map(drop)).await;
+        end_call(mark, vec![number], started).await.and(ended)
     }
 
     /// Completes when the program has ended by itself.

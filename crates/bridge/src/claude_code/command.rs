@@ -1,0 +1,109 @@
+//! The command line of Claude Code.
+
+use std::path::{Path, PathBuf};
+
+use backstitch_core::ports::{ProcessSpec, Sandbox};
+use backstitch_runtime::{EngineError, EnginePoint, EngineResume, EngineStart};
+use serde_json::json;
+
+use super::ClaudeCode;
+use super::transcript::Transcript;
+use crate::ENGINE_VARIABLE;
+use crate::relay::SERVER;
+
+/// Variables by which the program recognizes that it was started by itself.
+const NESTED: [&str; 4] =
+    ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"];
+
+/// Returns the process to start. `relay` is the command of the server of the agent's tools.
+pub(super) fn specification(
+    program: &Path,
+    start: &EngineStart,
+    relay: Option<Vec<String>>,
+) -> Result<ProcessSpec, EngineError> {
+    let mut words: Vec<String> =
+        ["-p", "--verbose", "--include-partial-messages", "--permission-prompt-tool", "stdio"]
+            .into_iter()
+            .chain(["--input-format", "stream-json", "--output-format", "stream-json"])
+            .map(str::to_owned)
+            .collect();
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if let Some(model) = &start.model {
+        option("--model", model.clone());
+    }
+    if let Some(system) = start.system.as_ref().filter(|system| !system.trim().is_empty()) {
+        option("--append-system-prompt", system.clone());
+    }
+    if let Some(money) = start.money_micros {
+        #[expect(clippy::cast_precision_loss, reason = "an amount of money that a person wrote")]
+        option("--max-budget-usd", format!("{:.6}", money.max(1) as f64 / 1_000_000.0));
+    }
+    if let Some(relay) = relay {
+        let (command, arguments) =
+            relay.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let servers = json!({ "mcpServers": { SERVER: { "command": command, "args": arguments } } });
+        option("--mcp-config", servers.to_string());
+    }
+    match &start.resume {
+        None => option("--session-id", new_id()?),
+        Some(resume) => {
+            option("--resume", resume.session.clone());
+            if let Some(record) = record_of(resume)? {
+                option("--resume-session-at", record);
+                words.push("--fork-session".to_owned());
+            }
+        }
+    }
+    let mut spec =
+        ProcessSpec::new(program.to_string_lossy()).args(words).env(ENGINE_VARIABLE, ClaudeCode::NAME);
+    for name in NESTED {
+        spec = spec.without_env(name);
+    }
+    if let Some(sandbox) = &start.sandbox {
+        spec = spec.sandbox(with_state(sandbox.clone()));
+    }
+    Ok(spec)
+}
+
+/// Allows the program to write its own state.
+fn with_state(mut sandbox: Sandbox) -> Sandbox {
+    if sandbox.is_off() {
+        return sandbox;
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let own = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let below = |name: &str| home.as_ref().map(|home| home.join(name));
+    let state = [own, below(".claude"), below(".claude.json"), below(".cache/claude-cli-nodejs")];
+    sandbox.write.extend(state.into_iter().flatten());
+    sandbox
+}
+
+/// Returns the record of the transcript after which a conversation continues. `None` is its end.
+fn record_of(resume: &EngineResume) -> Result<Option<String>, EngineError> {
+    let gone =
+        || EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: resume.session.clone() };
+    if let Some(path) = &resume.transcript
+        && !path.is_file()
+    {
+        return Err(gone());
+    }
+    let Some(after) = &resume.after else { return Ok(None) };
+    let transcript = resume.transcript.as_deref().and_then(Transcript::read).ok_or_else(gone)?;
+    let record = match after {
+        EnginePoint::Call(call) => transcript.record_of_result(call),
+        EnginePoint::Answer(prompt) => transcript.record_of_answer(prompt),
+        EnginePoint::Prompt(prompt) => transcript.record_before(prompt),
+    };
+    record.map(Some).ok_or_else(gone)
+}
+
+/// Returns a new id in the form that the program accepts.
+fn new_id() -> Result<String, EngineError> {
+    let clock = std::sync::Arc::new(backstitch_runtime::SystemClock::default());
+    let ids = backstitch_runtime::fresh_ids(clock).map_err(|error| EngineError::Start {
+        title: ClaudeCode::TITLE.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let id: backstitch_core::id::SessionId = ids.next();
+    Ok(id.to_string())
+}

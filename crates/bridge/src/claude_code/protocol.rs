@@ -1,0 +1,391 @@
+//! The lines of Claude Code, as far as they are used. Pure: no process and no files.
+
+use std::path::PathBuf;
+
+use backstitch_core::budget::Amounts;
+use backstitch_runtime::{ObservedCall, ObservedResult};
+use serde_json::{Value, json};
+
+/// The most characters of an id.
+const LONGEST_ID: usize = 400;
+
+/// The hook events that the program awaits. `SessionEnd` is not among them: it comes after the end of the input.
+pub(super) const EVENTS: [&str; 6] =
+    ["UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStop", "Stop"];
+
+/// Seconds that a hook may take. A person may be asked meanwhile.
+const HOOK_TIMEOUT: u64 = 7 * 24 * 60 * 60;
+
+/// A line of the program.
+#[derive(Debug, PartialEq)]
+pub(super) enum Line {
+    /// The conversation is open.
+    Init { session: String, model: Option<String>, version: Option<String> },
+    /// An answer of the model begins.
+    MessageStart { of: Option<String>, id: String, model: String, usage: Usage },
+    /// A piece of the text of an answer.
+    Piece { of: Option<String>, text: String },
+    /// The usage so far of an answer.
+    MessageUsage { of: Option<String>, usage: Usage },
+    /// An answer has ended.
+    MessageStop { of: Option<String> },
+    /// A part of an answer.
+    Answer { of: Option<String>, id: String, model: String, usage: Usage, blocks: Vec<Block> },
+    /// Results that the model receives.
+    Results(Vec<(String, ObservedResult)>),
+    /// A hook event, which the program awaits.
+    Hook { request: String, event: HookEvent, transcript: Option<PathBuf> },
+    /// The program asks whether a call may run.
+    MayRun { request: String, call: Option<String>, name: String, input: Value },
+    /// A request that is not known here.
+    OtherRequest { request: String, subtype: String },
+    /// The response to a request of this side; an error has a text.
+    Response { request: String, error: Option<String> },
+    /// The end of a turn.
+    Turn(TurnEnd),
+    /// Nothing that is used.
+    Other,
+}
+
+/// A part of an answer.
+#[derive(Debug, PartialEq)]
+pub(super) enum Block {
+    Text(String),
+    Call { id: String, name: String, input: Value },
+}
+
+/// A hook event.
+#[derive(Debug, PartialEq)]
+pub(super) enum HookEvent {
+    Before(ObservedCall),
+    After(ObservedCall, ObservedResult),
+    SubAgentEnd(Option<String>),
+    /// The number of background tasks that still run.
+    Stop {
+        background: usize,
+    },
+    Other,
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TurnEnd {
+    pub(super) subtype: String,
+    pub(super) is_error: bool,
+    pub(super) text: Option<String>,
+    pub(super) cost_micros: Option<u64>,
+    pub(super) terminal: Option<String>,
+    pub(super) errors: Vec<String>,
+}
+
+/// Tokens of a request. Fields that a line does not have are `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    input: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Usage {
+    fn of(value: Option<&Value>) -> Self {
+        let number = |name: &str| value?.get(name)?.as_u64();
+        Self {
+            input: number("input_tokens"),
+            cache_read: number("cache_read_input_tokens"),
+            cache_write: number("cache_creation_input_tokens"),
+            output: number("output_tokens"),
+        }
+    }
+
+    /// Adds what a later line reports. Its numbers are totals, and the first line reports too few output tokens.
+    pub(super) fn update(&mut self, later: Self) {
+        self.input = later.input.or(self.input);
+        self.cache_read = later.cache_read.or(self.cache_read);
+        self.cache_write = later.cache_write.or(self.cache_write);
+        self.output = later.output.max(self.output);
+    }
+
+    pub(super) fn amounts(self) -> Amounts {
+        let (read, written) = (self.cache_read.unwrap_or(0), self.cache_write.unwrap_or(0));
+        Amounts {
+            input_tokens: self.input.unwrap_or(0).saturating_add(read).saturating_add(written),
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+            output_tokens: self.output.unwrap_or(0),
+            ..Amounts::ZERO
+        }
+    }
+}
+
+fn text(value: &Value, name: &str) -> Option<String> {
+    value.get(name)?.as_str().map(str::to_owned)
+}
+
+fn id(value: &Value, name: &str) -> Option<String> {
+    text(value, name).filter(|id| !id.is_empty() && id.len() <= LONGEST_ID)
+}
+
+/// Returns a value as the text that a person reads.
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text")?.as_str()).collect();
+            texts.map_or_else(|| value.to_string(), |texts| texts.join("\n"))
+        }
+        other => other.to_string(),
+    }
+}
+
+impl Line {
+    /// Reads a line. Whatever is not known is [`Line::Other`].
+    pub(super) fn of(line: &Value) -> Self {
+        let of = text(line, "parent_tool_use_id");
+        match line.get("type").and_then(Value::as_str) {
+            Some("system") if line.get("subtype").and_then(Value::as_str) == Some("init") => {
+                match id(line, "session_id") {
+                    Some(session) => Self::Init {
+                        session,
+                        model: text(line, "model"),
+                        version: text(line, "claude_code_version"),
+                    },
+                    None => Self::Other,
+                }
+            }
+            Some("stream_event") => line.get("event").map_or(Self::Other, |event| stream_event(event, of)),
+            Some("assistant") => {
+                line.get("message").and_then(|message| answer(message, of)).unwrap_or(Self::Other)
+            }
+            Some("user") => {
+                let blocks = line.pointer("/message/content").and_then(Value::as_array);
+                Self::Results(blocks.into_iter().flatten().filter_map(result_of).collect())
+            }
+            Some("control_request") => control_request(line).unwrap_or(Self::Other),
+            Some("control_response") => {
+                let Some(response) = line.get("response") else { return Self::Other };
+                let Some(request) = id(response, "request_id") else { return Self::Other };
+                let failed = response.get("subtype").and_then(Value::as_str) == Some("error");
+                let error =
+                    failed.then(|| text(response, "error").unwrap_or_else(|| "it was refused".to_owned()));
+                Self::Response { request, error }
+            }
+            Some("result") => Self::Turn(turn_end(line)),
+            _ => Self::Other,
+        }
+    }
+}
+
+fn stream_event(event: &Value, of: Option<String>) -> Line {
+    match event.get("type").and_then(Value::as_str) {
+        Some("message_start") => {
+            let message = event.get("message");
+            let Some(id) = message.and_then(|message| id(message, "id")) else { return Line::Other };
+            let model = message.and_then(|message| text(message, "model")).unwrap_or_default();
+            let usage = Usage::of(message.and_then(|message| message.get("usage")));
+            Line::MessageStart { of, id, model, usage }
+        }
+        Some("content_block_delta") => match event.pointer("/delta/text").and_then(Value::as_str) {
+            Some(text) => Line::Piece { of, text: text.to_owned() },
+            None => Line::Other,
+        },
+        Some("message_delta") => Line::MessageUsage { of, usage: Usage::of(event.get("usage")) },
+        Some("message_stop") => Line::MessageStop { of },
+        _ => Line::Other,
+    }
+}
+
+fn answer(message: &Value, of: Option<String>) -> Option<Line> {
+    let block = |block: &Value| match block.get("type")?.as_str()? {
+        "text" => text(block, "text").map(Block::Text),
+        "tool_use" => Some(Block::Call {
+            id: id(block, "id")?,
+            name: text(block, "name")?,
+            input: block.get("input").cloned().unwrap_or(Value::Null),
+        }),
+        _ => None,
+    };
+    let blocks =
+        message.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(block).collect();
+    let model = text(message, "model").unwrap_or_default();
+    Some(Line::Answer { of, id: id(message, "id")?, model, usage: Usage::of(message.get("usage")), blocks })
+}
+
+fn result_of(block: &Value) -> Option<(String, ObservedResult)> {
+    if block.get("type")?.as_str()? != "tool_result" {
+        return None;
+    }
+    let content = block.get("content").cloned().unwrap_or(Value::Null);
+    let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+    let outcome = if is_error { Err(as_text(&content)) } else { Ok(content) };
+    Some((id(block, "tool_use_id")?, ObservedResult { outcome, elapsed_micros: None }))
+}
+
+fn control_request(line: &Value) -> Option<Line> {
+    let (request, body) = (id(line, "request_id")?, line.get("request")?);
+    let subtype = text(body, "subtype").unwrap_or_default();
+    Some(match subtype.as_str() {
+        "hook_callback" => {
+            let input = body.get("input").unwrap_or(&Value::Null);
+            let event =
+                text(input, "hook_event_name").or_else(|| text(body, "callback_id")).unwrap_or_default();
+            let transcript =
+                text(input, "transcript_path").map(PathBuf::from).filter(|path| path.is_absolute());
+            Line::Hook { request, event: hook_event(&event, input, id(body, "tool_use_id")), transcript }
+        }
+        "can_use_tool" => Line::MayRun {
+            request,
+            call: id(body, "tool_use_id"),
+            name: text(body, "tool_name").unwrap_or_default(),
+            input: body.get("input").cloned().unwrap_or_else(|| json!({})),
+        },
+        _ => Line::OtherRequest { request, subtype },
+    })
+}
+
+fn hook_event(name: &str, input: &Value, other_id: Option<String>) -> HookEvent {
+    let agent = id(input, "agent_id");
+    let call = || {
+        let id = id(input, "tool_use_id").or_else(|| other_id.clone())?;
+        let name = text(input, "tool_name").unwrap_or_else(|| "unknown tool".to_owned());
+        let arguments = input.get("tool_input").cloned().unwrap_or(Value::Null);
+        Some(ObservedCall { agent: agent.clone(), ..ObservedCall::new(id, &name, arguments) })
+    };
+    let millis = input.get("duration_ms").and_then(Value::as_u64);
+    let elapsed_micros = millis.map(|millis| millis.saturating_mul(1_000));
+    let after = |outcome| call_after(call(), ObservedResult { outcome, elapsed_micros });
+    match name {
+        "PreToolUse" => call().map_or(HookEvent::Other, HookEvent::Before),
+        "PostToolUse" => after(Ok(input.get("tool_response").cloned().unwrap_or(Value::Null))),
+        "PostToolUseFailure" => after(Err(text(input, "error").unwrap_or_else(|| "it failed".to_owned()))),
+        "SubagentStop" => HookEvent::SubAgentEnd(agent),
+        "Stop" => {
+            let tasks = input.get("background_tasks").and_then(Value::as_array);
+            HookEvent::Stop { background: tasks.map_or(0, Vec::len) }
+        }
+        _ => HookEvent::Other,
+    }
+}
+
+fn call_after(call: Option<ObservedCall>, result: ObservedResult) -> HookEvent {
+    call.map_or(HookEvent::Other, |call| HookEvent::After(call, result))
+}
+
+fn turn_end(line: &Value) -> TurnEnd {
+    let cost =
+        line.get("total_cost_usd").and_then(Value::as_f64).filter(|cost| cost.is_finite() && *cost >= 0.0);
+    let errors = line.get("errors").and_then(Value::as_array).into_iter().flatten();
+    TurnEnd {
+        subtype: text(line, "subtype").unwrap_or_default(),
+        is_error: line.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+        text: text(line, "result").filter(|text| !text.trim().is_empty()),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked, and it saturates"
+        )]
+        cost_micros: cost.map(|cost| (cost * 1_000_000.0).round() as u64),
+        terminal: text(line, "terminal_reason"),
+        errors: errors.map(as_text).collect(),
+    }
+}
+
+/// The first line for the program.
+pub(super) fn initialize() -> Value {
+    let hooks = EVENTS
+        .iter()
+        .map(|event| ((*event).to_owned(), json!([{ "hookCallbackIds": [event], "timeout": HOOK_TIMEOUT }])));
+    request(
+        "initialize",
+        &json!({ "subtype": "initialize", "hooks": hooks.collect::<serde_json::Map<_, _>>() }),
+    )
+}
+
+pub(super) fn request(id: &str, body: &Value) -> Value {
+    json!({ "type": "control_request", "request_id": id, "request": body })
+}
+
+/// A prompt.
+pub(super) fn prompt(id: &str, text: &str) -> Value {
+    json!({ "type": "user", "message": { "role": "user", "content": text }, "uuid": id })
+}
+
+/// A response to a request of the program.
+pub(super) fn response(request: &str, body: &Value) -> Value {
+    json!({ "type": "control_response", "response": { "subtype": "success", "request_id": request, "response": body } })
+}
+
+/// A response that refuses a request.
+pub(super) fn refusal(request: &str, why: &str) -> Value {
+    json!({ "type": "control_response", "response": { "subtype": "error", "request_id": request, "error": why } })
+}
+
+/// The output of a hook that denies a call.
+pub(super) fn denial(reason: &str) -> Value {
+    json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
+    }})
+}
+
+/// The output of a hook that changes the arguments of a call.
+pub(super) fn changed_input(input: &Value) -> Value {
+    json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": input,
+    }})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_known_is_ignored() {
+        for line in [
+            json!({}),
+            json!({"type": 7}),
+            json!({"type": "system", "subtype": "init"}),
+            json!({"type": "system", "subtype": "init", "session_id": "s".repeat(1_000)}),
+            json!({"type": "stream_event"}),
+            json!({"type": "stream_event", "event": {"type": "message_start", "message": []}}),
+            json!({"type": "assistant", "message": {"content": "x"}}),
+            json!({"type": "control_request", "request": {"subtype": "hook_callback"}}),
+            json!({"type": "control_response", "response": {}}),
+            json!({"type": "later"}),
+        ] {
+            assert_eq!(Line::of(&line), Line::Other, "{line}");
+        }
+        assert_eq!(
+            Line::of(&json!({"type": "user", "message": {"content": "x"}})),
+            Line::Results(Vec::new())
+        );
+        let hook = json!({"type": "control_request", "request_id": "r", "request":
+            {"subtype": "hook_callback", "callback_id": "PreToolUse", "input": {"tool_name": 3}}});
+        assert_eq!(
+            Line::of(&hook),
+            Line::Hook { request: "r".to_owned(), event: HookEvent::Other, transcript: None }
+        );
+        let Line::Turn(end) = Line::of(&json!({"type": "result", "total_cost_usd": -3, "result": 7})) else {
+            panic!("no end")
+        };
+        assert_eq!((end.cost_micros, end.text, end.is_error), (None, None, false));
+    }
+
+    #[test]
+    fn usage_is_counted_once_with_its_last_numbers() {
+        let mut usage =
+            Usage::of(Some(&json!({"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 1})));
+        usage.update(Usage::of(Some(&json!({"output_tokens": 25}))));
+        let amounts = usage.amounts();
+        assert_eq!((amounts.input_tokens, amounts.cache_read_tokens, amounts.output_tokens), (107, 7, 25));
+    }
+
+    #[test]
+    fn results_are_texts_or_values() {
+        let line = json!({"type": "user", "message": {"content": [
+            {"type": "tool_result", "tool_use_id": "t", "is_error": true, "content": [{"type": "text", "text": "no"}]},
+            {"type": "text", "text": "x"}]}});
+        let Line::Results(results) = Line::of(&line) else { panic!("no results") };
+        assert_eq!(results.len(), 1);
+        assert_eq!(results[0].1.outcome, Err("no".to_owned()));
+    }
+}

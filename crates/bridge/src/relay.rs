@@ -1,0 +1,128 @@
+//! The tools of an agent for its engine.
+//!
+//! The process that drives the session serves the tools on a socket in a private directory. The program of the engine
+//! starts the relay as one of its MCP servers, which connects standard input and output with that socket. So calls run in
+//! the process that holds the session, and the relay ends with it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use backstitch_core::id::CallId;
+use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
+use backstitch_runtime::OutsideCalls;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The name of the server in the settings of the programs. Their names of the tools begin with it.
+pub(crate) const SERVER: &str = "backstitch";
+
+/// The longest path of a socket that all systems accept.
+const LONGEST: usize = 100;
+
+/// The socket on which tools are served, until it is dropped.
+pub(crate) struct ToolSocket {
+    directory: PathBuf,
+    _stop: DropGuard,
+}
+
+/// Nothing but the tools is served to an engine.
+struct NoHistory;
+
+impl ServerHost for NoHistory {
+    fn diff(&self, _: String, _: String) -> HostFuture<'_, Result<Value, String>> {
+        Box::pin(async { Err("an engine cannot compare points of its session".to_owned()) })
+    }
+
+    fn fork(&self, _: String) -> HostFuture<'_, Result<Value, String>> {
+        Box::pin(async { Err("an engine cannot fork its session".to_owned()) })
+    }
+
+    fn waits(&self, _: CallId, name: &str) -> String {
+        format!("{name} waits for approval")
+    }
+}
+
+impl ToolSocket {
+    /// Serves the tools of a session.
+    pub(crate) fn serve(calls: Arc<OutsideCalls>) -> io::Result<Self> {
+        let directory = private_directory()?;
+        let listener = match UnixListener::bind(directory.join("socket")) {
+            Ok(listener) => listener,
+            Err(error) => {
+                let _ = fs::remove_dir_all(&directory);
+                return Err(error);
+            }
+        };
+        let name = calls.driver().agent().key.clone();
+        let server = ToolServer::new(calls, Arc::new(NoHistory), &name, None).tools_only();
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    () = token.cancelled() => return,
+                    accepted = listener.accept() => accepted,
+                };
+                let Ok((stream, _)) = accepted else { return };
+                let (server, token) = (server.clone(), token.clone());
+                tokio::spawn(async move {
+                    let (input, output) = stream.into_split();
+                    if let Err(error) = server.serve(input, output, token).await {
+                        tracing::warn!(%error, "an engine could not be served");
+                    }
+                });
+            }
+        });
+        Ok(Self { directory, _stop: stop.drop_guard() })
+    }
+
+    /// Returns the command that connects a program with the socket: the program first, then its arguments.
+    pub(crate) fn command(&self) -> io::Result<Vec<String>> {
+        let own = std::env::current_exe()?.to_string_lossy().into_owned();
+        let socket = self.directory.join("socket").to_string_lossy().into_owned();
+        Ok(vec![own, "mcp".to_owned(), "relay".to_owned(), socket])
+    }
+}
+
+impl Drop for ToolSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Creates a directory that only this user can enter.
+pub(crate) fn private_directory() -> io::Result<PathBuf> {
+    let clock = Arc::new(backstitch_runtime::SystemClock::default());
+    let id: CallId = backstitch_runtime::fresh_ids(clock).map_err(io::Error::other)?.next();
+    let name = format!("backstitch-{id}");
+    let named = std::env::temp_dir();
+    let base = if named.as_os_str().len() + name.len() < LONGEST { named } else { PathBuf::from("/tmp") };
+    let directory = base.join(name);
+    DirBuilder::new().mode(0o700).create(&directory)?;
+    Ok(directory)
+}
+
+/// Connects standard input and output with a socket, until either ends.
+pub async fn relay(socket: &Path) -> io::Result<()> {
+    let (mut from, mut to) = UnixStream::connect(socket).await?.into_split();
+    let input = async {
+        tokio::io::copy(&mut tokio::io::stdin(), &mut to).await?;
+        to.shutdown().await
+    };
+    let output = async {
+        let mut stdout = tokio::io::stdout();
+        tokio::io::copy(&mut from, &mut stdout).await?;
+        stdout.flush().await
+    };
+    // The end of the input ends nothing by itself: answers to the last requests still come.
+    let output = std::pin::pin!(output);
+    tokio::select! {
+        done = output => done,
+        failed = async { input.await.err().map_or(std::future::pending().await, Err) } => failed,
+    }
+}
