@@ -76,7 +76,9 @@ pub use observed::{
     observed_call_id, observed_origin, observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
-pub use outside::{Approver, OutsideCall, OutsideCalls, OutsideError, OutsideResult};
+pub use outside::{
+    Approver, HistoryChange, HistoryChangeKind, OutsideCall, OutsideCalls, OutsideError, OutsideResult,
+};
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};

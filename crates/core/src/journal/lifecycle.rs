@@ -291,6 +291,9 @@ pub struct SessionRewound {
     /// Position of the rewind that was undone and that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redoes: Option<Position>,
+    /// Call of a caller outside that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -307,6 +310,7 @@ impl SessionRewound {
             reason: None,
             undoes: None,
             redoes: None,
+            call_id: None,
             extra: Extra::default(),
         }
     }

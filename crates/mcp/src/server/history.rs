@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use backstitch_core::journal::Position;
 use backstitch_runtime::{
-    LiveSession, OutsideCall, OutsideCalls, PointSpec, RewindReport, RuntimeError, describe, read_records,
+    HistoryChangeKind, LiveSession, OutsideCall, OutsideCalls, PointSpec, RewindReport, RuntimeError,
+    describe, read_records,
 };
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
@@ -131,12 +132,13 @@ impl HistoryTool {
             });
         }
         let host = host.clone();
-        let changed = calls.change_history(call, move |live| async move {
+        let kind = if let Self::Fork = self { HistoryChangeKind::Fork } else { HistoryChangeKind::Rewind };
+        let changed = calls.change_history(call, kind, move |history| async move {
             match self {
-                Self::Undo => live.undo().await.map(report).map_err(|error| error.to_string()),
+                Self::Undo => history.undo().await.map(report).map_err(|error| error.to_string()),
                 Self::Fork => host.fork(arguments.point.to_string()).await,
                 _ => {
-                    let done = live.rewind(&arguments.point, arguments.reason).await;
+                    let done = history.rewind(&arguments.point, arguments.reason).await;
                     done.map(report).map_err(|error| error.to_string())
                 }
             }

@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use outside::{AskedDecision, NewCall};
+pub(crate) use outside::{AskedDecision, CallEnds, NewCall};
 pub(crate) use question::question_before;
 
 use ask::Asker;

@@ -44,10 +44,19 @@ pub(crate) struct NewCall<'a> {
     pub(crate) arguments: &'a Map<String, Value>,
 }
 
+/// What ends a call from outside.
+pub(crate) struct CallEnds<'a> {
+    /// Stops the call, which is then rolled back.
+    pub(crate) cancel: &'a CancellationToken,
+    /// Gives the call up if it waits for a decision. One that runs is finished.
+    pub(crate) give_up: &'a CancellationToken,
+}
+
 /// What ends the wait for a decision.
 enum WaitEnd {
     Decided,
     Cancelled,
+    GivenUp,
 }
 
 /// Decides about a call that waits for approval, in addition to the inbox. `None` leaves it to the inbox.
@@ -81,7 +90,10 @@ impl Driver {
     }
 
     /// Ends the open evaluation, with its open calls. Files that an interrupted call left are restored.
-    pub(crate) async fn close_outside(&self, why: &str) -> Result<(), RuntimeError> {
+    pub(crate) async fn close_outside(
+        &self,
+        why: impl Fn(&Call) -> &'static str,
+    ) -> Result<(), RuntimeError> {
         self.live.settle_files().await?;
         self.end_outside_calls(why).await?;
         let open = {
@@ -96,10 +108,14 @@ impl Driver {
     }
 
     /// Ends every call without a result. None of them runs any more.
-    pub(crate) async fn end_outside_calls(&self, why: &str) -> Result<(), RuntimeError> {
+    pub(crate) async fn end_outside_calls(
+        &self,
+        why: impl Fn(&Call) -> &'static str,
+    ) -> Result<(), RuntimeError> {
         let pending: Vec<Call> = self.live.state().await.view.pending_calls().cloned().collect();
         // The last one first: files are restored to their state before the first one.
         for call in pending.iter().rev() {
+            let why = why(call);
             let reason = {
                 let state = self.live.state().await;
                 state
@@ -185,7 +201,7 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         call: NewCall<'_>,
-        cancel: &CancellationToken,
+        ends: CallEnds<'_>,
         ask: impl Fn(PendingCall) -> AskedDecision<'a>,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
         let wanted = self.make_outside(evaluation, &call).await?;
@@ -197,7 +213,7 @@ impl Driver {
             let ended = tokio::select! {
                 biased;
                 ended = &mut running => ended,
-                () = cancel.cancelled() => {
+                () = ends.cancel.cancelled() => {
                     stop.cancel();
                     running.await
                 }
@@ -214,9 +230,13 @@ impl Driver {
                     return self.content.message(&result).await;
                 }
                 CallOutcome::NeedsApproval | CallOutcome::Waits => {
-                    match self.wait_for_decision(&wanted, cancel, &ask).await? {
+                    match self.wait_for_decision(&wanted, &ends, &ask).await? {
                         WaitEnd::Decided => continue,
                         WaitEnd::Cancelled => "was cancelled while it waited for a decision".to_owned(),
+                        WaitEnd::GivenUp => {
+                            "was given up while it waited for a decision, because its caller is gone"
+                                .to_owned()
+                        }
                     }
                 }
                 CallOutcome::VisibilityExpansion { reason, .. } => format!("is not available: {reason}"),
@@ -308,7 +328,7 @@ impl Driver {
     async fn wait_for_decision<'a>(
         &self,
         wanted: &PendingCall,
-        cancel: &CancellationToken,
+        ends: &CallEnds<'_>,
         ask: &impl Fn(PendingCall) -> AskedDecision<'a>,
     ) -> Result<WaitEnd, RuntimeError> {
         let call = wanted.call_id;
@@ -344,7 +364,8 @@ impl Driver {
             };
             let decision = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Ok(WaitEnd::Cancelled),
+                () = ends.cancel.cancelled() => return Ok(WaitEnd::Cancelled),
+                () = ends.give_up.cancelled() => return Ok(WaitEnd::GivenUp),
                 () = self.inbox.stop.cancelled() => return Ok(WaitEnd::Cancelled),
                 decision = answer => decision,
                 () = tokio::time::sleep(LOOK_EVERY) => continue,

@@ -42,12 +42,31 @@ pub(super) struct RewindCause {
     pub(super) undoes: Option<Position>,
     /// The rewind that it repeats.
     pub(super) redoes: Option<Position>,
+    /// The call of a caller outside that asked for it.
+    pub(super) call: Option<CallId>,
+}
+
+impl RewindReport {
+    /// Returns the report of a rewind that was recorded before.
+    pub(crate) fn of_record(at: Position, rewound: &SessionRewound) -> Self {
+        Self { at, to: rewound.to, root: rewound.root, rescue: rewound.rescue }
+    }
 }
 
 impl LiveSession {
     /// Rewinds to a point: state, files, resources and conversation together.
     pub async fn rewind(
         &self,
+        point: &PointSpec,
+        reason: Option<String>,
+    ) -> Result<RewindReport, RuntimeError> {
+        self.rewind_for(None, point, reason).await
+    }
+
+    /// Like [`rewind`](Self::rewind), for a call of a caller outside.
+    pub(crate) async fn rewind_for(
+        &self,
+        call: Option<CallId>,
         point: &PointSpec,
         reason: Option<String>,
     ) -> Result<RewindReport, RuntimeError> {
@@ -64,7 +83,8 @@ impl LiveSession {
             );
             return Err(RuntimeError::NoSuchPoint { point: point.to_string(), reason });
         }
-        self.rewind_to(&view, place, RewindCause { reason, ..RewindCause::default() }, Vec::new()).await
+        let cause = RewindCause { reason, call, ..RewindCause::default() };
+        self.rewind_to(&view, place, cause, Vec::new()).await
     }
 
     /// Rewinds to before a call, which then runs again. It is a [rewind](Self::rewind) to `before:CALL`,
@@ -142,6 +162,7 @@ impl LiveSession {
             reason: cause.reason,
             undoes: cause.undoes,
             redoes: cause.redoes,
+            call_id: cause.call,
             ..SessionRewound::new(place.cut)
         };
         let at = self.go_back(&prefix, rewound, more, objects).await?;

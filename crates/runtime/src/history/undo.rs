@@ -4,6 +4,7 @@
 //! several rewinds, the latest first, and redoing repeats them in the opposite order, until something new is
 //! recorded. Nothing is ever deleted.
 
+use backstitch_core::id::CallId;
 use backstitch_core::journal::{Position, RecordBody, SessionRewound, WorkspaceRevision};
 use std::sync::Arc;
 
@@ -42,6 +43,11 @@ impl LiveSession {
     /// Undoes the latest rewind that is not undone: the records before it are visible again, and the files are
     /// restored to their state then. Undoing again undoes the rewind before it.
     pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
+        self.undo_for(None).await
+    }
+
+    /// Like [`undo`](Self::undo), for a call of a caller outside.
+    pub(crate) async fn undo_for(&self, call: Option<CallId>) -> Result<RewindReport, RuntimeError> {
         let rewinds = self.settled_rewinds().await?;
         let mut stacks = UndoStacks::default();
         rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
@@ -49,7 +55,8 @@ impl LiveSession {
             return Err(RuntimeError::NothingToUndo { session: self.id() });
         };
         let reason = Some(format!("undoes the rewind at {at}"));
-        self.return_to_before(at, &rewinds, RewindCause { reason, undoes: Some(at), redoes: None }).await
+        self.return_to_before(at, &rewinds, RewindCause { reason, undoes: Some(at), redoes: None, call })
+            .await
     }
 
     /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if
@@ -71,7 +78,12 @@ impl LiveSession {
         let undone = rewinds.iter().rev().find(|(_, rewound)| rewound.undoes == Some(redone));
         let at = undone.map(|(at, _)| *at).ok_or_else(nothing)?;
         let reason = Some(format!("repeats the rewind at {redone}"));
-        self.return_to_before(at, &rewinds, RewindCause { reason, undoes: None, redoes: Some(redone) }).await
+        self.return_to_before(
+            at,
+            &rewinds,
+            RewindCause { reason, redoes: Some(redone), ..RewindCause::default() },
+        )
+        .await
     }
 
     /// Brings files and journal into agreement, and reads all rewinds.

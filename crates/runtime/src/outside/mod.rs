@@ -9,7 +9,7 @@ mod error;
 mod history;
 mod running;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +22,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use error::OutsideError;
+use history::{BegunChange, KnownCalls};
+pub use history::{HistoryChange, HistoryChangeKind};
 use running::{CallDone, RunningCalls};
 
-use crate::driver::{AskedDecision, Driver, NewCall};
+use crate::driver::{AskedDecision, CallEnds, Driver, NewCall};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
+
+/// Reason of calls that a rewind has left without a result.
+const UNDONE: &str = "was undone by a rewind to before it";
 
 /// Asks a person about a call, in whatever way the caller has.
 pub trait Approver: Send + Sync {
@@ -78,9 +83,11 @@ pub struct OutsideCalls {
     /// Calls that a rewind has undone.
     undone: Mutex<HashSet<CallId>>,
     /// Changes of history that were begun.
-    begun: Mutex<HashSet<CallId>>,
+    begun: Mutex<HashMap<CallId, BegunChange>>,
     /// Names the caller in the mission.
     caller: Mutex<String>,
+    /// Gives up calls that wait for a decision.
+    give_up: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -89,21 +96,27 @@ impl OutsideCalls {
     /// restored. Fails if an evaluation of another kind is open.
     pub async fn open(driver: Driver) -> Result<Arc<Self>, RuntimeError> {
         driver.check_outside().await?;
+        let known = KnownCalls::read(driver.session()).await?;
         driver
-            .close_outside("was interrupted, because its server ended; its changes to files were rolled back")
+            .close_outside(|call| {
+                if known.ended.contains(&call.call_id) {
+                    UNDONE
+                } else {
+                    "was interrupted, because its server ended; its changes to files were rolled back"
+                }
+            })
             .await?;
-        let calls = Arc::new(Self {
+        Ok(Arc::new(Self {
             driver,
             running: RunningCalls::default(),
             gate: RwLock::new(()),
             opening: tokio::sync::Mutex::new(()),
-            undone: Mutex::default(),
-            begun: Mutex::default(),
+            undone: Mutex::new(known.undone),
+            begun: Mutex::new(known.begun),
             caller: Mutex::new("a program outside".to_owned()),
+            give_up: CancellationToken::new(),
             tasks: TaskTracker::new(),
-        });
-        calls.read_history().await?;
-        Ok(calls)
+        }))
     }
 
     /// Sets the name of the caller, for the conversation.
@@ -169,13 +182,18 @@ impl OutsideCalls {
                 }
             })
         };
-        let message = self.driver.call_outside(evaluation, new, &call.cancel, ask).await?;
+        let ends = CallEnds { cancel: &call.cancel, give_up: &self.give_up };
+        let message = self.driver.call_outside(evaluation, new, ends, ask).await?;
         Ok(OutsideResult { call: id, message, is_repeated: false })
     }
 
     /// Returns the recorded result of a call that was made before.
     async fn repeated(&self, id: CallId, call: &OutsideCall) -> Result<Option<OutsideResult>, OutsideError> {
         let named = || call.id.clone().unwrap_or_default();
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        if begun.is_some_and(|begun| !begun.is_of(call)) {
+            return Err(OutsideError::Reused { id: named() });
+        }
         match self.driver.recorded_call(id).await? {
             Some(known) if known.name != call.name || known.arguments != call.arguments => {
                 Err(OutsideError::Reused { id: named() })
@@ -197,6 +215,11 @@ impl OutsideCalls {
         self.driver.open_outside(&format!("Calls of {caller}.")).await
     }
 
+    /// Ends the calls that wait for a decision, with an error: nobody waits for their results. Others continue.
+    pub fn give_up_waiting(&self) {
+        self.give_up.cancel();
+    }
+
     /// Stops all running calls. They are rolled back.
     pub fn stop(&self) {
         self.driver.stop();
@@ -213,6 +236,6 @@ impl OutsideCalls {
     pub async fn close(&self) -> Result<(), RuntimeError> {
         self.settled().await;
         let _alone = self.gate.write().await;
-        self.driver.close_outside("was given up, because its caller is gone").await
+        self.driver.close_outside(|_| "was given up, because its caller is gone").await
     }
 }

@@ -194,6 +194,7 @@ pub fn every_kind() -> Journal {
             reason: Some("again".into()),
             undoes: Some(Position::new(1)),
             redoes: None,
+            call_id: None,
             extra: extra.clone(),
         }),
         Batch::at(at)

@@ -170,7 +170,9 @@ async fn serve(
             "start it from an MCP client, such as `claude mcp add NAME -- backstitch mcp serve --agent FILE`",
         )
     })?;
-    // Calls of a client that is gone are finished, unless a signal stops them.
+    // Calls of a client that is gone are finished, unless a signal stops them or they wait for a decision: the next
+    // client could not open the session until somebody decides.
+    calls.give_up_waiting();
     tokio::select! {
         () = calls.settled() => Ok(ExitCode::SUCCESS),
         _ = signals.next() => {

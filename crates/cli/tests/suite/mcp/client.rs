@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,6 +26,10 @@ parameters = { type = "object", properties = { script = { type = "string" } }, r
 effect = "workspace"
 "#;
 
+/// Nothing arrived in time.
+#[derive(Debug)]
+pub(super) struct Timeout;
+
 /// A server process, and the pipes to it.
 pub(super) struct Client {
     child: Option<Child>,
@@ -39,7 +43,12 @@ pub(super) struct Client {
 impl Client {
     /// Starts a server, without a handshake.
     pub(super) fn start(stage: &Stage, more: &[&str]) -> Self {
-        let agent = stage.write("tailor.toml", AGENT);
+        Self::start_with(stage, AGENT, more)
+    }
+
+    /// Like [`start`](Self::start), with another agent.
+    pub(super) fn start_with(stage: &Stage, agent: &str, more: &[&str]) -> Self {
+        let agent = stage.write("tailor.toml", agent);
         let mut arguments = vec!["mcp", "serve", "--agent", &agent, "--sandbox", "off"];
         arguments.extend(more);
         let mut child = stage.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
@@ -65,14 +74,21 @@ impl Client {
     /// Like [`connected`](Self::connected), with capabilities of the client.
     pub(super) fn connected_with(stage: &Stage, more: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::start(stage, more);
+        assert!(client.shake_hands(capabilities), "the server answers");
+        client
+    }
+
+    /// Makes the handshake. Returns whether the server lived to answer.
+    pub(super) fn shake_hands(&mut self, capabilities: &Value) -> bool {
         let information = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "needle", "version": "1"},
         });
-        let answer = client.request("initialize", information);
+        let id = self.post("initialize", information);
+        let Some(answer) = self.answer_of_mortal(id) else { return false };
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        true
     }
 
     pub(super) fn send(&mut self, message: &Value) {
@@ -100,15 +116,26 @@ impl Client {
 
     /// Waits for the answer to a request.
     pub(super) fn answer(&mut self, id: u64) -> Value {
+        self.answer_of_mortal(id).expect("the server answers")
+    }
+
+    /// Waits for the answer to a request, or for the end of the server.
+    pub(super) fn answer_of_mortal(&mut self, id: u64) -> Option<Value> {
+        self.answer_within(id, PATIENCE).expect("the server answers or ends")
+    }
+
+    /// Like [`answer_of_mortal`](Self::answer_of_mortal). Returns an error if neither happens in time.
+    pub(super) fn answer_within(&mut self, id: u64, time: Duration) -> Result<Option<Value>, Timeout> {
         if let Some(at) = self.others.iter().position(|other| is_answer(other, id)) {
-            return self.others.remove(at);
+            return Ok(Some(self.others.remove(at)));
         }
         loop {
-            let line = self.line();
-            if is_answer(&line, id) {
-                return line;
+            match self.lines.recv_timeout(time) {
+                Ok(line) if is_answer(&line, id) => return Ok(Some(line)),
+                Ok(line) => self.others.push(line),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => return Err(Timeout),
             }
-            self.others.push(line);
         }
     }
 

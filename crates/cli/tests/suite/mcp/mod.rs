@@ -2,6 +2,9 @@
 
 mod approvals;
 mod client;
+#[cfg(feature = "crash-points")]
+mod crashes;
+mod gone;
 mod history;
 mod identity;
 mod independent;
