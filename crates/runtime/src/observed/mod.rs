@@ -86,14 +86,7 @@ impl ObservedSession {
 
     /// Records a prompt. It ends the evaluation before it, if that has not ended.
     pub async fn prompt(&self, prompt: ObservedPrompt) -> Result<(), RuntimeError> {
-        let seen = self.look().await?;
-        self.hold(|commit| {
-            let closing = EndedCalls::all(commit.view());
-            closing.record(commit, seen.as_ref())?;
-            Self::drifted(commit, seen);
-            Ok(())
-        })
-        .await?;
+        self.close_calls().await?;
         self.end(EvaluationOutcome::Cancelled).await?;
         let evaluation = self.begin(prompt.id.as_deref()).await?;
         let ids = self.live.state().await.execution.session.ids().clone();
@@ -186,14 +179,7 @@ impl ObservedSession {
         text: Option<String>,
         outcome: EvaluationOutcome,
     ) -> Result<(), RuntimeError> {
-        let seen = self.look().await?;
-        self.hold(|commit| {
-            let closing = EndedCalls::all(commit.view());
-            closing.record(commit, seen.as_ref())?;
-            Self::drifted(commit, seen);
-            Ok(())
-        })
-        .await?;
+        self.close_calls().await?;
         let text = text.filter(|text| !text.trim().is_empty());
         if let Some(text) = text {
             let evaluation = self.open_evaluation().await?;
@@ -206,6 +192,17 @@ impl ObservedSession {
         }
         self.end(outcome).await?;
         self.live.flush().await
+    }
+
+    /// Closes all open calls with the files as they are now, in the commit of what comes next.
+    async fn close_calls(&self) -> Result<(), RuntimeError> {
+        let seen = self.look().await?;
+        self.hold(|commit| {
+            EndedCalls::all(commit.view()).record(commit, seen.as_ref())?;
+            Self::drifted(commit, seen);
+            Ok(())
+        })
+        .await
     }
 
     /// Records requests of the program that are not recorded yet. Returns how many there were.

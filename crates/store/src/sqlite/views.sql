@@ -75,8 +75,9 @@ SELECT
     min(asked_at) AS asked_at,
     min(started_at) AS started_at,
     max(finished_at) AS finished_at,
-    -- The latest result counts: a call may run again after a rewind.
-    coalesce(substr(max(printf('%012d', position) || result), 13), 'pending') AS status,
+    -- The latest result counts: a call may run again after a rewind. A call that another program made and that
+    -- failed has ended without a rollback, so its message counts before its end.
+    coalesce(substr(max(printf('%012d', position) || result), 13), max(ended), 'pending') AS status,
     coalesce(sum(elapsed), 0) / 1000 AS millis,
     max(summary) AS summary,
     max(sub_agent) AS sub_agent
@@ -96,10 +97,11 @@ FROM (
         iif(kind = 'call_started', at, NULL) AS started_at,
         iif(kind = 'call_finished', at, NULL) AS finished_at,
         CASE
-            WHEN kind = 'call_finished' THEN iif(data ->> '$.outcome' = 'failed', 'failed', 'ok')
+            WHEN kind = 'call_finished' THEN iif(data ->> '$.outcome' = 'failed', 'failed', NULL)
             WHEN data ->> '$.message.content.kind' = 'option_result'
                 THEN iif(data ->> '$.message.content.is_error', 'failed', 'ok')
         END AS result,
+        iif(kind = 'call_finished', 'ok', NULL) AS ended,
         data ->> '$.elapsed_micros' AS elapsed,
         data ->> '$.summary' AS summary,
         iif(kind = 'call_started', data ->> '$.session', NULL) AS sub_agent

@@ -163,3 +163,18 @@ fn a_rewind_waits_for_the_end_of_calls_and_processes() {
     let wrong = stage.run(&["rewind", &session, "start", "--continue"]);
     assert_ne!(wrong.code, Some(0), "there is no `claude` in an empty PATH: {wrong:?}");
 }
+
+#[test]
+fn a_failed_call_of_the_program_counts_as_failed() {
+    let stage = Stage::new();
+    let program = StandIn::new(&stage, "one");
+    program.start();
+    program.prompt("Mend it");
+    program.shell("echo one > one");
+    program.shell("echo two > two; exit 3");
+    program.stop("Done.");
+    let total = &stage.json(&["stats"])["total"];
+    assert_eq!((&total["calls"], &total["failed_calls"]), (&json!(2), &json!(1)), "{total}");
+    // It keeps its changes.
+    assert_eq!(stage.file("two").unwrap(), "two\n");
+}
