@@ -24,6 +24,9 @@ struct ClaudeCodeGuide;
 #[doc = include_str!("../../../docs/guides/codex.md")]
 struct CodexGuide;
 
+#[doc = include_str!("../../../docs/guides/guard.md")]
+struct GuardGuide;
+
 #[doc = include_str!("../../../docs/guides/isolated.md")]
 struct IsolatedGuide;
 

@@ -11,6 +11,14 @@ pub(crate) use linux::{hide, key};
 
 use backstitch::agent_file::KEY_VARIABLES;
 
+/// Environment variable `PID:DESCRIPTOR` of the file that holds the keys. No other process can use it.
+pub(crate) const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
+
+/// Returns the variables with keys, for programs of the person, which need the environment as it was.
+pub(crate) fn variables() -> Vec<(&'static str, String)> {
+    KEY_VARIABLES.iter().filter_map(|name| Some((*name, key(name)?))).collect()
+}
+
 /// Returns all keys that the environment held when the command was started.
 pub(crate) fn all() -> Vec<String> {
     KEY_VARIABLES.iter().filter_map(|name| key(name)).map(|key| key.trim().to_owned()).collect()
@@ -30,8 +38,8 @@ mod linux {
     use rustix::fs::{MemfdFlags, memfd_create};
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-    /// Environment variable `PID:DESCRIPTOR` of the file that holds the keys.
-    const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
+    use super::HANDED;
+
     /// Name of the file in `/proc`.
     const NAME: &str = "backstitch-keys";
 

@@ -92,7 +92,7 @@ fn main() -> ExitCode {
 
 /// Whether the command is a hook of a guarded program that must never stop it.
 fn is_lenient_hook() -> bool {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    let words: Vec<OsString> = std::env::args_os().take_while(|word| word != "--").collect();
     let is_hook = words.windows(2).any(|pair| pair[0] == "guard" && pair[1] == "hook");
     is_hook && !words.iter().any(|word| word == "--strict")
 }

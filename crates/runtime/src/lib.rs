@@ -72,8 +72,8 @@ pub use live::{
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
-    ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, observed_agent,
-    observed_call_id, observed_origin, observed_prompt_id,
+    ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
+    observed_agent, observed_call_id, observed_origin, observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{

@@ -130,8 +130,13 @@ pub(crate) enum Command {
     /// Start a new session from a point of an existing one.
     #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
     Fork(travel::Fork),
-    /// Record the sessions of Claude Code and Codex, so that what they do can be undone.
-    #[command(after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard status")]
+    /// Record what Claude Code, Codex or any other command does, so that it can be undone.
+    ///
+    /// With a command, it runs it and captures the files of this directory: at the start, whenever they have changed and
+    /// then stayed as they are for a moment, and at the end. Its exit code is that of the command.
+    #[command(
+        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard -- make install\n  backstitch guard --quiet-for 500ms -- npm run build"
+    )]
     Guard(guard::Guard),
     /// Decide about a call that waits.
     #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]

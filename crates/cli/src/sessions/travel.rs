@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
-use super::guard::{ContinueCommand, GuardedSession};
+use super::guard::{CommandSession, ContinueCommand, GuardedSession};
 use super::holder::{WhenDriven, set_free};
 use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};
@@ -49,7 +49,7 @@ impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
-        let refused = self.refused(&live.state().await.view);
+        let refused = self.refused(&live.state().await.view, &store);
         if let Err(error) = refused {
             live.release().await?;
             return Err(error);
@@ -77,7 +77,14 @@ impl Rewind {
     }
 
     /// Fails if the program of a guarded session may still change files, or there is no program to continue.
-    fn refused(&self, view: &JournalView) -> anyhow::Result<()> {
+    fn refused(&self, view: &JournalView, store: &Path) -> anyhow::Result<()> {
+        if let Some(command) = CommandSession::of(view) {
+            return match () {
+                () if self.continues => Err(command.refusal()),
+                () if self.force => Ok(()),
+                () => command.check_quiet(store),
+            };
+        }
         match GuardedSession::of(view) {
             Some(_) if self.force => Ok(()),
             Some(guarded) => guarded.check_quiet(view),
@@ -170,6 +177,7 @@ impl Fork {
             }
             match GuardedSession::of(&view) {
                 Some(guarded) => println!("the conversation stays with {}", guarded.title()),
+                None if CommandSession::of(&view).is_some() => {}
                 None => println!("`{}` continues it", common.hint(format_args!("resume {}", short(id)))),
             }
         }
@@ -340,6 +348,10 @@ async fn report(
         if let Some(continues) = continues {
             println!("continue from here with: {}", continues.line());
             continues.caveat.iter().for_each(|caveat| println!("{caveat}"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(command) = CommandSession::of(&live.state().await.view) {
+            command.again().iter().for_each(|again| println!("`{again}` runs it again"));
             return Ok(ExitCode::SUCCESS);
         }
         let next = match live.state().await.view.latest_evaluation() {

@@ -72,7 +72,13 @@ pub fn describe(record: &Record) -> Option<String> {
         RecordBody::WorkspaceObserved(observed) => match observed.cause {
             ObservationCause::Started => return None,
             ObservationCause::Restored => "files restored".to_owned(),
-            ObservationCause::Drifted => "files were changed from outside".to_owned(),
+            ObservationCause::Drifted => {
+                match observed.extra.get("outside").and_then(|seen| seen.get("text")) {
+                    // A boundary of a guarded command.
+                    Some(serde_json::Value::String(text)) => format!("  {}", one_line(text, 200)),
+                    _ => "files were changed from outside".to_owned(),
+                }
+            }
             ObservationCause::Interrupted => {
                 format!("files are restored (as found: rescue:{})", record.position)
             }

@@ -12,9 +12,12 @@
 //! - a call that ends and was never seen to start gets a record without files before it, and a note names the gap;
 //! - calls that were open at the same time share their changes, and a note names them.
 //!
+//! A program that reports nothing has *boundaries* instead of calls: its files are recorded whenever they have changed.
+//!
 //! A failed call keeps its changes: the program does not roll back, so the call has succeeded in the sense of
 //! [`CallVerdict`](backstitch_core::journal::CallVerdict), and its result is an error.
 
+mod boundary;
 mod close;
 mod data;
 mod record;
@@ -31,6 +34,7 @@ use backstitch_core::object::Object;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::{Map, Value};
 
+pub use boundary::ObservedBoundary;
 pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
 pub(crate) use record::is_observed;
 pub use record::{observed_agent, observed_call_id, observed_origin, observed_prompt_id};
@@ -213,6 +217,11 @@ impl ObservedSession {
     /// Records something that was not seen.
     pub async fn gap(&self, text: String) -> Result<(), RuntimeError> {
         self.live.record_when(vec![Note::new(GAP, text).into()], Durable::WithNext).await
+    }
+
+    /// Records how the program is guarded.
+    pub async fn note(&self, text: String) -> Result<(), RuntimeError> {
+        self.live.record_when(vec![Note::new("guard", text).into()], Durable::WithNext).await
     }
 
     fn call_id(&self, foreign: &str) -> CallId {

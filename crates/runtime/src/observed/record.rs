@@ -13,7 +13,7 @@ use super::{ObservedRequest, ObservedSession};
 use crate::error::RuntimeError;
 
 /// Name of the additional field.
-const FIELD: &str = "outside";
+pub(super) const FIELD: &str = "outside";
 
 /// Returns the id of a call that a program knows by another id.
 pub fn observed_call_id(session: SessionId, foreign: &str) -> CallId {

@@ -140,16 +140,17 @@ impl Hook {
         if let Some(known) = session::bound(place, binding).await {
             let project = binding.project();
             let directory = project.as_deref().unwrap_or(directory);
-            return session::open(place, self.program, known, directory, until).await;
+            return session::open(place, self.program.name(), known, directory, until).await;
         }
         let prepared = session::prepared(place, self.program, directory)?;
         if binding.take_over(&prepared)
             && let Some(id) = session::bound(place, binding).await
         {
             binding.bind(conversation, id, Some(directory))?;
-            return session::open(place, self.program, id, directory, until).await;
+            return session::open(place, self.program.name(), id, directory, until).await;
         }
-        let created = session::create(place, self.program, Some(conversation), directory, until).await?;
+        let created =
+            session::create(place, self.program.name(), Some(conversation), directory, until).await?;
         binding.bind(conversation, created.id(), Some(directory))?;
         Ok(created)
     }

@@ -167,8 +167,8 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
     let binding = session::prepared(&place, program, project)?;
     let until = Instant::now() + PATIENCE;
     let prepared = match session::bound(&place, &binding).await {
-        Some(known) => session::open(&place, program, known, project, until).await?,
-        None => session::create(&place, program, None, project, until).await?,
+        Some(known) => session::open(&place, program.name(), known, project, until).await?,
+        None => session::create(&place, program.name(), None, project, until).await?,
     };
     binding.bind("", prepared.id(), Some(project))?;
     let started = prepared.started().await;

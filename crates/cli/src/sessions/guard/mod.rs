@@ -5,11 +5,14 @@
 //! conversation, captures the files, records the report, and releases everything. Between hooks nothing runs and nothing
 //! is held.
 //!
+//! `guard -- COMMAND` records a command that has no hooks, with a boundary whenever its files have been quiet for a moment.
+//!
 //! A hook never stops the work of a person. If it cannot do its own, it says so on standard error, and the next hook
 //! records the gap. With `--strict` it denies the call instead.
 
 mod binding;
 mod codex;
+mod command;
 mod event;
 mod gaps;
 mod hook;
@@ -26,14 +29,18 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(super) use command::CommandSession;
 pub(super) use resume::{ContinueCommand, GuardedSession, is_guarded, refuse_to_drive};
 
 use super::Common;
 
 #[derive(Args)]
+#[command(subcommand_negates_reqs = true)]
 pub(crate) struct Guard {
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
+    #[command(flatten)]
+    command: command::GuardedCommand,
 }
 
 #[derive(Subcommand)]
@@ -57,10 +64,11 @@ enum Action {
 impl Guard {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         match self.action {
-            Action::Install(command) => command.run(common).await,
-            Action::Uninstall(command) => command.run(common),
-            Action::Status(command) => command.run(common).await,
-            Action::Hook(command) => command.run(common).await,
+            Some(Action::Install(command)) => command.run(common).await,
+            Some(Action::Uninstall(command)) => command.run(common),
+            Some(Action::Status(command)) => command.run(common).await,
+            Some(Action::Hook(command)) => command.run(common).await,
+            None => self.command.run(common).await,
         }
     }
 }

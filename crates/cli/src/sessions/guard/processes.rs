@@ -14,13 +14,19 @@ pub(super) struct RunningProcess {
 
 /// Returns the processes that a conversation has started and that still run. This process and those above it are left
 /// out.
-#[cfg(target_os = "linux")]
 pub(super) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
-    if program != Program::ClaudeCode {
-        return Vec::new();
+    match program {
+        Program::ClaudeCode => with_variable("CLAUDE_CODE_SESSION_ID", conversations),
+        Program::Codex => Vec::new(),
     }
+}
+
+/// Returns the processes that have one of these values in a variable of their environment. This process and those above it
+/// are left out.
+#[cfg(target_os = "linux")]
+pub(super) fn with_variable(variable: &str, values: &[String]) -> Vec<RunningProcess> {
     let wanted: Vec<Vec<u8>> =
-        conversations.iter().map(|id| format!("CLAUDE_CODE_SESSION_ID={id}").into_bytes()).collect();
+        values.iter().map(|value| format!("{variable}={value}").into_bytes()).collect();
     let above = ancestors();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -42,7 +48,7 @@ pub(super) fn running(program: Program, conversations: &[String]) -> Vec<Running
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn running(_: Program, _: &[String]) -> Vec<RunningProcess> {
+pub(super) fn with_variable(_: &str, _: &[String]) -> Vec<RunningProcess> {
     Vec::new()
 }
 

@@ -14,11 +14,13 @@ use backstitch::{observed_agent, observed_origin, observed_prompt_id};
 use serde_json::Value;
 
 use super::binding::Binding;
+use super::command::CommandSession;
 use super::processes;
 use super::program::Program;
 use super::transcript::Transcript;
 use crate::common::quoted;
 use crate::error::CommandError;
+use crate::keys;
 use crate::sessions::place::short;
 
 /// Tag of a guarded session: the program.
@@ -69,7 +71,7 @@ impl ContinueCommand {
     ) -> anyhow::Result<std::process::ExitStatus> {
         let (program, arguments) = self.words.split_first().context("there is no command")?;
         let mut command = Command::new(program);
-        command.args(arguments);
+        command.args(arguments).envs(keys::variables()).env_remove(keys::HANDED);
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
@@ -223,6 +225,9 @@ fn record_at(at: &JournalView, latest: &Evaluation) -> Option<String> {
 
 /// Fails for a session of another program, which this command cannot drive.
 pub(in crate::sessions) fn refuse_to_drive(view: &JournalView) -> anyhow::Result<()> {
+    if let Some(command) = CommandSession::of(view) {
+        return Err(command.refusal());
+    }
     let Some(guarded) = GuardedSession::of(view) else { return Ok(()) };
     let message = format!("session {} belongs to {}", short(view.session_id()), guarded.program.title());
     let continues = guarded.continue_from(view);

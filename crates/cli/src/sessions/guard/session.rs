@@ -31,12 +31,23 @@ pub(super) async fn bound(place: &OpenStore, binding: &Binding) -> Option<Sessio
 /// Opens a session, and waits for other processes that hold it or its files.
 pub(super) async fn open(
     place: &OpenStore,
-    program: Program,
+    program: &str,
     session: SessionId,
     directory: &Path,
     until: Instant,
 ) -> anyhow::Result<ObservedSession> {
     let files = files(place, directory, session, until).await?;
+    open_with(place, program, session, files, until).await
+}
+
+/// Opens a session with files that are open, and waits for other processes that hold it.
+pub(super) async fn open_with(
+    place: &OpenStore,
+    program: &str,
+    session: SessionId,
+    files: Arc<HostWorkspace>,
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
     loop {
         let files = Some(files.clone() as Arc<dyn Workspace>);
         let options = SessionOptions { workspace: files, ..SessionOptions::default() };
@@ -44,7 +55,7 @@ pub(super) async fn open(
             Err(RuntimeError::Store(StoreError::Held { .. })) if Instant::now() < until => {
                 tokio::time::sleep(STEP).await;
             }
-            opened => return Ok(ObservedSession::new(opened?, PolicyName::new(program.name())?)),
+            opened => return Ok(ObservedSession::new(opened?, PolicyName::new(program)?)),
         }
     }
 }
@@ -52,28 +63,28 @@ pub(super) async fn open(
 /// Creates the session of a conversation, or one for the next conversation.
 pub(super) async fn create(
     place: &OpenStore,
-    program: Program,
+    program: &str,
     conversation: Option<&str>,
     directory: &Path,
     until: Instant,
 ) -> anyhow::Result<ObservedSession> {
     let id: SessionId = backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next();
     let files = files(place, directory, id, until).await?;
-    let mut definition = AgentDefinition { name: program.name().to_owned(), ..AgentDefinition::default() };
+    let mut definition = AgentDefinition { name: program.to_owned(), ..AgentDefinition::default() };
     definition.workspace.path = Some(directory.to_owned());
-    let tags =
-        [Some((PROGRAM, program.name())), conversation.map(|conversation| (CONVERSATION, conversation))];
+    let tags = [Some((PROGRAM, program)), conversation.map(|conversation| (CONVERSATION, conversation))];
     let options = SessionOptions {
         workspace: Some(files as Arc<dyn Workspace>),
         tags: tags.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         id: Some(id),
         ..SessionOptions::default()
     };
-    let name = PolicyName::new(program.name())?;
+    let name = PolicyName::new(program)?;
     Ok(place.runtime.create_observed(definition.to_recorded(), name, options).await?)
 }
 
-async fn files(
+/// Opens the files of a session, and waits for other processes that hold them.
+pub(super) async fn files(
     place: &OpenStore,
     directory: &Path,
     session: SessionId,

@@ -1,6 +1,7 @@
 //! The guard: a stand-in program and real ones report to real hooks.
 
 mod boundaries;
+mod command;
 mod failures;
 mod kills;
 mod real;
