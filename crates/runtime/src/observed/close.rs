@@ -15,6 +15,9 @@ use crate::live::Commit;
 /// The most characters of a result in lists.
 const SUMMARY: usize = 80;
 
+/// The tools with which programs run sub-agents.
+const DELEGATING: [&str; 3] = ["Agent", "Task", "spawn_agent"];
+
 /// Calls to be closed, and those that overlap with them.
 pub(super) struct EndedCalls {
     calls: Vec<CallId>,
@@ -89,6 +92,10 @@ impl EndedCalls {
 /// Notes that the changes of overlapping calls cannot be told apart.
 fn note_overlap(commit: &mut Commit<'_>, view: &JournalView, ended: &[CallId], others: &[CallId]) {
     let all: Vec<&Call> = ended.iter().chain(others).filter_map(|id| view.call(*id)).collect();
+    // The call that runs a sub-agent contains the calls of the sub-agent, and changes nothing itself.
+    let has_inner = all.iter().any(|call| observed_agent(call).is_some());
+    let contains = |call: &Call| has_inner && DELEGATING.contains(&call.name.as_str());
+    let all: Vec<&Call> = all.into_iter().filter(|call| !contains(call)).collect();
     let writes = |call: &&&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
     if ended.is_empty() || all.iter().filter(writes).count() < 2 {
         return;
@@ -137,11 +144,44 @@ fn payload(id: CallId, name: &str, outcome: Option<Result<Value, String>>) -> (O
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Array(_) => text_of_blocks(value).unwrap_or_else(|| value.to_string()),
         Value::Object(fields) => {
             let texts = ["stdout", "stderr", "filePath", "content", "message"];
-            let known = texts.iter().filter_map(|name| fields.get(*name)?.as_str());
-            known.into_iter().find(|text| !text.is_empty()).map_or_else(|| value.to_string(), str::to_owned)
+            let known = texts.iter().filter_map(|name| {
+                let field = fields.get(*name)?;
+                field.as_str().map(str::to_owned).or_else(|| text_of_blocks(field))
+            });
+            let known: Vec<String> = known.collect();
+            match known.iter().find(|text| !text.is_empty()) {
+                Some(text) => text.clone(),
+                None if known.is_empty() => value.to_string(),
+                None => "no output".to_owned(),
+            }
         }
         other => other.to_string(),
+    }
+}
+
+/// Returns the first text of a list of blocks, as MCP and the programs write them.
+fn text_of_blocks(value: &Value) -> Option<String> {
+    value.as_array()?.iter().find_map(|block| block.get("text")?.as_str().map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_summarized_by_its_text() {
+        let summary = |value: Value| text_of(&value);
+        assert_eq!(summary(json!({"stdout": "", "stderr": "", "interrupted": false})), "no output");
+        assert_eq!(summary(json!({"stdout": "", "stderr": "wrong"})), "wrong");
+        assert_eq!(
+            summary(json!({"agentId": "a", "content": [{"type": "text", "text": "Mended."}]})),
+            "Mended."
+        );
+        assert_eq!(summary(json!([{"type": "text", "text": "7"}])), "7");
+        assert_eq!(summary(json!({"x": 1})), "{\"x\":1}");
+        assert_eq!(summary(json!([])), "[]");
     }
 }

@@ -9,20 +9,27 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Starts a model that answers requests with server-sent events.
-pub(super) fn model(script: Value, events: fn(&Value, &Value) -> Option<String>) -> String {
+pub(super) fn model(
+    script: Value,
+    events: impl Fn(&Value, &Value) -> Option<String> + Clone + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // The threads end with the test.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let script = script.clone();
-            std::thread::spawn(move || answer(stream, &script, events));
+            let (script, events) = (script.clone(), events.clone());
+            std::thread::spawn(move || answer(stream, &script, &events));
         }
     });
     url
 }
 
-fn answer(mut stream: TcpStream, script: &Value, events: fn(&Value, &Value) -> Option<String>) -> Option<()> {
+fn answer(
+    mut stream: TcpStream,
+    script: &Value,
+    events: &dyn Fn(&Value, &Value) -> Option<String>,
+) -> Option<()> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 64 * 1024]);
     let body = loop {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;

@@ -1,22 +1,140 @@
 //! The real Claude Code, with a scripted model on loopback.
 //!
-//! `BACKSTITCH_CLAUDE` names its command (`npm install @anthropic-ai/claude-code`). Without it the test is skipped, and says so.
+//! `BACKSTITCH_CLAUDE` names its command (`npm install @anthropic-ai/claude-code`). Without it the tests are skipped, and say so.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use super::real::{model, named};
-use super::stand_in::{StandIn, picture};
+use super::stand_in::{Picture, StandIn, picture};
 use crate::stage::{Stage, text_of, wait_until};
+
+/// A request that the model got, and the files at that moment.
+#[derive(Debug, Clone)]
+struct SeenRequest {
+    is_of_sub_agent: bool,
+    /// Number of answers before it.
+    turn: usize,
+    /// Ids of the calls whose results it has.
+    results: Vec<String>,
+    last_text: String,
+    files: Picture,
+}
+
+/// Claude Code on a stage, with a scripted model.
+struct RealClaude<'a> {
+    stage: &'a Stage,
+    command: PathBuf,
+    url: String,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
+}
+
+impl<'a> RealClaude<'a> {
+    /// Prepares the program, and installs the hooks. A background command of the script may wait for the file `go` beside the
+    /// workspace, which exists once the model has said `Done.`.
+    fn new(stage: &'a Stage, command: PathBuf, script: Value) -> Self {
+        let (seen, files, go) = (Arc::default(), stage.path("files"), stage.path("go"));
+        let list: Arc<Mutex<Vec<SeenRequest>>> = Arc::clone(&seen);
+        let url = model(script, move |script, request| {
+            if request["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
+                list.lock().unwrap().push(SeenRequest::of(request, &files));
+            }
+            let events = claude_events(script, request)?;
+            if events.contains("Done.") {
+                fs::write(&go, "").unwrap();
+            }
+            Some(events)
+        });
+        stage.run(&["guard", "install", "claude-code"]).worked();
+        Self { stage, command, url, seen }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.command);
+        command.current_dir(self.stage.path("files")).args(arguments);
+        command.args(["--allowedTools", "Write Bash Edit Agent"]);
+        command
+            .env("HOME", self.stage.path("home"))
+            .env("ANTHROPIC_BASE_URL", &self.url)
+            .env("ANTHROPIC_API_KEY", "sk-test")
+            .env("XDG_STATE_HOME", self.stage.path("state"))
+            .env("XDG_CONFIG_HOME", self.stage.path("config"))
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("DISABLE_AUTOUPDATER", "1")
+            .env_remove("CLAUDE_CONFIG_DIR");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) {
+        let output = self.command(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Returns the files when the model was asked for this turn.
+    fn files_at(&self, is_of_sub_agent: bool, turn: usize) -> Picture {
+        let seen = self.seen.lock().unwrap();
+        let is_it = |one: &&SeenRequest| one.is_of_sub_agent == is_of_sub_agent && one.turn == turn;
+        seen.iter().find(is_it).unwrap_or_else(|| panic!("turn {turn} was not asked for")).files.clone()
+    }
+
+    /// Rewinds to before a call, and runs the printed command. The model has to see the calls before it, and nothing else.
+    #[track_caller]
+    fn check_continuation(&self, program: &StandIn<'_>, call: &str, known: &[&str], files: &Picture) {
+        let (session, point) = (self.stage.session(), format!("before:{}", program.call(call)));
+        let rewound = self.stage.json(&["rewind", &session, &point]);
+        assert_eq!(picture(&program.files()), *files, "{point}");
+        let words: Vec<&str> = rewound["continue"].as_str().unwrap().split(' ').skip(1).collect();
+        self.seen.lock().unwrap().clear();
+        self.run(&[&words[..], &["-p", "continue from here"]].concat());
+        let request = self.seen.lock().unwrap().first().cloned().unwrap();
+        assert_eq!(request.results, known, "{call}");
+        assert!(request.last_text.contains("continue from here"), "{request:?}");
+        assert_eq!(request.files, *files, "{call}");
+        // The conversation that it began belongs to the same session.
+        assert_eq!(self.stage.run(&["ls", "--json"]).worked_quietly().lines().count(), 1);
+    }
+}
+
+impl SeenRequest {
+    fn of(request: &Value, files: &Path) -> Self {
+        let messages = request["messages"].as_array().cloned().unwrap_or_default();
+        let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let results = blocks.filter_map(|block| block["tool_use_id"].as_str().map(str::to_owned));
+        Self {
+            is_of_sub_agent: is_of_sub_agent(request),
+            turn: messages.iter().filter(|message| message["role"] == "assistant").count(),
+            results: results.collect(),
+            last_text: last_text(request),
+            files: picture(files),
+        }
+    }
+}
+
+/// The prompt of the scripted sub-agent has a mark.
+fn is_of_sub_agent(request: &Value) -> bool {
+    request["messages"][0].to_string().contains("[sub-agent]")
+}
+
+fn last_text(request: &Value) -> String {
+    let messages = request["messages"].as_array().cloned().unwrap_or_default();
+    let last = messages.iter().rev().find(|message| message["role"] == "user");
+    last.map(|message| message["content"].to_string()).unwrap_or_default()
+}
 
 /// Answers by the number of earlier answers in the conversation.
 fn claude_events(script: &Value, request: &Value) -> Option<String> {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
     let has_tools = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let blocks = script.get(turn).filter(|_| has_tools).cloned();
+    let script = if is_of_sub_agent(request) { &script["sub"] } else { &script["main"] };
+    let is_continued = last_text(request).contains("continue from here");
+    let blocks = script.get(turn).filter(|_| has_tools && !is_continued).cloned();
     let blocks = blocks.unwrap_or_else(|| json!([{"type": "text", "text": "ok"}]));
     let mut events = String::new();
     let mut emit = |kind: &str, mut data: Value| {
@@ -64,60 +182,82 @@ fn bash(id: &str, command: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command, "description": "x"}})
 }
 
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
 #[test]
-fn the_real_claude_code_is_rewound_and_continues() {
+fn the_real_claude_code_is_rewound_to_before_each_call_and_continues_there() {
     let Some(claude) = named("BACKSTITCH_CLAUDE") else { return };
     let stage = Stage::new();
     let files = stage.path("files");
     fs::write(files.join("kept.txt"), "kept\n").unwrap();
-    let write = json!({"type": "tool_use", "id": "toolu_01", "name": "Write",
-        "input": {"file_path": text_of(&files.join("a.txt")), "content": "one\n"}});
-    let url = model(
-        json!([
-            [{"type": "text", "text": "First."}, write],
-            [bash("toolu_02", "echo two >> a.txt; rm kept.txt; exit 3")],
-            [bash("toolu_03", "echo three > three"), bash("toolu_04", "ls")],
-            [{"type": "tool_use", "id": "toolu_05", "name": "Bash", "input":
-                {"command": "sleep 1; echo late > late", "description": "x", "run_in_background": true}}],
-            [{"type": "text", "text": "Done."}],
-        ]),
-        claude_events,
-    );
-    stage.run(&["guard", "install", "claude-code"]).worked();
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(&claude);
-        command.current_dir(&files).args(arguments).args(["--allowedTools", "Write Bash Edit"]);
-        command
-            .env("HOME", stage.path("home"))
-            .env("ANTHROPIC_BASE_URL", &url)
-            .env("ANTHROPIC_API_KEY", "sk-test");
-        command.env("XDG_STATE_HOME", stage.path("state")).env("XDG_CONFIG_HOME", stage.path("config"));
-        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env_remove("CLAUDE_CONFIG_DIR");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    };
+    fs::write(files.join(".gitignore"), "*.log\n").unwrap();
+    let path = text_of(&files.join("a.txt"));
+    let call = |id: &str, name: &str, input: Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+    let background = json!({"command": "while [ ! -e ../go ]; do sleep 0.05; done; echo late > late", "description": "x",
+        "run_in_background": true});
+    let agent = json!({"description": "x", "prompt": "[sub-agent] mend it", "subagent_type": "general-purpose",
+        "run_in_background": false});
+    let script = json!({
+        "main": [
+            [text("First."), call("toolu_01", "Write", json!({"file_path": path, "content": "one\n"}))],
+            [call("toolu_02", "Edit", json!({"file_path": path, "old_string": "one", "new_string": "two"}))],
+            [bash("toolu_03", "rm kept.txt; mkdir -p deep/empty; echo x > deep/x.log; chmod 600 a.txt; ln -s a.txt link")],
+            [bash("toolu_04", "echo half > half; exit 3")],
+            [bash("toolu_05", "echo three > three"), bash("toolu_06", "ls"), bash("toolu_07", "mv three four")],
+            [call("toolu_08", "Agent", agent)],
+            [call("toolu_09", "Bash", background)],
+            [text("Done.")],
+        ],
+        "sub": [[bash("toolu_s1", "echo sub > sub")], [bash("toolu_s2", "rm four")], [text("Mended.")]],
+    });
+    let claude = RealClaude::new(&stage, claude, script);
     let start = picture(&files);
-    let output = run(&["-p", "make it"]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    claude.run(&["-p", "make it"]);
     let program = StandIn::new(&stage, "unused");
     assert_eq!(program.gaps(), Vec::<String>::new());
-    let call = |id: &str| program.call(id);
-    program.check_point(&format!("before:{}", call("toolu_01")), &start);
-    let mut after_one = start.clone();
-    after_one.insert("a.txt".to_owned(), (start["kept.txt"].0, b"one\n".to_vec()));
-    program.check_point(&format!("before:{}", call("toolu_02")), &after_one);
+    assert_eq!(stage.file("late").as_deref(), Some("late\n"));
+    assert_eq!(claude.files_at(false, 0), start);
+    let mut between = claude.files_at(false, 4);
+    between.insert("three".to_owned(), (between["half"].0, b"three\n".to_vec()));
+    let before = [
+        ("toolu_01", start.clone()),
+        ("toolu_02", claude.files_at(false, 1)),
+        ("toolu_03", claude.files_at(false, 2)),
+        ("toolu_04", claude.files_at(false, 3)),
+        ("toolu_05", claude.files_at(false, 4)),
+        ("toolu_07", between.clone()),
+        ("toolu_08", claude.files_at(false, 5)),
+        ("toolu_s1", claude.files_at(true, 0)),
+        ("toolu_s2", claude.files_at(true, 1)),
+        ("toolu_09", claude.files_at(false, 6)),
+    ];
+    assert_eq!(before[1].1["a.txt"].1, b"one\n");
+    assert_eq!(before[2].1["a.txt"].1, b"two\n");
+    assert!(before[3].1.contains_key("deep/x.log") && !before[3].1.contains_key("kept.txt"));
+    // `check_point` compares whole trees, and undoes the rewind.
+    for (call, files) in &before {
+        program.check_point(&format!("before:{}", program.call(call)), files);
+    }
+    let session = stage.session();
+    let log = stage.run(&["log", &session]).worked_quietly();
+    for words in ["asked: make it", "failed: Exit code 3", "Mended.", "Done."] {
+        assert!(log.contains(words), "{words}: {log}");
+    }
     assert!(program.records().iter().any(|record| record["kind"] == "budget_charged"));
 
-    // Back to before the failing command; the program continues exactly there, in the same session.
-    let session = stage.session();
-    let rewound = stage.json(&["rewind", &session, &format!("before:{}", call("toolu_02"))]);
-    let words: Vec<&str> = rewound["continue"].as_str().unwrap().split(' ').skip(1).collect();
-    assert_eq!(picture(&files), after_one);
-    let output = run(&[&words[..], &["-p", "continue"]].concat()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(stage.run(&["ls", "--json"]).worked_quietly().lines().count(), 1);
-    assert!(stage.run(&["log", &session]).worked_quietly().contains("asked: continue"));
-    assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
+    // From the last point to the first, since each continuation replaces what came after its point.
+    let files = |call: &str| &before.iter().find(|(id, _)| *id == call).unwrap().1;
+    let ids =
+        ["toolu_01", "toolu_02", "toolu_03", "toolu_04", "toolu_05", "toolu_06", "toolu_07", "toolu_08"];
+    claude.check_continuation(&program, "toolu_09", &ids, files("toolu_09"));
+    // A point inside of a sub-agent continues before that: the sub-agent is asked again.
+    claude.check_continuation(&program, "toolu_s2", &ids[..7], files("toolu_s2"));
+    claude.check_continuation(&program, "toolu_04", &ids[..3], files("toolu_04"));
+    claude.check_continuation(&program, "toolu_02", &ids[..1], files("toolu_02"));
+    claude.check_continuation(&program, "toolu_01", &[], files("toolu_01"));
+    stage.run(&["verify"]).worked_quietly();
 }
 
 #[test]
@@ -125,31 +265,30 @@ fn a_killed_claude_code_leaves_a_call_that_the_next_start_closes() {
     let Some(claude) = named("BACKSTITCH_CLAUDE") else { return };
     let stage = Stage::new();
     let files = stage.path("files");
-    let url = model(
-        json!([[bash("toolu_01", "echo half > half; exec sleep 600")], [{"type": "text", "text": "Done."}]]),
-        claude_events,
-    );
-    stage.run(&["guard", "install", "claude-code"]).worked();
+    let script =
+        json!({"main": [[bash("toolu_01", "echo half > half; exec sleep 600")], [text("Done.")]], "sub": []});
+    let claude = RealClaude::new(&stage, claude, script);
     let start = picture(&files);
-    let mut command = Command::new(&claude);
-    command.current_dir(&files).args(["-p", "make it", "--allowedTools", "Bash"]);
-    command
-        .env("HOME", stage.path("home"))
-        .env("ANTHROPIC_BASE_URL", &url)
-        .env("ANTHROPIC_API_KEY", "sk-test");
-    command.env("XDG_STATE_HOME", stage.path("state")).env("XDG_CONFIG_HOME", stage.path("config"));
-    command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env_remove("CLAUDE_CONFIG_DIR");
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the command of the model", || files.join("half").exists());
+    let mut command = claude.command(&["-p", "make it"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the command of the model", || stage.file("half").is_some_and(|text| text == "half\n"));
     child.kill().unwrap();
     child.wait().unwrap();
+    let killed = picture(&files);
     let program = StandIn::new(&stage, "unused");
-    let (session, call) = (stage.session(), program.call("toolu_01"));
+    let (session, point) = (stage.session(), format!("before:{}", program.call("toolu_01")));
     // The command of the program survives it.
-    let refused = stage.run(&["rewind", &session, &format!("before:{call}")]).failed();
+    let refused = stage.run(&["rewind", &session, &point]).failed();
     assert!(refused.contains("guard_busy") && refused.contains("still runs"), "{refused}");
     let number = refused.split("process ").nth(1).unwrap().split(',').next().unwrap().to_owned();
     Command::new("kill").args(["-9", &number]).status().unwrap();
-    stage.run(&["rewind", &session, &format!("before:{call}"), "--force"]).worked_quietly();
+    stage.run(&["rewind", &session, &point, "--force"]).worked_quietly();
     assert_eq!(picture(&files), start);
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(picture(&files), killed);
+    // The next start of the conversation closes the call.
+    claude.run(&["--continue", "-p", "continue from here"]);
+    assert_eq!(program.gaps(), ["Bash has no reported end; its files are those of now"]);
+    program.check_point(&point, &start);
+    claude.check_continuation(&program, "toolu_01", &[], &start);
 }
