@@ -47,6 +47,9 @@ pub struct OpenOptions {
     pub new_bytes: u64,
     /// Maximum size of a covered directory that is ignored.
     pub ignored: IgnoredBudget,
+    /// Whether temporary files of interrupted writes are removed, which reads all directories. Captures leave such files out
+    /// in any case, so a workspace that is opened only to be captured need not remove them.
+    pub sweeps: bool,
     /// Path of the stat cache; by default a file in the runtime's directory.
     pub cache: Option<PathBuf>,
     /// Directory of the locks of all workspaces; by default one per user.
@@ -73,6 +76,7 @@ impl OpenOptions {
             file_bytes: 64 * 1024 * 1024,
             new_bytes: 2 * 1024 * 1024 * 1024,
             ignored: IgnoredBudget::default(),
+            sweeps: true,
             cache: None,
             locks: None,
             companion: None,

@@ -215,8 +215,9 @@ impl OpenStore {
         excludes: &[String],
         session: SessionId,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
-        let directory = copy.directory.clone();
-        self.opened(&directory, excludes, &session.to_string(), Some(copy))
+        let mut options = self.options(&copy.directory, excludes, &session.to_string());
+        options.companion = Some(copy as Arc<dyn Any + Send + Sync>);
+        opened(options)
     }
 
     pub(super) fn open_workspace(
@@ -228,24 +229,34 @@ impl OpenStore {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
         check_apart(directory, self.store.path())?;
-        self.opened(directory, excludes, holder, None)
+        opened(self.options(directory, excludes, holder))
     }
 
-    fn opened(
+    /// Opens the workspace of a session that another program works in, to capture it as fast as possible.
+    pub(super) fn open_to_capture(
         &self,
         directory: &Path,
-        excludes: &[String],
-        holder: &str,
-        copy: Option<Arc<ProjectCopy>>,
+        session: SessionId,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
+        check_apart(directory, self.store.path())?;
+        let mut options = self.options(directory, &[], &session.to_string());
+        options.sweeps = false;
+        opened(options)
+    }
+
+    fn options(&self, directory: &Path, excludes: &[String], holder: &str) -> OpenOptions {
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
-        options.companion = copy.map(|copy| copy as Arc<dyn Any + Send + Sync>);
         options.holder = format!("session {holder}");
         options.excludes = excludes.to_vec();
-        let workspace = HostWorkspace::open(options)
-            .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
-        Ok(Arc::new(workspace))
+        options
     }
+}
+
+fn opened(options: OpenOptions) -> anyhow::Result<Arc<HostWorkspace>> {
+    let directory = options.root.clone();
+    let workspace = HostWorkspace::open(options)
+        .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
+    Ok(Arc::new(workspace))
 }
 
 /// Fails if a directory of files lies in that of a store.

@@ -108,7 +108,7 @@ impl HostWorkspace {
         let (index, mark) = known.map_or((None, None), |(index, mark)| (Some(index), mark));
         let state =
             CaptureMemo { index, mark, coverage: coverage.unwrap_or_default(), ..CaptureMemo::default() };
-        if options.access == Access::ReadWrite {
+        if options.access == Access::ReadWrite && options.sweeps {
             sweep::sweep(root.as_fd(), &rules, &state.coverage);
         }
         let filesystem = HostFilesystem::of(&path, Some(&store), options.access, options.limits)?;

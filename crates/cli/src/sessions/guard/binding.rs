@@ -58,14 +58,27 @@ impl Binding {
         Ok(Self { directory })
     }
 
+    /// Returns the conversation of an existing directory.
+    pub(super) fn at(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Locks the conversation. Returns `None` if another hook holds it for too long.
     pub(super) fn lock(&self, until: Instant) -> io::Result<Option<ConversationLock>> {
-        let file =
-            File::options().create(true).truncate(false).write(true).open(self.directory.join("lock"))?;
+        let path = self.directory.join("lock");
+        let open = || File::options().create(true).truncate(false).write(true).open(&path);
+        let file = match open() {
+            // The directory has just been removed, since nothing needed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_private(&self.directory)?;
+                open()?
+            }
+            opened => opened?,
+        };
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(ConversationLock { _file: file })),

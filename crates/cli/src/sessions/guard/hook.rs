@@ -123,7 +123,7 @@ impl Hook {
         released?;
         drop(opened);
         if event.is_start() {
-            super::install::collect(place);
+            super::install::collect(place).await;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::binding::PATIENCE;
 use super::codex;
+use super::leftovers;
 use super::program::{Program, Scope};
 use super::resume::PROGRAM;
 use super::session;
@@ -185,7 +186,7 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
 
 /// Removes old boundaries of guarded sessions, at most once a day. It is only maintenance, so a failure is only said and the
 /// next day tries again.
-pub(super) fn collect(place: &OpenStore) {
+pub(super) async fn collect(place: &OpenStore) {
     let mark = place.directory().join("guard").join("collected");
     let age = std::fs::metadata(&mark).and_then(|found| found.modified()).ok();
     let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
@@ -201,4 +202,5 @@ pub(super) fn collect(place: &OpenStore) {
     if let Err(error) = place.store.gc(retention, GcMode::Now) {
         eprintln!("old boundaries of guarded sessions could not be removed: {error}");
     }
+    leftovers::remove(place).await;
 }

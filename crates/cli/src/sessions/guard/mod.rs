@@ -17,6 +17,7 @@ mod event;
 mod gaps;
 mod hook;
 mod install;
+mod leftovers;
 mod processes;
 mod program;
 mod resume;

@@ -94,7 +94,7 @@ pub(super) async fn files(
         bail!("the directory {} of the session is gone", directory.display());
     }
     loop {
-        match place.open_workspace(directory, &[], &session.to_string()) {
+        match place.open_to_capture(directory, session) {
             Err(error) if is_held(&error) && Instant::now() < until => tokio::time::sleep(STEP).await,
             opened => return opened,
         }

@@ -178,3 +178,29 @@ fn a_failed_call_of_the_program_counts_as_failed() {
     // It keeps its changes.
     assert_eq!(stage.file("two").unwrap(), "two\n");
 }
+
+#[test]
+fn directories_of_deleted_sessions_are_removed_at_a_later_start() {
+    let stage = Stage::new();
+    let age = |path: &std::path::Path| {
+        let old = std::time::SystemTime::now() - std::time::Duration::from_hours(48);
+        fs::File::open(path).unwrap().set_modified(old).unwrap();
+    };
+    let bindings = || fs::read_dir(stage.path("store/guard/claude-code")).unwrap();
+    let (deleted, kept) = (StandIn::new(&stage, "deleted"), StandIn::new(&stage, "kept"));
+    deleted.start();
+    stage.run(&["rm", &stage.session(), "--yes"]).worked_quietly();
+    kept.start();
+    kept.prompt("Stay");
+    bindings().for_each(|entry| age(&entry.unwrap().path()));
+    age(&stage.path("store/guard/collected"));
+    StandIn::new(&stage, "other").start();
+    let left: Vec<String> = bindings()
+        .filter_map(|entry| fs::read_to_string(entry.unwrap().path().join("session.json")).ok())
+        .collect();
+    assert!(left.iter().any(|text| text.contains("\"kept\"")), "{left:?}");
+    assert!(left.iter().all(|text| !text.contains("\"deleted\"")), "{left:?}");
+    // Its conversation continues in its session.
+    kept.prompt("Again");
+    assert_eq!(stage.run(&["ls", "--json"]).worked_quietly().lines().count(), 2);
+}

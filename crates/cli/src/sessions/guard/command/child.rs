@@ -54,9 +54,9 @@ impl StartFailure {
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ending(ExitStatus);
+pub(super) struct CommandEnd(ExitStatus);
 
-impl Ending {
+impl CommandEnd {
     pub(super) fn code(self) -> Option<i32> {
         self.0.code()
     }
@@ -72,7 +72,7 @@ impl Ending {
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for CommandEnd {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code(), self.signal()) {
             (Some(code), _) => write!(formatter, "exit code {code}"),
@@ -103,11 +103,11 @@ impl GuardedChild {
     }
 
     /// Completes when the command has ended.
-    pub(super) async fn wait(&mut self) -> anyhow::Result<Ending> {
+    pub(super) async fn wait(&mut self) -> anyhow::Result<CommandEnd> {
         let ended = self.child.wait().await.context("the end of the command is unknown")?;
         // The number of the process may belong to another one from now on.
         self.forwarding.abort();
-        Ok(Ending(ended))
+        Ok(CommandEnd(ended))
     }
 }
 

@@ -24,7 +24,7 @@ use backstitch::agent_file::Span;
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::child::{Ending, GuardedChild};
+use self::child::{CommandEnd, GuardedChild};
 use self::claim::RunningGuard;
 pub(in crate::sessions) use self::history::CommandSession;
 use self::quiet::{Due, QuietTracker};
@@ -84,7 +84,7 @@ impl GuardedCommand {
         }
         let directory = std::env::current_dir()?.canonicalize()?;
         let place = OpenStore::existing_or_new_for(common, &directory, Some(&directory))?;
-        super::install::collect(&place);
+        super::install::collect(&place).await;
         claim::record_killed(&place).await;
         let mut recorder = Recorder::start(place, &directory, &self.words)
             .await
@@ -117,7 +117,7 @@ impl GuardedCommand {
         child: &mut GuardedChild,
         recorder: &mut Recorder,
         lookout: &mut Lookout,
-    ) -> anyhow::Result<Ending> {
+    ) -> anyhow::Result<CommandEnd> {
         let mut tracker = QuietTracker::new(self.quiet_for.0.max(SHORTEST), self.at_least_every.0);
         loop {
             let until = tracker.next().map_or(lookout.next_look, |due| due.min(lookout.next_look));
@@ -223,7 +223,7 @@ fn say(common: &Common, text: &str) {
 }
 
 /// Reports the session. Standard output belongs to the command.
-fn report(common: &Common, recorder: &Recorder, lookout: &Lookout, ending: &Ending) {
+fn report(common: &Common, recorder: &Recorder, lookout: &Lookout, ending: &CommandEnd) {
     let session = recorder.session();
     if common.json {
         let boundaries: Vec<Value> = recorder.boundaries().iter().map(recorder::to_json).collect();

@@ -63,7 +63,7 @@ impl Recorder {
         created.live().release().await?;
         begun?;
         drop(created);
-        let uncovered = match place.open_workspace(directory, &[], &session.to_string()) {
+        let uncovered = match place.open_to_capture(directory, session) {
             Ok(workspace) => uncovered_paths(&workspace),
             Err(_) => Vec::new(),
         };
