@@ -88,7 +88,12 @@ impl ObservedSession {
         if new.is_empty() {
             return Ok(0);
         }
-        let evaluation = self.open_evaluation().await?;
+        // A program may write down a request only after it has answered.
+        let latest = self.live.state().await.view.latest_evaluation().map(|latest| latest.evaluation_id);
+        let evaluation = match latest {
+            Some(latest) => latest,
+            None => self.open_evaluation().await?,
+        };
         let count = new.len();
         self.hold(|commit| {
             let known = commit.view().evaluation(evaluation).map_or(0, |known| known.requests.len() as u64);

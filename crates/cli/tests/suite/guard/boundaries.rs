@@ -156,6 +156,12 @@ fn a_call_that_ended_without_a_report_is_closed_with_its_result_from_the_transcr
         Some(15),
         "{shown}"
     );
+    // A request that is written down after the answer belongs to it.
+    let late = json!({"type": "assistant", "uuid": "u3", "message": {"id": "m2", "model": "opus", "usage": {"output_tokens": 3}, "content": []}});
+    fs::write(program.transcript(), format!("{}\n{late}\n", text.join("\n"))).unwrap();
+    program.report("SessionEnd", json!({"reason": "other"}));
+    assert_eq!(stage.json(&["ls"])["outcome"], "completed");
+    assert_eq!(stage.json(&["stats"])["total"]["output_tokens"], 10);
     // The program continues after the denied call.
     let rewound = stage.json(&["rewind", &stage.session(), &format!("before:{}", program.call(&next))]);
     let continues = rewound["continue"].as_str().unwrap();

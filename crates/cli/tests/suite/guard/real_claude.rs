@@ -246,6 +246,9 @@ fn the_real_claude_code_is_rewound_to_before_each_call_and_continues_there() {
         assert!(log.contains(words), "{words}: {log}");
     }
     assert!(program.records().iter().any(|record| record["kind"] == "budget_charged"));
+    // What the program writes down after its answer belongs to that answer.
+    assert!(!log.contains("cancelled"), "{log}");
+    assert_eq!(stage.json(&["ls"])["outcome"], "completed");
 
     // From the last point to the first, since each continuation replaces what came after its point.
     let files = |call: &str| &before.iter().find(|(id, _)| *id == call).unwrap().1;
