@@ -10,6 +10,7 @@
 #![cfg(unix)]
 
 mod claude_code;
+pub mod codex;
 mod installed;
 mod lines;
 mod process;

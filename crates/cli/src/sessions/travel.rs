@@ -38,9 +38,9 @@ pub(crate) struct Rewind {
     /// Rewind a guarded session although its program may still change files.
     #[arg(long)]
     force: bool,
-    /// Then run the program of a guarded session, so that it continues from the point.
-    #[arg(long = "continue")]
-    continues: bool,
+    /// Then run the program of a guarded session, so that it continues from the point. With a PROMPT it needs no terminal.
+    #[arg(long = "continue", value_name = "PROMPT", num_args = 0..=1, require_equals = true)]
+    continues: Option<Option<String>>,
     #[command(flatten)]
     moved: MovedTo,
 }
@@ -63,10 +63,15 @@ impl Rewind {
             live.record(moved).await?;
         }
         live.release().await?;
-        let continues = continuation(&live, &store).await?;
-        report(common, &mut restores, &live, &done?, ("undo", continues.as_ref())).await?;
+        let done = done?;
+        let continues = continuation(&live, &store, directory.as_deref()).await?;
+        let continues = match self.continues.clone().flatten() {
+            Some(prompt) => continues.map(|continues| continues.with_prompt(&prompt)),
+            None => continues,
+        };
+        report(common, &mut restores, &live, &done, ("undo", continues.as_ref())).await?;
         drop(live);
-        match continues.filter(|_| self.continues) {
+        match continues.filter(|_| self.continues.is_some()) {
             Some(continues) => {
                 let ended = continues.run(directory)?;
                 let code = ended.code().and_then(|code| u8::try_from(code).ok());
@@ -88,7 +93,7 @@ impl Rewind {
         match GuardedSession::of(view) {
             Some(_) if self.force => Ok(()),
             Some(guarded) => guarded.check_quiet(view),
-            None if self.continues => {
+            None if self.continues.is_some() => {
                 Err(Usage("`--continue` needs a guarded session; `resume` continues this one".to_owned())
                     .into())
             }
@@ -98,11 +103,16 @@ impl Rewind {
 }
 
 /// Returns the command with which the program of a guarded session continues from its current point.
-async fn continuation(live: &LiveSession, store: &Path) -> anyhow::Result<Option<ContinueCommand>> {
+async fn continuation(
+    live: &LiveSession,
+    store: &Path,
+    directory: Option<&Path>,
+) -> anyhow::Result<Option<ContinueCommand>> {
     let view = live.state().await.view.clone();
     let Some(guarded) = GuardedSession::of(&view) else { return Ok(None) };
-    let continues = guarded.continue_from(&view);
-    continues.bind(store, live.id())?;
+    let mut continues = guarded.continue_from(&view);
+    let here = std::env::current_dir()?;
+    continues.prepare(store, live.id(), directory.unwrap_or(&here)).await?;
     Ok(Some(continues))
 }
 
@@ -116,15 +126,17 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, moved, mut restores, store, .. } =
+        let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.undo().await;
         if done.is_ok() {
             live.record(moved).await?;
         }
         live.release().await?;
-        let continues = continuation(&live, &store).await?;
-        report(common, &mut restores, &live, &done?, ("redo", continues.as_ref())).await
+        let done = done?;
+        let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
+        let continues = continuation(&live, &store, directory.as_deref()).await?;
+        report(common, &mut restores, &live, &done, ("redo", continues.as_ref())).await
     }
 }
 
@@ -138,15 +150,17 @@ pub(crate) struct Redo {
 
 impl Redo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, moved, mut restores, store, .. } =
+        let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.redo().await;
         if done.is_ok() {
             live.record(moved).await?;
         }
         live.release().await?;
-        let continues = continuation(&live, &store).await?;
-        report(common, &mut restores, &live, &done?, ("undo", continues.as_ref())).await
+        let done = done?;
+        let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
+        let continues = continuation(&live, &store, directory.as_deref()).await?;
+        report(common, &mut restores, &live, &done, ("undo", continues.as_ref())).await
     }
 }
 

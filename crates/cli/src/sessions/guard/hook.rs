@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
-use backstitch::ObservedSession;
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::WorkspaceError;
 use backstitch::secrets::Secrets;
+use backstitch::{ObservedCall, ObservedResult, ObservedSession};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ use super::event::{Event, Report};
 use super::gaps::{self, BegunHook};
 use super::program::Program;
 use super::session;
-use super::transcript::Transcript;
+use super::transcript::{Transcript, failure_of_command};
 use crate::common::Common;
 use crate::keys;
 use crate::sessions::place::OpenStore;
@@ -172,7 +172,10 @@ impl Hook {
                 self.settle(session, event).await?;
                 session.call_started(call).await?;
             }
-            Report::After(call, result) => session.call_finished(call, result).await?,
+            Report::After(call, result) => {
+                let result = self.with_exit(event, &call, result);
+                session.call_finished(call, result).await?;
+            }
             Report::SubAgentEnd(Some(agent)) => session.barrier(Some(&agent)).await?,
             Report::SubAgentEnd(None) => session.barrier(None).await?,
             Report::Answer(text) => {
@@ -189,6 +192,15 @@ impl Hook {
         Ok(())
     }
 
+    /// Adds the exit code of a command of Codex, which only its transcript has.
+    fn with_exit(&self, event: &Event, call: &ObservedCall, result: ObservedResult) -> ObservedResult {
+        let transcript = event.transcript().filter(|_| self.program == Program::Codex);
+        match transcript.and_then(|path| failure_of_command(&path, &call.id)) {
+            Some(failure) => ObservedResult { outcome: Err(failure), ..result },
+            None => result,
+        }
+    }
+
     /// Closes calls that have ended without a report, such as denied ones: their results are in the transcript.
     async fn settle(&self, session: &ObservedSession, event: &Event) -> anyhow::Result<()> {
         let view = session.live().state().await.view.clone();
@@ -202,7 +214,7 @@ impl Hook {
         for (call, result) in transcript.results() {
             let id = backstitch::observed_call_id(session.id(), &call.id);
             if let Some(open) = view.call(id).filter(|call| call.is_open()) {
-                let call = backstitch::ObservedCall::new(call.id, &open.name, Value::Null);
+                let call = ObservedCall::new(call.id, &open.name, Value::Null);
                 session.call_finished(call, result).await?;
             }
         }

@@ -13,10 +13,10 @@ use serde_json::json;
 use super::binding::PATIENCE;
 use super::codex;
 use super::leftovers;
+use super::hook_file::HookFile;
 use super::program::{Program, Scope};
 use super::resume::PROGRAM;
 use super::session;
-use super::settings::SettingsFile;
 use crate::common::{Common, quoted};
 use crate::sessions::place::{OpenStore, uncovered};
 
@@ -53,13 +53,25 @@ pub(crate) struct Install {
     /// Deny a call that cannot be guarded. Default: it runs, and the log shows the gap.
     #[arg(long)]
     strict: bool,
+    /// Leave it to you to trust the hooks. Default: their hashes are added to the settings of Codex, which skips other hooks.
+    #[arg(long)]
+    no_trust: bool,
+}
+
+/// Whether the program runs the hooks.
+enum Trust {
+    /// It runs all hooks.
+    NotNeeded,
+    /// The hashes are in this file.
+    Added(PathBuf),
+    /// The person has to trust them, for this reason.
+    Left(Option<String>),
 }
 
 impl Install {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let project = std::env::current_dir()?.canonicalize()?;
-        let path = settings_path(self.program, self.scope.scope(), &project)?;
-        let file = SettingsFile::read(self.program, &path)?;
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &project)?;
         if self.scope.scope() == Scope::Project {
             let place = OpenStore::existing_or_new(common, &project);
             let opened = place.and_then(|place| place.open_workspace(&project, &[], "that is being guarded"));
@@ -84,15 +96,17 @@ impl Install {
         {
             return Err(error.context("the hooks are installed, and the files could not be captured yet"));
         }
-        let advice = match self.program {
-            Program::Codex => codex::trust_advice(self.scope.scope()),
-            Program::ClaudeCode => None,
-        };
+        let trust = self.trust(&path, &project).await;
         if common.json {
+            let (trusted, advice) = match &trust {
+                Trust::NotNeeded => (true, None),
+                Trust::Added(_) => (true, None),
+                Trust::Left(reason) => (false, Some(codex::trust_advice(reason.as_deref()))),
+            };
             println!(
                 "{}",
                 json!({"v": 1, "program": self.program.name(), "settings": path, "changed": changed, "command": command,
-                    "strict": self.strict, "covered": captured.is_ok(), "advice": advice})
+                    "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice})
             );
             return Ok(ExitCode::SUCCESS);
         }
@@ -107,8 +121,15 @@ impl Install {
             }
             Err(error) => println!("{} is not covered: {error:#}", project.display()),
         }
-        if let Some(advice) = advice {
-            println!("{advice}");
+        match &trust {
+            Trust::NotNeeded => {}
+            Trust::Added(config) => {
+                println!("Codex trusts them: their hashes are in {}", config.display());
+                if self.scope.scope() == Scope::Project {
+                    println!("{}", codex::PROJECT);
+                }
+            }
+            Trust::Left(reason) => println!("{}", codex::trust_advice(reason.as_deref())),
         }
         println!(
             "`{}` shows what it does; `{}` removes the hooks",
@@ -116,6 +137,17 @@ impl Install {
             common.hint(self.opposite())
         );
         Ok(ExitCode::SUCCESS)
+    }
+
+    async fn trust(&self, settings: &Path, project: &Path) -> Trust {
+        match self.program {
+            Program::ClaudeCode => Trust::NotNeeded,
+            Program::Codex if self.no_trust => Trust::Left(None),
+            Program::Codex => match codex::trust(settings, self.scope.scope(), project).await {
+                Ok(config) => Trust::Added(config),
+                Err(error) => Trust::Left(Some(format!("{error:#}"))),
+            },
+        }
     }
 
     fn opposite(&self) -> String {
@@ -136,26 +168,29 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let project = std::env::current_dir()?.canonicalize()?;
-        let path = settings_path(self.program, self.scope.scope(), &project)?;
-        let removed = SettingsFile::read(self.program, &path)?.uninstall()?;
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &project)?;
+        let removed = file.uninstall()?;
+        let distrusted = match self.program {
+            Program::ClaudeCode => None,
+            Program::Codex => codex::distrust(&path)?,
+        };
         if common.json {
             println!(
                 "{}",
-                json!({"v": 1, "program": self.program.name(), "settings": path, "removed": removed})
+                json!({"v": 1, "program": self.program.name(), "settings": path, "removed": removed, "distrusted": distrusted})
             );
-        } else if removed {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if removed {
             println!("the hooks are removed from {}; recorded sessions stay", path.display());
         } else {
             println!("{} holds no hooks of this command", path.display());
         }
+        if let Some(config) = distrusted {
+            println!("their hashes are removed from {}", config.display());
+        }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-pub(super) fn settings_path(program: Program, scope: Scope, project: &Path) -> anyhow::Result<PathBuf> {
-    program
-        .settings(scope, project)
-        .with_context(|| format!("HOME names no directory for the settings of {}", program.title()))
 }
 
 struct CaptureSummary {

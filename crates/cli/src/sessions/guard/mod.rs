@@ -14,8 +14,10 @@ mod binding;
 mod codex;
 mod command;
 mod event;
+mod file;
 mod gaps;
 mod hook;
+mod hook_file;
 mod install;
 mod leftovers;
 mod processes;
@@ -48,7 +50,7 @@ pub(crate) struct Guard {
 enum Action {
     /// Add the hooks to the settings of a program, and capture the files of this project.
     #[command(
-        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard install codex --user --strict"
+        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard install codex --user --strict\n  backstitch guard install codex --no-trust"
     )]
     Install(install::Install),
     /// Remove the hooks from the settings of a program.

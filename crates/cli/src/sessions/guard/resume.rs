@@ -1,6 +1,6 @@
 //! Guarded sessions for the other commands: what a rewind has to check, and how the program continues from a point.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::binding::Binding;
 use super::command::CommandSession;
+use super::codex::ForkPlan;
 use super::processes;
 use super::program::Program;
 use super::transcript::Transcript;
@@ -44,6 +45,8 @@ pub(in crate::sessions) struct ContinueCommand {
     begins: Option<String>,
     /// What it cannot do.
     pub(in crate::sessions) caveat: Option<String>,
+    /// What has to be cut off first.
+    fork: Option<ForkPlan>,
 }
 
 impl ContinueCommand {
@@ -52,16 +55,45 @@ impl ContinueCommand {
         self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Records that the conversation that the command begins belongs to a session.
-    pub(in crate::sessions) fn bind(
-        &self,
-        store: &std::path::Path,
+    /// Makes the command run: a conversation that has to be cut off is cut off, and the conversation that the command
+    /// begins belongs to the session from now on.
+    pub(in crate::sessions) async fn prepare(
+        &mut self,
+        store: &Path,
         session: SessionId,
+        directory: &Path,
     ) -> anyhow::Result<()> {
+        if let Some(fork) = self.fork.take() {
+            match fork.conversation(directory).await {
+                Ok(thread) => {
+                    self.words = ["codex", "resume", thread.as_str()].map(str::to_owned).to_vec();
+                    self.begins = Some(thread.as_str().to_owned());
+                }
+                Err(error) => {
+                    let error = anyhow::Error::from(error);
+                    let caveat = format!(
+                        "Codex could not cut the conversation off here, so this continues the whole conversation: {error:#}"
+                    );
+                    self.caveat = Some(caveat);
+                }
+            }
+        }
         if let Some(conversation) = &self.begins {
             Binding::open(store, self.program, conversation)?.bind(conversation, session, None)?;
         }
         Ok(())
+    }
+
+    /// Lets the program continue with a prompt, without a terminal.
+    pub(in crate::sessions) fn with_prompt(mut self, prompt: &str) -> Self {
+        match self.program {
+            Program::ClaudeCode => self.words.extend(["-p", prompt].map(str::to_owned)),
+            Program::Codex => {
+                self.words.insert(1, "exec".to_owned());
+                self.words.extend(["--", prompt].map(str::to_owned));
+            }
+        }
+        self
     }
 
     /// Runs the command in a directory, until it ends.
@@ -143,17 +175,30 @@ impl GuardedSession {
             .unwrap_or_else(|| self.conversation.clone());
         match self.program {
             Program::ClaudeCode => self.claude(at, latest, &conversation),
-            Program::Codex => {
-                let resume = ["codex", "resume", &conversation].map(str::to_owned).to_vec();
-                let caveat = "Codex cannot continue inside of a turn: this continues the whole conversation"
-                    .to_owned();
-                let (words, caveat) = match latest {
-                    Some(_) => (resume, Some(caveat)),
-                    None => (vec!["codex".to_owned()], None),
-                };
-                ContinueCommand { program: self.program, words, begins: None, caveat }
-            }
+            Program::Codex => self.codex(latest, &conversation),
         }
+    }
+
+    fn codex(&self, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
+        let command = |words: &[&str], fork: Option<ForkPlan>, caveat: Option<&str>| ContinueCommand {
+            program: self.program,
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            begins: None,
+            caveat: caveat.map(str::to_owned),
+            fork,
+        };
+        let Some(latest) = latest else { return command(&["codex"], None, None) };
+        let turn = observed_prompt_id(latest);
+        let fork = turn.and_then(|turn| ForkPlan::new(conversation, turn, latest.finished.is_some()));
+        let caveat = match &fork {
+            None => Some("this continues the whole conversation: the turn of this point is not recorded"),
+            Some(fork) if fork.is_inside() => Some(
+                "this point lies inside of a turn, and Codex continues only between turns: the files are those of the point, and the \
+                 conversation is that before the prompt of the turn",
+            ),
+            Some(_) => None,
+        };
+        command(&["codex", "resume", conversation], fork, caveat)
     }
 
     fn claude(&self, at: &JournalView, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
@@ -162,6 +207,7 @@ impl GuardedSession {
             words: words.into_iter().map(str::to_owned).collect(),
             begins,
             caveat: caveat.map(str::to_owned),
+            fork: None,
         };
         let Some(latest) = latest else { return command(vec!["claude"], None, None) };
         match record_at(at, latest) {

@@ -4,20 +4,15 @@
 //! entries with the command of this guard are added and removed; everything else stays, in its order. What a file held
 //! before is kept, so that `uninstall` restores it to the byte if nobody has edited it since.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use backstitch::digest::Digest;
-use backstitch::stores::{make_private, state_directory};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::file::{self, Memory};
 use super::program::Program;
-
-/// The largest settings file.
-const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// A settings file with hooks.
 #[derive(Debug)]
@@ -50,12 +45,7 @@ impl SettingsFile {
     /// Reads a settings file. A file that does not exist is empty.
     pub(super) fn read(program: Program, path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let text = match fs::metadata(path) {
-            Ok(found) if found.len() > LARGEST => bail!("{name} has more than {LARGEST} bytes"),
-            Ok(_) => Some(fs::read_to_string(path).with_context(|| format!("{name} cannot be read"))?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(|| format!("{name} cannot be read")),
-        };
+        let text = file::read(path)?;
         let settings = match text.as_deref().filter(|text| !text.trim().is_empty()) {
             None => Map::new(),
             Some(text) => serde_json::from_str(text)
@@ -123,7 +113,7 @@ impl SettingsFile {
         }
         let text = rendered(&self.settings)?;
         self.remember(former, &text)?;
-        self.write(&text)?;
+        file::write(&self.path, &text)?;
         Ok(true)
     }
 
@@ -135,17 +125,14 @@ impl SettingsFile {
         let former = self.former();
         if let Some(former) = former.filter(|former| self.is_as_written(former)) {
             match former.text {
-                Some(text) => self.write(&text)?,
-                None => fs::remove_file(&self.path)
-                    .with_context(|| format!("{} cannot be removed", self.path.display()))?,
+                Some(text) => file::write(&self.path, &text)?,
+                None => file::remove(&self.path)?,
             }
         } else {
             self.remove();
-            self.write(&rendered(&self.settings)?)?;
+            file::write(&self.path, &rendered(&self.settings)?)?;
         }
-        if let Some(path) = self.memory() {
-            let _ = fs::remove_file(path);
-        }
+        self.memory().forget();
         Ok(true)
     }
 
@@ -178,35 +165,12 @@ impl SettingsFile {
         }
     }
 
-    /// Writes the file atomically. A link stays one: the file that it names is replaced.
-    fn write(&self, text: &str) -> anyhow::Result<()> {
-        let failed = || format!("{} cannot be written", self.path.display());
-        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let directory = path.parent().with_context(failed)?;
-        fs::create_dir_all(directory).with_context(failed)?;
-        let temporary = directory.join(format!(".backstitch-guard.{}", std::process::id()));
-        let written = fs::write(&temporary, text).and_then(|()| {
-            if let Ok(found) = fs::metadata(&path) {
-                fs::set_permissions(&temporary, found.permissions())?;
-            }
-            fs::rename(&temporary, &path)
-        });
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        written.with_context(failed)
-    }
-
-    /// Returns the path of the file that remembers the text before the hooks.
-    fn memory(&self) -> Option<PathBuf> {
-        let path = std::path::absolute(&self.path).ok()?;
-        let name = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
-        let name: String = name.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
-        Some(state_directory().ok()?.join("guard").join(format!("{name}.json")))
+    fn memory(&self) -> Memory {
+        Memory::of(&self.path, "")
     }
 
     fn former(&self) -> Option<FormerFile> {
-        serde_json::from_slice(&fs::read(self.memory()?).ok()?).ok()
+        self.memory().get()
     }
 
     fn is_as_written(&self, former: &FormerFile) -> bool {
@@ -216,14 +180,8 @@ impl SettingsFile {
 
     fn remember(&self, text: Option<String>, written: &str) -> anyhow::Result<()> {
         // Without a state directory, `uninstall` removes the entries and restores nothing.
-        let Some(path) = self.memory() else { return Ok(()) };
         let written = Digest::of(written.as_bytes()).to_string();
-        let former = FormerFile { v: 1, path: self.path.clone(), text, written };
-        if let Some(directory) = path.parent() {
-            make_private(directory).with_context(|| format!("{} cannot be created", directory.display()))?;
-        }
-        fs::write(&path, serde_json::to_vec(&former)?)
-            .with_context(|| format!("{} cannot be written", path.display()))
+        self.memory().set(&FormerFile { v: 1, path: self.path.clone(), text, written })
     }
 }
 
@@ -232,7 +190,7 @@ fn rendered(settings: &Map<String, Value>) -> anyhow::Result<String> {
 }
 
 /// Returns whether a command is a hook of this guard, of any version and with any options.
-fn is_own(program: Program, command: &str) -> bool {
+pub(super) fn is_own(program: Program, command: &str) -> bool {
     let own = format!("guard hook {}", program.name());
     command.contains("backstitch")
         && command.split(&own).nth(1).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -240,6 +198,8 @@ fn is_own(program: Program, command: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const COMMAND: &str = "/opt/backstitch guard hook claude-code";

@@ -8,10 +8,10 @@ use backstitch::stores;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::codex;
+use super::codex::{self, HookTrust};
+use super::hook_file::HookFile;
 use super::program::{Program, Scope};
 use super::resume::is_guarded;
-use super::settings::SettingsFile;
 use crate::common::{Common, counted};
 use crate::sessions::place::{OpenStore, short, uncovered_paths};
 
@@ -30,21 +30,28 @@ struct HookStatus {
     missing: Vec<&'static str>,
     strict: bool,
     problem: Option<String>,
+    /// Whether Codex runs them.
+    trust: Option<HookTrust>,
 }
 
 impl HookStatus {
-    fn of(program: Program, scope: Scope, project: &Path) -> Option<Self> {
+    async fn of(program: Program, scope: Scope, project: &Path) -> Option<Self> {
         let path = program.settings(scope, project)?;
-        let (installed, problem) = match SettingsFile::read(program, &path) {
-            Ok(file) => (file.installed(), None),
-            Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+        let (path, installed, problem) = match HookFile::read(program, scope, project) {
+            Ok((path, file)) => (path, file.installed(), None),
+            Err(error) => (path, Vec::new(), Some(format!("{error:#}"))),
+        };
+        let trust = if program == Program::Codex && !installed.is_empty() {
+            Some(codex::listed_trust(&path, scope, project).await)
+        } else {
+            None
         };
         let events: Vec<String> = installed.iter().map(|hook| hook.event.clone()).collect();
         let missing =
             program.events().iter().filter(|event| !events.iter().any(|known| known == *event)).copied();
         let strict = installed.iter().any(|hook| hook.command.contains(" --strict"));
         let missing = missing.collect();
-        Some(Self { program, scope, path, events, missing, strict, problem })
+        Some(Self { program, scope, path, events, missing, strict, problem, trust })
     }
 
     fn scope_word(&self) -> &'static str {
@@ -55,8 +62,30 @@ impl HookStatus {
     }
 
     fn to_json(&self) -> Value {
+        let trusted = match &self.trust {
+            None => Some(true),
+            Some(HookTrust::Unknown(_)) => None,
+            Some(trust) => Some(*trust == HookTrust::Trusted),
+        };
         json!({"program": self.program.name(), "scope": self.scope_word(), "settings": self.path, "events": self.events,
-            "missing": self.missing, "strict": self.strict, "problem": self.problem})
+            "missing": self.missing, "strict": self.strict, "problem": self.problem, "trusted": trusted})
+    }
+
+    /// Returns what keeps Codex from running the hooks, or that nothing does.
+    fn trust_line(&self, common: &Common) -> Option<String> {
+        let user = if self.scope == Scope::User { " --user" } else { "" };
+        let again = common.hint(format_args!("guard install codex{user}"));
+        Some(match self.trust.as_ref()? {
+            HookTrust::Trusted => "Codex trusts these hooks".to_owned(),
+            HookTrust::Untrusted(count) => {
+                format!(
+                    "Codex skips {} that it does not trust; `{again}` makes it trust them",
+                    counted(*count, "hook")
+                )
+            }
+            HookTrust::UntrustedProject => codex::PROJECT.to_owned(),
+            HookTrust::Unknown(reason) => format!("whether Codex trusts these hooks is unknown: {reason}"),
+        })
     }
 
     fn line(&self) -> Option<String> {
@@ -85,11 +114,12 @@ impl Status {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let project = std::env::current_dir()?.canonicalize()?;
         let scopes = [Scope::Project, Scope::User];
-        let hooks: Vec<HookStatus> = Program::ALL
-            .into_iter()
-            .flat_map(|program| scopes.map(|scope| (program, scope)))
-            .filter_map(|(program, scope)| HookStatus::of(program, scope, &project))
-            .collect();
+        let mut hooks = Vec::new();
+        for (program, scope) in
+            Program::ALL.into_iter().flat_map(|program| scopes.map(|scope| (program, scope)))
+        {
+            hooks.extend(HookStatus::of(program, scope, &project).await);
+        }
         let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
         let (mut sessions, mut uncovered, mut problem) = (Vec::new(), Vec::new(), None);
         if has_store {
@@ -116,7 +146,8 @@ impl Status {
             );
             return Ok(ExitCode::SUCCESS);
         }
-        let lines: Vec<String> = hooks.iter().filter_map(HookStatus::line).collect();
+        let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
+        let lines: Vec<String> = lines.collect();
         if lines.is_empty() {
             println!(
                 "nothing is guarded here; `{}` guards Claude Code",
@@ -124,10 +155,6 @@ impl Status {
             );
         }
         lines.iter().for_each(|line| println!("{line}"));
-        let has_codex = hooks.iter().find(|hook| hook.program == Program::Codex && !hook.events.is_empty());
-        if let Some(advice) = has_codex.and_then(|hook| codex::trust_advice(hook.scope)) {
-            println!("{advice}");
-        }
         if let Some(problem) = problem {
             println!("{} is not covered: {problem}", project.display());
         } else if !lines.is_empty() {

@@ -41,7 +41,17 @@ impl Transcript {
 
     /// Returns the results of calls, which have only ids and no arguments.
     pub(super) fn results(&self) -> Vec<(ObservedCall, ObservedResult)> {
-        self.records.iter().flat_map(|record| results_of(self.program, record)).collect()
+        let mut results: Vec<_> =
+            self.records.iter().flat_map(|record| results_of(self.program, record)).collect();
+        if self.program == Program::Codex {
+            for (call, result) in &mut results {
+                let failure = self.records.iter().rev().find_map(|record| failure_of_item(record, &call.id));
+                if let Some(failure) = failure {
+                    result.outcome = Err(failure);
+                }
+            }
+        }
+        results
     }
 
     /// Returns the requests of a transcript and of those of its sub-agents.
@@ -106,6 +116,31 @@ impl Transcript {
         });
         uuid(answers.last()?)
     }
+}
+
+/// Returns how a command of Codex ended, which its hooks do not report. `None` if the transcript does not say it.
+pub(super) fn failure_of_command(path: &Path, call: &str) -> Option<String> {
+    let records = records(path, Some(END), |line| line.contains("item_completed") && line.contains(call))?;
+    records.iter().rev().find_map(|record| failure_of_item(record, call))
+}
+
+/// Returns why an item of Codex failed, if it is the one of the call.
+fn failure_of_item(record: &Value, call: &str) -> Option<String> {
+    let item = record.pointer("/payload/item")?;
+    if item.get("id")?.as_str()? != call {
+        return None;
+    }
+    let code = item.get("exit_code").and_then(Value::as_i64);
+    let status = item.get("status").and_then(Value::as_str).unwrap_or_default();
+    let reason = match code {
+        Some(0) => return None,
+        Some(code) => format!("Exit code {code}"),
+        None if status == "failed" || status == "declined" => format!("it {status}"),
+        None => return None,
+    };
+    let texts = ["aggregated_output", "stderr", "stdout"];
+    let output = texts.iter().filter_map(|name| item.get(*name)?.as_str()).find(|text| !text.is_empty());
+    Some(output.map_or_else(|| reason.clone(), |output| format!("{reason}\n{output}")))
 }
 
 fn uuid(record: &Value) -> Option<String> {
