@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use backstitch_runtime::EngineError;
 
 use crate::claude_code::ClaudeCode;
+use crate::codex::Codex;
 
 /// The most time that a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,7 +40,7 @@ pub(crate) struct ProgramNeed {
 }
 
 /// The programs of all engines.
-const NEEDS: [&ProgramNeed; 1] = [&ClaudeCode::NEED];
+const NEEDS: [&ProgramNeed; 2] = [&ClaudeCode::NEED, &Codex::NEED];
 
 /// Returns the programs of all engines, with their versions. It starts those that are found.
 pub fn installations() -> Vec<Installation> {

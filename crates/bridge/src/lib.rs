@@ -24,6 +24,7 @@ pub use installed::{Installation, installations};
 pub use relay::relay;
 
 use claude_code::ClaudeCode;
+use codex::Codex;
 
 /// A variable that the programs of engines are started with. The guard's hooks do nothing where it is set: the engine's
 /// calls are recorded already.
@@ -37,7 +38,11 @@ impl Engines for InstalledEngines {
     fn open(&self, name: &str) -> Result<Arc<dyn Engine>, EngineError> {
         match name {
             ClaudeCode::NAME => Ok(Arc::new(ClaudeCode::find()?)),
-            _ => Err(EngineError::Unknown { name: name.to_owned(), known: ClaudeCode::NAME.to_owned() }),
+            Codex::NAME => Ok(Arc::new(Codex::find()?)),
+            _ => {
+                let known = format!("{}, {}", ClaudeCode::NAME, Codex::NAME);
+                Err(EngineError::Unknown { name: name.to_owned(), known })
+            }
         }
     }
 }

@@ -69,6 +69,17 @@ pub(super) fn turns_of(answer: &Value) -> Option<Vec<TurnId>> {
     turns.iter().map(|turn| TurnId::new(turn.get("id")?.as_str()?)).collect()
 }
 
+/// Returns the turn whose prompt this client has given an id.
+pub(super) fn turn_of_prompt(answer: &Value, prompt: &str) -> Option<TurnId> {
+    let is_it = |item: &Value| item.get("clientId").and_then(Value::as_str) == Some(prompt);
+    let turns = answer.pointer("/thread/turns")?.as_array()?;
+    let turn = turns.iter().find(|turn| {
+        let items = turn.get("items").and_then(Value::as_array);
+        items.into_iter().flatten().any(is_it)
+    })?;
+    TurnId::new(turn.get("id")?.as_str()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +103,9 @@ mod tests {
         assert_eq!(thread_of(&json!({"thread": {"id": "-rf"}})), None);
         assert_eq!(turns_of(&json!({"thread": {"turns": [{"id": "t_1"}]}})), Some(vec![turn]));
         assert_eq!(turns_of(&json!({"thread": {"turns": [{}]}})), None);
+        let items = json!([{"type": "userMessage", "clientId": "p1"}, 3]);
+        let read = json!({"thread": {"turns": [{"id": "t_0"}, {"id": "t_1", "items": items}]}});
+        assert_eq!(turn_of_prompt(&read, "p1"), TurnId::new("t_1"));
+        assert_eq!(turn_of_prompt(&read, "p2"), None);
     }
 }

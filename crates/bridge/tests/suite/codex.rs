@@ -6,9 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use backstitch_bridge::codex::{
-    AppServer, AppServerError, AppServerSpec, Cut, ServerMessage, ThreadId, TrustStatus, TurnId, WireError,
-};
+use backstitch_bridge::codex::{AppServer, AppServerSpec, Cut, ServerMessage, ThreadId, TrustStatus, TurnId};
+use backstitch_runtime::EngineError;
 use serde_json::json;
 
 /// Answers the first request, as Codex does.
@@ -24,7 +23,7 @@ fn server(directory: &Path, script: &str) -> AppServerSpec {
     AppServerSpec { program, ..AppServerSpec::new(directory) }
 }
 
-async fn failure(script: &str) -> AppServerError {
+async fn failure(script: &str) -> EngineError {
     let directory = tempfile::tempdir().unwrap();
     match AppServer::start(server(directory.path(), script)).await {
         Ok(mut server) => server.hooks(directory.path()).await.unwrap_err(),
@@ -56,13 +55,13 @@ async fn answers_are_found_among_other_messages() {
     let asked = fs::read_to_string(directory.path().join("asked")).unwrap();
     assert!(asked.contains(r#""params":{"threadId":"t","beforeTurnId":"u"}"#), "{asked}");
     let refused = server.fork(&thread, &Cut::After(turn)).await.unwrap_err();
-    assert_eq!(refused.to_string(), "Codex refused `thread/fork`: turn not found");
+    assert_eq!(refused.to_string(), "Codex failed: it refused `thread/fork`: turn not found");
     // Messages that came in between are not lost.
     let expected =
         ServerMessage::Notification { method: "thread/started".to_owned(), params: json!({"n": 1}) };
     assert_eq!(server.message().await.unwrap(), expected);
     let ServerMessage::Request { id, .. } = server.message().await.unwrap() else { panic!("a request") };
-    server.answer(&id, Ok(json!({"decision": "accept"}))).await.unwrap();
+    server.answer(&id, Ok(json!({"decision": "accept"})));
     server.close().await;
     let answered = fs::read_to_string(directory.path().join("answered")).unwrap();
     assert_eq!(answered.trim(), r#"{"id":"r1","result":{"decision":"accept"}}"#);
@@ -72,24 +71,24 @@ async fn answers_are_found_among_other_messages() {
 async fn a_hostile_server_is_a_typed_error() {
     let missing = AppServerSpec { program: "/nowhere/codex".to_owned(), ..AppServerSpec::new("/") };
     let missing = AppServer::start(missing).await.err().unwrap();
-    assert!(matches!(missing, AppServerError::Missing { .. }), "{missing:?}");
+    assert!(matches!(missing, EngineError::Start { .. }), "{missing:?}");
 
     let ended = failure("echo 'WARNING: x' >&2; echo 'config is broken' >&2; exit 1").await;
-    assert!(matches!(ended, AppServerError::Ended { .. }), "{ended:?}");
+    assert!(matches!(ended, EngineError::Ended { .. }), "{ended:?}");
     assert!(ended.to_string().contains("config is broken"), "{ended}");
 
     let text = failure(r"printf 'Welcome to \033[31mCodex\n'; cat > /dev/null").await;
-    assert!(matches!(text, AppServerError::Wire(WireError::NotJson { .. })), "{text:?}");
+    assert!(matches!(text, EngineError::Protocol { .. }), "{text:?}");
     assert!(!text.to_string().contains('\u{1b}'), "{text}");
 
     let long = failure("head -c 100000000 /dev/zero | tr '\\0' x; cat > /dev/null").await;
-    assert!(matches!(long, AppServerError::Wire(WireError::TooLong { .. })), "{long:?}");
+    assert!(matches!(long, EngineError::Protocol { .. }), "{long:?}");
 
     let incomplete = failure(&format!(r#"{HELLO} read -r line; echo '{{"id":2,"result":{{"x":1}}}}'"#)).await;
-    assert!(matches!(incomplete, AppServerError::Incomplete { field: "data", .. }), "{incomplete:?}");
+    assert!(matches!(incomplete, EngineError::Protocol { .. }), "{incomplete:?}");
 
     let half = failure(&format!(r#"{HELLO} read -r line; printf '{{"id":2,"result"'"#)).await;
-    assert!(matches!(half, AppServerError::Ended { .. }), "{half:?}");
+    assert!(matches!(half, EngineError::Protocol { .. }), "{half:?}");
 }
 
 #[tokio::test]

@@ -14,8 +14,8 @@ use backstitch::{observed_agent, observed_origin, observed_prompt_id};
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::command::CommandSession;
 use super::codex::ForkPlan;
+use super::command::CommandSession;
 use super::processes;
 use super::program::Program;
 use super::transcript::Transcript;
@@ -70,7 +70,6 @@ impl ContinueCommand {
                     self.begins = Some(thread.as_str().to_owned());
                 }
                 Err(error) => {
-                    let error = anyhow::Error::from(error);
                     let caveat = format!(
                         "Codex could not cut the conversation off here, so this continues the whole conversation: {error:#}"
                     );
@@ -89,8 +88,9 @@ impl ContinueCommand {
         match self.program {
             Program::ClaudeCode => self.words.extend(["-p", prompt].map(str::to_owned)),
             Program::Codex => {
+                // It has worked in this directory before, so whether that is in a repository of git does not matter.
                 self.words.insert(1, "exec".to_owned());
-                self.words.extend(["--", prompt].map(str::to_owned));
+                self.words.extend(["--skip-git-repo-check", "--", prompt].map(str::to_owned));
             }
         }
         self

@@ -1,11 +1,13 @@
 //! The guard: a stand-in program and real ones report to real hooks.
 
 mod boundaries;
+mod codex;
 mod command;
 mod failures;
 mod kills;
 mod real;
 mod real_claude;
 mod real_codex;
+mod real_codex_calls;
 mod settings;
 mod stand_in;

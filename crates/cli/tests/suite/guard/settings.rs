@@ -76,7 +76,7 @@ fn a_user_is_guarded_in_all_projects() {
         .with_variable("CODEX_HOME", &text_of(&home.join(".codex")));
     stage.run(&["guard", "install", "claude-code", "--user"]).worked();
     assert!(home.join(".claude/settings.json").exists());
-    let printed = stage.run(&["guard", "install", "codex", "--user"]).worked();
+    let printed = stage.run(&["guard", "install", "codex", "--user", "--no-trust"]).worked();
     assert!(printed.contains("/hooks"), "{printed}");
     let hooks: Value =
         serde_json::from_str(&fs::read_to_string(home.join(".codex/hooks.json")).unwrap()).unwrap();

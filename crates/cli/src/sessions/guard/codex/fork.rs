@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use backstitch_bridge::codex::{AppServer, AppServerError, AppServerSpec, Cut, ThreadId, TurnId};
+use backstitch_bridge::codex::{AppServer, AppServerSpec, Cut, ThreadId, TurnId};
 
 /// A conversation, and where it is cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +28,19 @@ impl ForkPlan {
     }
 
     /// Returns the conversation that continues. It is a new one, unless nothing has to be cut off.
-    pub(in super::super) async fn conversation(&self, directory: &Path) -> Result<ThreadId, AppServerError> {
+    pub(in super::super) async fn conversation(&self, directory: &Path) -> anyhow::Result<ThreadId> {
         let mut server = AppServer::start(AppServerSpec::new(directory)).await?;
         let forked = self.with(&mut server).await;
         server.close().await;
         forked
     }
 
-    async fn with(&self, server: &mut AppServer) -> Result<ThreadId, AppServerError> {
+    async fn with(&self, server: &mut AppServer) -> anyhow::Result<ThreadId> {
         if let Cut::After(turn) = &self.cut
             && server.turns(&self.thread).await?.last() == Some(turn)
         {
             return Ok(self.thread.clone());
         }
-        server.fork(&self.thread, &self.cut).await
+        Ok(server.fork(&self.thread, &self.cut).await?)
     }
 }

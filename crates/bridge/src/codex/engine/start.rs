@@ -1,0 +1,121 @@
+//! How Codex is started: its command line, and the thread that it works in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use backstitch_core::ports::Sandbox;
+use backstitch_runtime::{EngineError, EnginePoint, EngineResume, EngineStart};
+use serde_json::{Map, Value, json};
+
+use super::Codex;
+use crate::ENGINE_VARIABLE;
+use crate::codex::TITLE;
+use crate::codex::server::{AppServer, AppServerSpec, incomplete};
+use crate::codex::thread::{ThreadId, TurnId, thread_of, turn_of_prompt};
+use crate::relay::SERVER;
+
+/// Returns how to start the app-server. `relay` is the command of the server of the agent's tools.
+pub(super) fn specification(
+    program: &Path,
+    start: &EngineStart,
+    relay: Option<Vec<String>>,
+) -> AppServerSpec {
+    let mut settings = Vec::new();
+    if let Some((command, arguments)) = relay.as_deref().and_then(<[String]>::split_first) {
+        // Strings of JSON are strings of TOML.
+        settings.push(format!("mcp_servers.{SERVER}.command={}", json!(command)));
+        settings.push(format!("mcp_servers.{SERVER}.args={}", json!(arguments)));
+        // A call may wait for a person.
+        settings.push(format!("mcp_servers.{SERVER}.tool_timeout_sec=86400"));
+        settings.push(format!("mcp_servers.{SERVER}.required=true"));
+    }
+    let variables = [(ENGINE_VARIABLE, Some(Codex::NAME)), ("CODEX_THREAD_ID", None)];
+    let environment: BTreeMap<_, _> =
+        variables.map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).into();
+    AppServerSpec {
+        program: program.to_string_lossy().into_owned(),
+        settings,
+        environment,
+        sandbox: start.sandbox.clone().map_or_else(Sandbox::off, with_state),
+        mark: Some(start.mark),
+        ..AppServerSpec::new(&start.directory)
+    }
+}
+
+/// Allows the program to write its own state.
+fn with_state(mut sandbox: Sandbox) -> Sandbox {
+    if sandbox.is_off() {
+        return sandbox;
+    }
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let home = variable("CODEX_HOME").or_else(|| variable("HOME").map(|home| home.join(".codex")));
+    sandbox.write.extend(home);
+    sandbox
+}
+
+/// A thread that is open.
+pub(super) struct OpenThread {
+    pub(super) id: ThreadId,
+    pub(super) transcript: Option<PathBuf>,
+    pub(super) model: Option<String>,
+}
+
+/// Begins a thread, continues one, or continues with a fork of one.
+pub(super) async fn open_thread(
+    server: &mut AppServer,
+    start: &EngineStart,
+) -> Result<OpenThread, EngineError> {
+    let (method, named) = match &start.resume {
+        None => ("thread/start", Vec::new()),
+        Some(resume) => continued(server, resume).await?,
+    };
+    let mut params = Map::from_iter([
+        ("cwd".to_owned(), json!(start.directory)),
+        ("approvalPolicy".to_owned(), json!("untrusted")),
+        ("approvalsReviewer".to_owned(), json!("user")),
+        ("sandbox".to_owned(), json!("danger-full-access")),
+    ]);
+    params.extend(named.into_iter().map(|(name, value)| (name.to_owned(), Value::String(value))));
+    params.extend(start.model.as_ref().map(|model| ("model".to_owned(), json!(model))));
+    let system = start.system.as_ref().filter(|system| !system.trim().is_empty());
+    params.extend(system.map(|system| ("developerInstructions".to_owned(), json!(system))));
+    let answer = match (server.request(method, Value::Object(params)).await, &start.resume) {
+        (Err(EngineError::Failed { .. }), Some(resume)) => return Err(gone(resume)),
+        (answer, _) => answer?,
+    };
+    let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    Ok(OpenThread {
+        id: thread_of(&answer).ok_or_else(|| incomplete(method, "thread.id"))?,
+        transcript: text("/thread/path").map(PathBuf::from).filter(|path| path.is_absolute()),
+        model: text("/model").or_else(|| text("/thread/model")),
+    })
+}
+
+/// Returns the request that continues a conversation, and its parameters.
+async fn continued(
+    server: &mut AppServer,
+    resume: &EngineResume,
+) -> Result<(&'static str, Vec<(&'static str, String)>), EngineError> {
+    let thread = ThreadId::new(&resume.session).ok_or_else(|| gone(resume))?;
+    let named = ("threadId", thread.as_str().to_owned());
+    let (cut, prompt) = match &resume.after {
+        None => return Ok(("thread/resume", vec![named])),
+        Some(EnginePoint::Answer(prompt)) => ("lastTurnId", prompt),
+        Some(EnginePoint::Prompt(prompt)) => ("beforeTurnId", prompt),
+        // Codex cuts only between turns.
+        Some(EnginePoint::Call(_)) => return Err(gone(resume)),
+    };
+    let turn =
+        match server.request("thread/read", json!({"threadId": thread.as_str(), "includeTurns": true})).await
+        {
+            Ok(answer) => turn_of_prompt(&answer, prompt),
+            Err(EngineError::Failed { .. }) => None,
+            Err(error) => return Err(error),
+        };
+    let turn: TurnId = turn.ok_or_else(|| gone(resume))?;
+    Ok(("thread/fork", vec![named, (cut, turn.as_str().to_owned())]))
+}
+
+fn gone(resume: &EngineResume) -> EngineError {
+    EngineError::SessionGone { title: TITLE.to_owned(), session: resume.session.clone() }
+}
