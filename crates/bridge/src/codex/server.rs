@@ -116,9 +116,15 @@ impl AppServer {
 
     /// Sends a request whose answer is not awaited.
     pub(super) fn send(&mut self, method: &str, params: &Value) -> u64 {
+        let id = self.new_id();
+        self.process.send(wire::request(id, method, params));
+        id
+    }
+
+    /// Returns the id of another request.
+    pub(super) fn new_id(&mut self) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.process.send(wire::request(id, method, params));
         id
     }
 

@@ -17,7 +17,7 @@ use super::start::{OpenThread, open_thread, specification};
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, incomplete};
 use crate::codex::thread::ThreadId;
-use crate::codex::wire::{RequestId, ServerMessage, answer};
+use crate::codex::wire::{RequestId, ServerMessage, answer, request};
 use crate::relay::{SERVER, ToolSocket};
 
 /// The provider, in records of requests.
@@ -199,15 +199,25 @@ impl CodexRun {
             Ask::Other => return self.server.answer(&id, Err(NOBODY)),
         };
         let call = item.and_then(|item| call_of(item, self.agent(params)));
-        let (Some(call), Some(input)) = (call, self.server.answers()) else {
+        let (Some(call), Some(sender)) = (call, self.server.answers()) else {
             return self.server.answer(&id, Ok(ask.answer(false)));
         };
         self.reported.insert(call.id.clone());
         let (reply, decision) = CallReply::new();
+        let place = ["threadId", "turnId"].map(|name| params.get(name).cloned().unwrap_or(Value::Null));
+        let (name, remark) = (call.name.clone(), self.server.new_id());
         tokio::spawn(async move {
-            // Codex passes no reason on, and runs no other arguments than those that it asked about.
-            let allows = matches!(decision.await, Ok(CallAnswer::Allow));
-            input.send(answer(&id, Ok(ask.answer(allows))));
+            let decision =
+                decision.await.unwrap_or_else(|_| CallAnswer::Deny("the session has stopped".to_owned()));
+            if let Some(text) = remark_about(&name, &decision) {
+                // An answer to an approval has no room for a reason, so the model reads it after the refused call.
+                let [thread, turn] = place;
+                let input = json!([{"type": "text", "text": text}]);
+                let params = json!({"threadId": thread, "expectedTurnId": turn, "input": input});
+                sender.send(request(remark, "turn/steer", &params));
+            }
+            let allows = decision == CallAnswer::Allow;
+            sender.send(answer(&id, Ok(ask.answer(allows))));
         });
         self.events.push_back(EngineEvent::CallStarting(call, reply));
     }
@@ -251,6 +261,17 @@ impl CodexRun {
             _ => EngineEnd::Answered(self.text.take()),
         };
         self.ended(end);
+    }
+}
+
+/// Returns what the model reads about a call that was not run as it wrote it.
+fn remark_about(name: &str, decision: &CallAnswer) -> Option<String> {
+    match decision {
+        CallAnswer::Allow => None,
+        CallAnswer::AllowWith(arguments) => {
+            Some(format!("{name} was not run. Run it with these arguments instead: {arguments}"))
+        }
+        CallAnswer::Deny(reason) => Some(format!("{name} was not allowed: {reason}")),
     }
 }
 
