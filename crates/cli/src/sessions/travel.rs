@@ -85,7 +85,7 @@ impl Rewind {
     fn refused(&self, view: &JournalView, store: &Path) -> anyhow::Result<()> {
         if let Some(command) = CommandSession::of(view) {
             return match () {
-                () if self.continues => Err(command.refusal()),
+                () if self.continues.is_some() => Err(command.refusal()),
                 () if self.force => Ok(()),
                 () => command.check_quiet(store),
             };

@@ -22,6 +22,9 @@ const LINE: u64 = 64 * 1024 * 1024;
 /// The most transcripts of sub-agents.
 const SUB_AGENTS: usize = 1_000;
 
+/// What Codex says to its model about a command that continues in the background.
+const STILL_RUNS: &str = "Process running with session ID";
+
 /// Records of a transcript.
 pub(super) struct Transcript {
     program: Program,
@@ -217,8 +220,11 @@ fn results_of(program: Program, record: &Value) -> Vec<(ObservedCall, ObservedRe
             let Some(payload) = record.get("payload") else { return Vec::new() };
             let kind = payload.get("type").and_then(Value::as_str).unwrap_or_default();
             let id = payload.get("call_id").and_then(Value::as_str);
-            match id.filter(|_| kind.ends_with("_call_output")) {
-                Some(id) => vec![result(id, Ok(payload.get("output").cloned().unwrap_or(Value::Null)))],
+            let output = payload.get("output").cloned().unwrap_or(Value::Null);
+            // A command that continues in the background has not ended.
+            let runs = text(&output).contains(STILL_RUNS);
+            match id.filter(|_| kind.ends_with("_call_output") && !runs) {
+                Some(id) => vec![result(id, Ok(output))],
                 None => Vec::new(),
             }
         }
