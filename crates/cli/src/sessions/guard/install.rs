@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::binding::PATIENCE;
 use super::codex;
-use super::leftovers;
 use super::hook_file::HookFile;
+use super::leftovers;
 use super::program::{Program, Scope};
 use super::resume::PROGRAM;
 use super::session;
