@@ -10,9 +10,7 @@ use backstitch::SystemClock;
 use backstitch::agent_file::Span;
 use backstitch::id::SessionId;
 use backstitch::journal::{EvaluationOutcome, Origin};
-use backstitch::ports::{
-    IndexedSession, IndexedStatus, OriginKind, SessionOrder, SessionQuery, Store as _, TimeRange,
-};
+use backstitch::ports::{IndexedSession, IndexedStatus, OriginKind, SessionOrder, SessionQuery, TimeRange};
 use backstitch::stores::{self, KnownStore};
 use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
@@ -20,6 +18,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use super::Common;
+use super::index::SessionIndex;
 use super::place::{OpenStore, elsewhere};
 use super::table;
 use crate::common::counted;
@@ -76,8 +75,8 @@ impl List {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let _pager = Pager::new();
         if !self.all {
-            let place = OpenStore::for_listing(&OpenStore::path(common)?).await?;
-            self.one(common, &place, None).await?;
+            let index = SessionIndex::open(&OpenStore::path(common)?).await?;
+            self.one(common, &index, None).await?;
             return Ok(ExitCode::SUCCESS);
         }
         let all = stores::all().map_err(elsewhere)?;
@@ -106,12 +105,17 @@ impl List {
     }
 
     async fn one_of_all(&self, common: &Common, known: &KnownStore, store: &Path) -> anyhow::Result<()> {
-        let place = OpenStore::for_listing(store).await?;
-        self.one(common, &place, Some(known)).await
+        let index = SessionIndex::open(store).await?;
+        self.one(common, &index, Some(known)).await
     }
 
-    async fn one(&self, common: &Common, place: &OpenStore, of: Option<&KnownStore>) -> anyhow::Result<()> {
-        let query = self.query(place).await?;
+    async fn one(
+        &self,
+        common: &Common,
+        index: &SessionIndex,
+        of: Option<&KnownStore>,
+    ) -> anyhow::Result<()> {
+        let query = self.query(&index.place).await?;
         let is_filtered = query != SessionQuery::new();
         let limit = match self.limit {
             Some(0) => None,
@@ -119,18 +123,18 @@ impl List {
             None if common.json || !std::io::stdout().is_terminal() => None,
             None => Some(SHOWN.min(terminal::rows().saturating_sub(AROUND)).max(1)),
         };
-        let unreadable = if is_filtered { Vec::new() } else { unreadable(place).await? };
+        let unreadable = if is_filtered { Vec::new() } else { index.unreadable().await };
         if common.json {
-            let listing = newest(place, query, limit).await?;
+            let listing = newest(index, query, limit).await?;
             print_json(&listing.sessions, &unreadable, of);
             return Ok(());
         }
         // Sub-agents are listed below their parents, and selected by themselves where something is selected.
         let has_all = is_filtered || limit.is_none();
         let tops = if has_all { query } else { SessionQuery::roots() };
-        let mut listing = newest(place, tops, limit).await?;
+        let mut listing = newest(index, tops, limit).await?;
         if !has_all {
-            add_sub_agents(place, &mut listing.sessions).await?;
+            add_sub_agents(index, &mut listing.sessions).await?;
         }
         if listing.sessions.is_empty() && unreadable.is_empty() {
             if is_filtered {
@@ -196,48 +200,34 @@ fn before(now: Timestamp, ago: Duration) -> Option<Timestamp> {
 }
 
 /// The newest sessions that a query selects, oldest first.
-async fn newest(place: &OpenStore, query: SessionQuery, limit: Option<usize>) -> anyhow::Result<Listing> {
+async fn newest(index: &SessionIndex, query: SessionQuery, limit: Option<usize>) -> anyhow::Result<Listing> {
     let Some(limit) = limit else {
-        // In one page: all of them are printed, and each page would look for sessions that are not indexed.
-        let query = query.with_order(SessionOrder::OldestFirst).with_limit(usize::MAX);
-        return Ok(Listing { sessions: place.runtime.sessions(query).await?.sessions, left_out: 0 });
+        let sessions = index.all(query.with_order(SessionOrder::OldestFirst)).await?;
+        return Ok(Listing { sessions, left_out: 0 });
     };
     let mut query = query.with_order(SessionOrder::NewestFirst).with_limit(limit);
-    let page = place.runtime.sessions(query.clone()).await?;
+    let page = index.sessions(query.clone()).await?;
     let mut listing = Listing { sessions: page.sessions, left_out: 0 };
     listing.sessions.reverse();
     query.after = page.next;
     if query.after.is_some() {
-        listing.left_out = place.runtime.count_sessions(query).await?;
+        listing.left_out = index.count(query).await?;
     }
     Ok(listing)
 }
 
 /// Adds the sessions of sub-agents, and of theirs.
-async fn add_sub_agents(place: &OpenStore, sessions: &mut Vec<IndexedSession>) -> anyhow::Result<()> {
+async fn add_sub_agents(index: &SessionIndex, sessions: &mut Vec<IndexedSession>) -> anyhow::Result<()> {
     let mut parents: Vec<SessionId> = sessions.iter().map(IndexedSession::id).collect();
     while !parents.is_empty() {
-        let mut query = SessionQuery::new()
-            .with_origin(OriginKind::Call)
-            .with_order(SessionOrder::OldestFirst)
-            .with_limit(usize::MAX);
+        let mut query =
+            SessionQuery::new().with_origin(OriginKind::Call).with_order(SessionOrder::OldestFirst);
         query.parents = parents;
-        let found = place.runtime.sessions(query).await?.sessions;
+        let found = index.all(query).await?;
         parents = found.iter().map(IndexedSession::id).collect();
         sessions.extend(found);
     }
     Ok(())
-}
-
-/// Sessions that cannot be read, each with the reason. They are listed all the same, so that they can be found.
-async fn unreadable(place: &OpenStore) -> anyhow::Result<Vec<(SessionId, String)>> {
-    let mut unreadable = Vec::new();
-    for session in place.store.unindexed(usize::MAX).await? {
-        if let Err(error) = place.view(session).await {
-            unreadable.push((session, message_of(&error)));
-        }
-    }
-    Ok(unreadable)
 }
 
 fn print_json(sessions: &[IndexedSession], unreadable: &[(SessionId, String)], of: Option<&KnownStore>) {

@@ -21,6 +21,7 @@ mod guard;
 mod holder;
 mod import;
 mod in_place;
+mod index;
 mod isolated;
 mod list;
 mod live;

@@ -11,13 +11,12 @@ use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Owner, Store};
-use backstitch::store::{OpenError, SqliteStore};
+use backstitch::store::SqliteStore;
 use backstitch::stores::{self, DIRECTORY, FILE, StoresError};
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions, ProjectCopy};
 
 use super::Common;
-use super::progress::ProgressLines;
 use super::trusted;
 use crate::error::CommandError;
 use crate::usage::Usage;
@@ -71,28 +70,6 @@ impl OpenStore {
         Ok(Self::over(store))
     }
 
-    /// A store, to be listed. One of an older version is migrated, and sessions that are not indexed are summarized, where the
-    /// store can be written; it may be interrupted at any time, and the next command continues.
-    pub(super) async fn for_listing(path: &Path) -> anyhow::Result<Self> {
-        let path = std::path::absolute(path)?;
-        let place = match SqliteStore::open_read_only(&path) {
-            Err(OpenError::Older { .. }) => Self::open(&path)?,
-            opened => {
-                Self::over(opened.with_context(|| format!("the store {} cannot be opened", path.display()))?)
-            }
-        };
-        if place.store.unindexed(1).await?.is_empty() {
-            return Ok(place);
-        }
-        // What cannot be written can still be listed.
-        let Ok(writable) = Self::open(&path) else { return Ok(place) };
-        let mut progress = ProgressLines::new("indexed", "sessions");
-        match writable.runtime.index(|done| progress.report(done.done, done.total)).await {
-            Ok(_) => Ok(writable),
-            Err(_) => Ok(place),
-        }
-    }
-
     /// Opens the existing store, or creates one for the project of a directory.
     pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
         Self::existing_or_new_for(common, directory, None)
@@ -123,7 +100,7 @@ impl OpenStore {
         Ok(opened)
     }
 
-    fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
         stores::prepare(&path).map_err(elsewhere)?;
         let store = SqliteStore::open(&path)
@@ -131,7 +108,7 @@ impl OpenStore {
         Ok(Self::over(store))
     }
 
-    fn over(store: SqliteStore) -> Self {
+    pub(super) fn over(store: SqliteStore) -> Self {
         let store = Arc::new(store);
         let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
         Self { store, runtime }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::calls::duration;
+use super::index::SessionIndex;
 use super::list::moment;
 use super::live::{grouped, money};
 use super::place::{OpenStore, elsewhere};
@@ -123,8 +124,8 @@ impl Stats {
             for known in stores::all().map_err(elsewhere)? {
                 let store = known.store();
                 // A store that cannot be read does not hide the others.
-                let added = match OpenStore::for_listing(&store).await {
-                    Ok(place) => sums.add(&place.store, &bound).map_err(anyhow::Error::from),
+                let added = match SessionIndex::open(&store).await {
+                    Ok(index) => sums.add(&index.place.store, &bound).map_err(anyhow::Error::from),
                     Err(error) => Err(error),
                 };
                 if let Err(error) = added {
@@ -132,7 +133,7 @@ impl Stats {
                 }
             }
         } else {
-            let place = OpenStore::for_listing(&OpenStore::path(common)?).await?;
+            let place = SessionIndex::open(&OpenStore::path(common)?).await?.place;
             sums.add(&place.store, &bound)?;
         }
         unreadable.iter().for_each(|error| eprintln!("not counted: {error}"));

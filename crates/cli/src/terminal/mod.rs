@@ -131,7 +131,7 @@ pub(crate) fn lines(texts: &[Text]) {
     let has_colors = style::stdout_has_colors();
     let mut all = String::new();
     for text in texts {
-        all.push_str(&text.rendered(has_colors));
+        text.render(has_colors, &mut all);
         all.push('\n');
     }
     output::stdout(all.as_bytes());

@@ -6,6 +6,7 @@
 //! Colours are used where a stream is a terminal. `--color always` and `--color never` decide otherwise; without
 //! them `NO_COLOR` switches colours off and `CLICOLOR_FORCE` switches them on.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
@@ -103,10 +104,13 @@ impl Role {
     }
 }
 
+/// Spaces for most gaps.
+const SPACES: &str = "                                                                ";
+
 /// One line of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Text {
-    spans: Vec<(Role, String)>,
+    spans: Vec<(Role, Cow<'static, str>)>,
 }
 
 impl Text {
@@ -127,18 +131,29 @@ impl Text {
         self.add(Role::Plain, text)
     }
 
+    /// Adds spaces.
+    #[must_use]
+    pub(crate) fn spaces(mut self, count: usize) -> Self {
+        match SPACES.get(..count) {
+            Some("") => {}
+            Some(spaces) => self.spans.push((Role::Plain, spaces.into())),
+            None => self.spans.push((Role::Plain, " ".repeat(count).into())),
+        }
+        self
+    }
+
     /// Adds a span.
     pub(crate) fn push(&mut self, role: Role, text: impl AsRef<str>) {
         let text = text.as_ref();
         if !text.is_empty() {
-            self.spans.push((role, safe_line(text).into_owned()));
+            self.spans.push((role, safe_line(text).into_owned().into()));
         }
     }
 
     /// Adds text to the last span if that has the same role, else as a span of its own.
     pub(crate) fn extend_last(&mut self, role: Role, text: &str) {
         match self.spans.last_mut() {
-            Some((last, span)) if *last == role => span.push_str(&safe_line(text)),
+            Some((last, span)) if *last == role => span.to_mut().push_str(&safe_line(text)),
             _ => self.push(role, text),
         }
     }
@@ -152,7 +167,7 @@ impl Text {
 
     /// Returns the text without colours.
     pub(crate) fn text(&self) -> String {
-        self.spans.iter().map(|(_, text)| text.as_str()).collect()
+        self.spans.iter().map(|(_, text)| &**text).collect()
     }
 
     /// Returns the columns that the line takes.
@@ -179,14 +194,14 @@ impl Text {
         for (role, text) in &self.spans {
             last = *role;
             if text.len() >= left {
-                spans.push((*role, text.get(..left).unwrap_or_default().to_owned()));
+                spans.push((*role, text.get(..left).unwrap_or_default().to_owned().into()));
                 break;
             }
             left -= text.len();
             spans.push((*role, text.clone()));
         }
         if cut.ends_with('…') {
-            spans.push((last, "…".to_owned()));
+            spans.push((last, "…".into()));
         }
         Self { spans }
     }
@@ -195,7 +210,7 @@ impl Text {
     #[must_use]
     pub(crate) fn without_tabs(mut self) -> Self {
         for (_, text) in self.spans.iter_mut().filter(|(_, text)| text.contains('\t')) {
-            *text = text.replace('\t', " ");
+            *text = text.replace('\t', " ").into();
         }
         self
     }
@@ -204,8 +219,11 @@ impl Text {
     #[must_use]
     pub(crate) fn trimmed(mut self) -> Self {
         while let Some((_, text)) = self.spans.last_mut() {
-            text.truncate(text.trim_end_matches(' ').len());
-            if !text.is_empty() {
+            let length = text.trim_end_matches(' ').len();
+            if length > 0 {
+                if length < text.len() {
+                    text.to_mut().truncate(length);
+                }
                 break;
             }
             self.spans.pop();
@@ -215,15 +233,21 @@ impl Text {
 
     /// Returns the line as it is printed, without a newline.
     pub(crate) fn rendered(&self, colored: bool) -> String {
-        if !colored {
-            return self.text();
-        }
         let mut rendered = String::new();
-        for (role, text) in &self.spans {
-            let style = role.style();
-            let _ = write!(rendered, "{style}{text}{style:#}");
-        }
+        self.render(colored, &mut rendered);
         rendered
+    }
+
+    /// Adds the line as it is printed to others, without a newline.
+    pub(crate) fn render(&self, colored: bool, rendered: &mut String) {
+        for (role, text) in &self.spans {
+            if colored {
+                let style = role.style();
+                let _ = write!(rendered, "{style}{text}{style:#}");
+            } else {
+                rendered.push_str(text);
+            }
+        }
     }
 }
 

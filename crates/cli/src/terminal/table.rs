@@ -7,8 +7,8 @@ use std::io::{self, IsTerminal as _};
 
 use super::style::{Role, Text};
 
-/// Space between two columns.
-const GAP: &str = "  ";
+/// Spaces between two columns.
+const GAP: usize = 2;
 
 /// A row, and lines below it.
 struct TableRow {
@@ -61,7 +61,7 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row<const N: usize>(&mut self, cells: [Text; N]) {
-        self.rows.push(TableRow { cells: cells.map(Text::without_tabs).to_vec(), below: Vec::new() });
+        self.rows.push(TableRow { cells: Vec::from(cells.map(Text::without_tabs)), below: Vec::new() });
     }
 
     /// Adds a line below the last row, from the second column on.
@@ -98,16 +98,16 @@ impl Table {
             let mut line = Text::new();
             for column in &shown {
                 let cell = row.cells.get_mut(*column).map(std::mem::take).unwrap_or_default();
-                let padding = " ".repeat(widths[*column].saturating_sub(cell.width()));
-                let gap = if Some(column) == shown.first() { "" } else { GAP };
+                let padding = widths[*column].saturating_sub(cell.width());
+                let gap = if Some(column) == shown.first() { 0 } else { GAP };
                 line = if self.right.contains(column) {
-                    line.plain(gap).plain(padding).join(cell)
+                    line.spaces(gap + padding).join(cell)
                 } else {
-                    line.plain(gap).join(cell).plain(padding)
+                    line.spaces(gap).join(cell).spaces(padding)
                 };
             }
             lines.push(fitted(line));
-            let below = |text: Text| Text::new().plain(" ".repeat(indent)).plain(GAP).join(text);
+            let below = |text: Text| Text::new().spaces(indent + GAP).join(text);
             lines.extend(row.below.into_iter().map(|text| fitted(below(text))));
         }
         lines
@@ -119,7 +119,7 @@ impl Table {
         let (Some(columns), Some(last)) = (columns, widths.last()) else { return shown };
         let least = self.least_last.min(*last);
         for optional in &self.optional {
-            let before: usize = shown.iter().rev().skip(1).map(|column| widths[*column] + GAP.len()).sum();
+            let before: usize = shown.iter().rev().skip(1).map(|column| widths[*column] + GAP).sum();
             if before + least <= columns {
                 break;
             }

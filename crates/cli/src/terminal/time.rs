@@ -3,19 +3,33 @@
 //! Every time carries its zone. The zone is that of `TZ`, else that of the system, else UTC.
 
 use std::io::{self, IsTerminal as _};
+use std::sync::LazyLock;
 
 use backstitch::time::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::TimeZone;
+
+/// The local time zone, which is looked for once.
+static ZONE: LazyLock<TimeZone> = LazyLock::new(TimeZone::system);
+
+/// Whether a person reads the output.
+static FOR_PERSON: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
+
+/// The form of RFC 3339, in whole seconds.
+const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
 
 /// Formats a time in the local time zone: `2026-11-16 09:04:05 +01:00` on a terminal, RFC 3339 elsewhere.
 pub(crate) fn local(time: Timestamp) -> String {
-    in_zone(time, TimeZone::system(), io::stdout().is_terminal())
+    in_zone(time, &ZONE, *FOR_PERSON)
 }
 
-fn in_zone(time: Timestamp, zone: TimeZone, for_person: bool) -> String {
-    let form = if for_person { "%Y-%m-%d %H:%M:%S %:z" } else { "%Y-%m-%dT%H:%M:%S%:z" };
-    let known = jiff::Timestamp::from_microsecond(time.unix_micros());
-    known.map_or_else(|_| time.to_string(), |known| known.to_zoned(zone).strftime(form).to_string())
+fn in_zone(time: Timestamp, zone: &TimeZone, for_person: bool) -> String {
+    let Ok(known) = jiff::Timestamp::from_microsecond(time.unix_micros()) else { return time.to_string() };
+    if for_person {
+        known.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+    } else {
+        PRINTER.timestamp_with_offset_to_string(&known, zone.to_offset(known))
+    }
 }
 
 /// Formats a time relative to now, such as `5 min ago`.
@@ -51,9 +65,9 @@ mod tests {
     fn a_local_time_carries_its_zone() {
         let time: Timestamp = "2026-11-16T08:04:05.123456Z".parse().unwrap();
         let zone = || TimeZone::fixed(Offset::from_seconds(5 * 3600 + 1800).unwrap());
-        assert_eq!(in_zone(time, zone(), true), "2026-11-16 13:34:05 +05:30");
-        assert_eq!(in_zone(time, zone(), false), "2026-11-16T13:34:05+05:30");
-        assert_eq!(in_zone(time, TimeZone::UTC, false), "2026-11-16T08:04:05+00:00");
+        assert_eq!(in_zone(time, &zone(), true), "2026-11-16 13:34:05 +05:30");
+        assert_eq!(in_zone(time, &zone(), false), "2026-11-16T13:34:05+05:30");
+        assert_eq!(in_zone(time, &TimeZone::UTC, false), "2026-11-16T08:04:05+00:00");
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod new_file;
 mod objects;
 mod open;
 mod options;
+mod presence;
 mod private;
 mod query;
 mod reach;
@@ -334,11 +335,15 @@ impl Store for SqliteStore {
     }
 
     fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| query::page(&self.locks, connection, &query)) })
+        Box::pin(
+            async move { self.readers.at_once(|connection| query::page(&self.locks, connection, &query)) },
+        )
     }
 
     fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| query::count(&self.locks, connection, &query)) })
+        Box::pin(
+            async move { self.readers.at_once(|connection| query::count(&self.locks, connection, &query)) },
+        )
     }
 
     fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {

@@ -16,6 +16,7 @@ use rusqlite::{Connection, Row, params_from_iter};
 use super::error::Failure;
 use super::index::decode;
 use super::leases::Locks;
+use super::presence::Presences;
 use super::read::session_in;
 
 /// Reads a page.
@@ -27,7 +28,7 @@ pub(super) fn page(
     let limit = query.limit.max(1);
     let mut page = SessionPage::default();
     let mut last = 0;
-    scan(locks, connection, query, |found, row| {
+    scan(locks, connection, query, limit, |found, row| {
         if page.sessions.len() == limit {
             page.next = Some(SessionCursor::new(last.to_string()));
             return Ok(Scan::Ended);
@@ -46,7 +47,7 @@ pub(super) fn page(
 /// Counts the sessions from the cursor on.
 pub(super) fn count(locks: &Locks, connection: &Connection, query: &SessionQuery) -> Result<u64, Failure> {
     let mut count = 0;
-    scan(locks, connection, query, |_, _| {
+    scan(locks, connection, query, usize::MAX, |_, _| {
         count += 1;
         Ok(Scan::Continues)
     })?;
@@ -73,42 +74,40 @@ enum Column {
     Number,
     Session,
     State,
-    Fence,
-    Owner,
-    Waiting,
     Summary,
 }
 
-/// Passes the sessions that fulfil a query, in order, until `each` ends the scan.
+/// Passes the sessions that fulfil a query, in order, until `each` ends the scan, which it does after `wanted` of them.
 fn scan(
     locks: &Locks,
     connection: &Connection,
     query: &SessionQuery,
+    wanted: usize,
     mut each: impl FnMut(FoundSession, &Row<'_>) -> Result<Scan, Failure>,
 ) -> Result<(), Failure> {
+    // A status is known only once claims and inboxes are, so any number of sessions may be looked at.
+    let looked_at = if query.statuses.is_empty() { wanted } else { usize::MAX };
+    let presences = Presences::of(connection, looked_at)?;
     let selection = Selection::of(query)?;
     let mut sql = connection.prepare_cached(&selection.sql)?;
     let mut rows = sql.query(params_from_iter(selection.values))?;
     while let Some(row) = rows.next()? {
-        let session = session_in(row.get_ref(Column::Session as usize)?)?;
-        let claim: Option<i64> = row.get(Column::Fence as usize)?;
-        let is_held = match claim {
-            Some(fence) => locks.lives(session, fence)?,
-            None => false,
+        let name = row.get_ref(Column::Session as usize)?;
+        let session = session_in(name)?;
+        let name = name.as_str().unwrap_or_default();
+        let holder = match presences.claim(name)? {
+            Some(claim) if locks.lives(session, claim.fence)? => Some(claim.owner),
+            _ => None,
         };
-        let has_waiting: bool = row.get(Column::Waiting as usize)?;
+        let has_waiting = presences.is_waited_for(name)?;
         if !query.statuses.is_empty() {
             let state = row.get_ref(Column::State as usize)?.as_str().ok().and_then(JournalState::of_word);
             let state = state.ok_or(StoreError::DamagedSummary { session })?;
-            let status = IndexedStatus::of(state, SessionPresence { is_held, has_waiting });
+            let status = IndexedStatus::of(state, SessionPresence { is_held: holder.is_some(), has_waiting });
             if !query.statuses.contains(&status) {
                 continue;
             }
         }
-        let holder = match is_held {
-            true => row.get::<_, Option<String>>(Column::Owner as usize)?.map(Owner::new),
-            false => None,
-        };
         let number = row.get(Column::Number as usize)?;
         if each(FoundSession { number, session, holder, has_waiting }, row)? == Scan::Ended {
             break;
@@ -125,10 +124,8 @@ struct Selection {
 
 impl Selection {
     fn of(query: &SessionQuery) -> Result<Self, Failure> {
-        let sql = "SELECT summaries.session, sessions.session, summaries.state, claims.fence, claims.owner,
-            EXISTS (SELECT 1 FROM inbox WHERE inbox.session = sessions.session), summaries.summary
+        let sql = "SELECT summaries.session, sessions.session, summaries.state, summaries.summary
             FROM summaries JOIN sessions ON sessions.id = summaries.session
-            LEFT JOIN claims ON claims.session = sessions.session AND claims.owner IS NOT NULL
             WHERE summaries.version >= ?"
             .to_owned();
         let mut selection = Self { sql, values: vec![Value::from(SessionSummary::VERSION)] };

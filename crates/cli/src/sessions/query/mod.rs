@@ -14,6 +14,7 @@ use backstitch::store::{RowSink, SelectError, SelectLimits, SelectedRows, SqlVal
 use clap::Args;
 
 use super::Common;
+use super::index::SessionIndex;
 use super::place::OpenStore;
 use crate::terminal::pager::Pager;
 use crate::usage::Usage;
@@ -69,7 +70,7 @@ impl Query {
         };
         let sql = self.statement()?;
         // The index is brought up to date, because the view of sessions reads it.
-        let place = OpenStore::for_listing(&OpenStore::path(common)?).await?;
+        let place = SessionIndex::open(&OpenStore::path(common)?).await?.place;
         let limits = SelectLimits {
             rows: self.limit,
             time: Duration::from_secs(self.seconds),

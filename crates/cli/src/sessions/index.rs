@@ -1,0 +1,77 @@
+//! The index of a store, brought up to date and read.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use backstitch::RuntimeError;
+use backstitch::id::SessionId;
+use backstitch::ports::{IndexedSession, SessionPage, SessionQuery, Store as _};
+use backstitch::store::{OpenError, SqliteStore};
+
+use super::place::OpenStore;
+use super::progress::ProgressLines;
+use crate::error::message_of;
+
+/// A store, and what of it is not indexed.
+pub(super) struct SessionIndex {
+    pub(super) place: OpenStore,
+    /// Sessions that could not be indexed. Looking for them takes longer than a page, so it is done once.
+    missing: Vec<SessionId>,
+}
+
+impl SessionIndex {
+    /// Opens a store. One of an older version is migrated, and sessions that are not indexed are summarized, where the store can
+    /// be written; it may be interrupted at any time, and the next command continues.
+    pub(super) async fn open(path: &Path) -> anyhow::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let place = match SqliteStore::open_read_only(&path) {
+            Err(OpenError::Older { .. }) => OpenStore::open(&path)?,
+            opened => OpenStore::over(
+                opened.with_context(|| format!("the store {} cannot be opened", path.display()))?,
+            ),
+        };
+        let missing = place.store.unindexed(usize::MAX).await?;
+        if missing.is_empty() {
+            return Ok(Self { place, missing });
+        }
+        // What cannot be written can still be listed.
+        let Ok(writable) = OpenStore::open(&path) else { return Ok(Self { place, missing }) };
+        let mut progress = ProgressLines::new("indexed", "sessions");
+        match writable.runtime.index(|done| progress.report(done.done, done.total)).await {
+            Ok(_) => Ok(Self { missing: writable.store.unindexed(usize::MAX).await?, place: writable }),
+            Err(_) => Ok(Self { place, missing }),
+        }
+    }
+
+    /// A page of the sessions that a query selects.
+    pub(super) async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, RuntimeError> {
+        if self.missing.is_empty() {
+            return self.place.store.query(query).await.map_err(RuntimeError::Store);
+        }
+        self.place.runtime.sessions(query).await
+    }
+
+    /// All sessions that a query selects.
+    pub(super) async fn all(&self, query: SessionQuery) -> Result<Vec<IndexedSession>, RuntimeError> {
+        Ok(self.sessions(query.with_limit(usize::MAX)).await?.sessions)
+    }
+
+    /// The number of sessions that a query selects from its cursor on.
+    pub(super) async fn count(&self, query: SessionQuery) -> Result<u64, RuntimeError> {
+        if self.missing.is_empty() {
+            return self.place.store.count(query).await.map_err(RuntimeError::Store);
+        }
+        self.place.runtime.count_sessions(query).await
+    }
+
+    /// Sessions that cannot be read, each with the reason.
+    pub(super) async fn unreadable(&self) -> Vec<(SessionId, String)> {
+        let mut unreadable = Vec::new();
+        for session in &self.missing {
+            if let Err(error) = self.place.view(*session).await {
+                unreadable.push((*session, message_of(&error)));
+            }
+        }
+        unreadable
+    }
+}
