@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::calls::{self, CallReport};
-use super::command_result::result_line;
 use super::failure::{attempts, evaluations, last_stop, text};
 use super::located::LocatedPoint;
 use super::place::{OpenStore, short};
 use super::target::{ShownPoint, ShownTarget};
+use super::tool_result::result_line;
 use super::turns;
 use super::waiting::{self, PendingDecision, waiting};
 use crate::common::counted;

@@ -158,10 +158,7 @@ impl Runtime {
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
         let (live, project) = self.opened_with_project(session, agent).await?;
-        let applied = match live.complete_apply(project.clone()).await {
-            Ok(_) => live.apply(project, options).await,
-            Err(error) => Err(error),
-        };
+        let applied = live.apply(project, options).await;
         released(&live, applied).await
     }
 
@@ -173,14 +170,12 @@ impl Runtime {
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
         let (live, project) = self.opened_with_project(session, agent).await?;
-        let undone = match live.complete_apply(project.clone()).await {
-            Ok(_) => live.undo_apply(project, options).await,
-            Err(error) => Err(error),
-        };
+        let undone = live.undo_apply(project, options).await;
         released(&live, undone).await
     }
 
-    /// Opens an isolated session, and the project that it works in a copy of.
+    /// Opens an isolated session, and the project that it works in a copy of. An application that was interrupted is
+    /// completed.
     async fn opened_with_project(
         &self,
         session: SessionId,
@@ -190,7 +185,11 @@ impl Runtime {
         let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
         let project = PathBuf::from(&isolated.record.project);
         let (project, _) = self.opened_directory(project, session, SessionCopy::None).await?;
-        Ok((self.opened(session, agent).await?, project))
+        let live = self.opened(session, agent).await?;
+        match live.complete_apply(project.clone()).await {
+            Ok(_) => Ok((live, project)),
+            Err(error) => released(&live, Err(error)).await,
+        }
     }
 
     /// Returns the events of a session from its first record on. Live events are included while a run of this

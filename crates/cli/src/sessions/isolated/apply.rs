@@ -73,10 +73,8 @@ impl Apply {
             self.paths.iter().map(|path| in_project(&view, &directory, path)).collect::<Result<_, _>>()?;
         let target = target(&place, &directory, &definition.workspace.excludes, session)?;
         // A copy that is gone is not needed: the store has its files.
-        let copy = match definition.workspace.path.as_ref().is_some_and(|path| path.is_dir()) {
-            true => place.workspace(&definition, session)?,
-            false => None,
-        };
+        let has_copy = definition.workspace.path.as_ref().is_some_and(|path| path.is_dir());
+        let copy = if has_copy { place.workspace(&definition, session)? } else { None };
         let commits = match &copy {
             Some(copy) => commits::of(&place, &view, copy).await?,
             None => Vec::new(),
@@ -109,10 +107,12 @@ impl Apply {
             _ => ConflictResolution::List,
         };
         let options = ApplyOptions { paths, resolution, dry_run: self.dry_run };
-        Ok(match self.undo {
-            true => live.undo_apply(target, options).await?,
-            false => live.apply(target, options).await?,
-        })
+        let done = if self.undo {
+            live.undo_apply(target, options).await
+        } else {
+            live.apply(target, options).await
+        };
+        Ok(done?)
     }
 
     fn report(

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::{Mode, Role, Screen, Text, end_line};
 use crate::sessions::Common;
-use crate::sessions::command_result::CommandResult;
 use crate::sessions::place::short;
 use crate::sessions::restores::{Restore, RestoreCause};
+use crate::sessions::tool_result::{KnownResult, result_line};
 use crate::terminal;
 use crate::terminal::markdown::MarkdownStream;
 
@@ -143,12 +143,9 @@ impl Screen {
         let took = took.map(|took| format!("  ({:.1} s)", took.as_secs_f64())).unwrap_or_default();
         let start = format!("{mark} {}", invoked.name);
         let room = terminal::room(terminal::width(&start) + terminal::width(&took) + 3, 90);
-        let result = match CommandResult::of(&invoked.rendered_output) {
-            // Its output was printed as it arrived.
-            Some(result) if rest.is_some() => result.exit(),
-            Some(result) => result.line(room),
-            None => one_line(&invoked.rendered_output, room),
-        };
+        // Output of a command was printed as it arrived.
+        let exit = rest.and_then(|_| KnownResult::of(&invoked.rendered_output)?.exit());
+        let result = exit.unwrap_or_else(|| result_line(&invoked.rendered_output, room));
         let line = Text::new().add(role, start).plain(format!(": {result}"));
         self.status_text(&line.add(Role::Dim, took));
     }
