@@ -1,6 +1,5 @@
 //! `ls`: the sessions of a store, by its index. No journal is read.
 
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,17 +8,18 @@ use std::time::Duration;
 use backstitch::SystemClock;
 use backstitch::agent_file::Span;
 use backstitch::id::SessionId;
-use backstitch::journal::{EvaluationOutcome, Origin};
+use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::{IndexedSession, IndexedStatus, OriginKind, SessionOrder, SessionQuery, TimeRange};
 use backstitch::stores::{self, KnownStore};
 use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Common;
 use super::index::SessionIndex;
 use super::place::{OpenStore, elsewhere};
+use super::session_json;
 use super::table;
 use crate::common::counted;
 use crate::error::message_of;
@@ -126,8 +126,7 @@ impl List {
         let unreadable = if is_filtered { Vec::new() } else { index.unreadable().await };
         if common.json {
             let listing = newest(index, query, limit).await?;
-            print_json(&listing.sessions, &unreadable, of);
-            return Ok(());
+            return session_json::print(&listing.sessions, &unreadable, of);
         }
         // Sub-agents are listed below their parents, and selected by themselves where something is selected.
         let has_all = is_filtered || limit.is_none();
@@ -228,42 +227,6 @@ async fn add_sub_agents(index: &SessionIndex, sessions: &mut Vec<IndexedSession>
         sessions.extend(found);
     }
     Ok(())
-}
-
-fn print_json(sessions: &[IndexedSession], unreadable: &[(SessionId, String)], of: Option<&KnownStore>) {
-    let mut lines = String::new();
-    for (session, error) in unreadable {
-        let _ = writeln!(lines, "{}", json!({"v": 1, "session": session, "error": error}));
-    }
-    for session in sessions {
-        let mut line = as_json(session);
-        if let Some(known) = of {
-            (line["store"], line["project"]) = (json!(known.store()), json!(known.project.path()));
-        }
-        let _ = writeln!(lines, "{line}");
-    }
-    print!("{lines}");
-}
-
-fn as_json(session: &IndexedSession) -> Value {
-    let summary = &session.summary;
-    let fork_of = match summary.origin {
-        Origin::Fork { session, position } => Some(json!({"session": session, "position": position})),
-        _ => None,
-    };
-    let mut line = json!({
-        "v": 1, "session": summary.session, "created_at": summary.created_at,
-        "updated_at": summary.updated_at, "records": summary.position, "status": session.status(),
-        "outcome": summary.outcome, "mission": summary.mission, "agent": summary.agent,
-        "workspace": summary.workspace, "isolated_from": summary.project, "tags": summary.tags, "holder": session.holder,
-        "waiting": session.has_waiting, "origin": OriginKind::from(&summary.origin),
-        "parent": summary.origin.parent(), "fork_of": fork_of, "failure": summary.failure,
-        "stopped": summary.stopped, "turns": summary.turns, "spent": summary.spent,
-    });
-    if let Some(reason) = summary.pause {
-        line["reason"] = json!(reason);
-    }
-    line
 }
 
 #[cfg(test)]

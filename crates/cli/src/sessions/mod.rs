@@ -40,6 +40,7 @@ mod request;
 mod restore;
 mod restores;
 mod say;
+mod session_json;
 mod show;
 mod signals;
 mod stats;

@@ -126,17 +126,6 @@ pub(crate) fn end_stream(markdown: &mut markdown::MarkdownStream) {
     output::stdout(format!("{}\n", markdown.flush()).as_bytes());
 }
 
-/// Prints lines to standard output at once, with colours if it has them.
-pub(crate) fn lines(texts: &[Text]) {
-    let has_colors = style::stdout_has_colors();
-    let mut all = String::new();
-    for text in texts {
-        text.render(has_colors, &mut all);
-        all.push('\n');
-    }
-    output::stdout(all.as_bytes());
-}
-
 /// Prints a line to standard error, with colours if it has them.
 pub(crate) fn error_line(text: &Text) {
     output::stderr(format!("{}\n", text.rendered(style::stderr_has_colors())).as_bytes());

@@ -74,11 +74,17 @@ impl Table {
     /// Prints the table to standard output.
     pub(crate) fn print(self) {
         let columns = io::stdout().is_terminal().then(super::columns);
-        super::lines(&self.lines(columns));
+        let has_colors = super::style::stdout_has_colors();
+        let mut all = String::new();
+        self.each_line(columns, |line| {
+            line.render(has_colors, &mut all);
+            all.push('\n');
+        });
+        super::output::stdout(all.as_bytes());
     }
 
-    /// Returns the lines of the table, for a terminal with so many columns, or for another output.
-    pub(crate) fn lines(mut self, columns: Option<usize>) -> Vec<Text> {
+    /// Passes the lines of the table one after the other, for a terminal with so many columns, or for another output.
+    fn each_line(mut self, columns: Option<usize>, mut each: impl FnMut(Text)) {
         let header = self.header.iter().map(|name| Text::new().add(Role::Heading, name)).collect();
         self.rows.insert(0, TableRow { cells: header, below: Vec::new() });
         let mut widths = vec![0; self.header.len()];
@@ -93,7 +99,6 @@ impl Table {
             Some(columns) => text.trimmed().cut(columns),
             None => text.trimmed(),
         };
-        let mut lines = Vec::with_capacity(self.rows.len());
         for mut row in std::mem::take(&mut self.rows) {
             let mut line = Text::new();
             for column in &shown {
@@ -106,11 +111,10 @@ impl Table {
                     line.spaces(gap).join(cell).spaces(padding)
                 };
             }
-            lines.push(fitted(line));
+            each(fitted(line));
             let below = |text: Text| Text::new().spaces(indent + GAP).join(text);
-            lines.extend(row.below.into_iter().map(|text| fitted(below(text))));
+            row.below.into_iter().for_each(|text| each(fitted(below(text))));
         }
-        lines
     }
 
     /// The columns that are printed.
@@ -136,8 +140,14 @@ mod tests {
     use super::super::style::tests::{colored, has_no_controls, without_colors};
     use super::*;
 
+    fn lines(table: Table, columns: Option<usize>) -> Vec<Text> {
+        let mut lines = Vec::new();
+        table.each_line(columns, |line| lines.push(line));
+        lines
+    }
+
     fn texts(table: Table, columns: Option<usize>) -> Vec<String> {
-        table.lines(columns).iter().map(Text::text).collect()
+        lines(table, columns).iter().map(Text::text).collect()
     }
 
     fn sample() -> Table {
@@ -183,7 +193,7 @@ mod tests {
             let mut table = Table::new(["first", "second", "third"]).align_right(0).leave_out([1], 10);
             cells.into_iter().for_each(|cells| table.row(cells));
             table.below(below);
-            for line in table.lines(Some(columns)) {
+            for line in lines(table, Some(columns)) {
                 prop_assert!(line.width() <= columns, "{line:?}");
                 prop_assert!(has_no_controls(&without_colors(&line.rendered(true))), "{line:?}");
             }
