@@ -66,7 +66,7 @@ fn each_quiet_moment_is_a_point_with_the_exact_files() {
         fs::write(stage.path("2"), "").unwrap();
         let ran = ended(child);
         assert_eq!((ran.code, ran.output.as_str()), (Some(3), "begun\n"), "{}", ran.errors);
-        assert!(ran.errors.contains(" changes recorded; `backstitch log"), "{}", ran.errors);
+        assert!(ran.errors.contains(" changes recorded: `backstitch log"), "{}", ran.errors);
         assert_eq!(ran.errors.contains("files are looked at every"), options.len() > 2, "{}", ran.errors);
         let last = boundaries(&stage).last().unwrap().0 + 1;
         let end = picture(&stage.path("files"));

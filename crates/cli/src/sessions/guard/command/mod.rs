@@ -243,6 +243,6 @@ fn report(common: &Common, recorder: &Recorder, lookout: &Lookout, ending: &Comm
     } else {
         let count = counted(recorder.boundaries().len(), "change");
         let undo = common.hint(format_args!("rewind {} start", short(session)));
-        say(common, &format!("{count} recorded; `{}` shows them, `{undo}` undoes them", hint("log")));
+        say(common, &format!("{count} recorded: `{}`; to undo everything: `{undo}`", hint("log")));
     }
 }
