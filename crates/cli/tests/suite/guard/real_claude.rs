@@ -57,6 +57,12 @@ impl<'a> RealClaude<'a> {
         let mut command = Command::new(&self.command);
         command.current_dir(self.stage.path("files")).args(arguments);
         command.args(["--allowedTools", "Write Bash Edit Agent"]);
+        self.prepare(&mut command);
+        command
+    }
+
+    /// Sets the environment of the program. It can reach only the scripted model.
+    fn prepare(&self, command: &mut Command) {
         command
             .env("HOME", self.stage.path("home"))
             .env("ANTHROPIC_BASE_URL", &self.url)
@@ -67,7 +73,6 @@ impl<'a> RealClaude<'a> {
             .env("DISABLE_AUTOUPDATER", "1")
             .env_remove("CLAUDE_CONFIG_DIR");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
     }
 
     #[track_caller]
@@ -92,6 +97,27 @@ impl<'a> RealClaude<'a> {
         let words: Vec<&str> = rewound["continue"].as_str().unwrap().split(' ').skip(1).collect();
         self.seen.lock().unwrap().clear();
         self.run(&[&words[..], &["-p", "continue from here"]].concat());
+        self.check_seen(call, known, files);
+    }
+
+    /// The same in one step: `rewind --continue` runs the program.
+    #[track_caller]
+    fn check_continue(&self, program: &StandIn<'_>, call: &str, known: &[&str], files: &Picture) {
+        let (session, point) = (self.stage.session(), format!("before:{}", program.call(call)));
+        let place = self.stage.path("bin");
+        fs::create_dir(&place).unwrap();
+        std::os::unix::fs::symlink(&self.command, place.join("claude")).unwrap();
+        let mut command = self.stage.command(&["rewind", &session, &point, "--continue=continue from here"]);
+        self.prepare(&mut command);
+        let path = std::env::var("PATH").unwrap_or_default();
+        self.seen.lock().unwrap().clear();
+        let output = command.env("PATH", format!("{}:{path}", text_of(&place))).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        self.check_seen(call, known, files);
+    }
+
+    #[track_caller]
+    fn check_seen(&self, call: &str, known: &[&str], files: &Picture) {
         let request = self.seen.lock().unwrap().first().cloned().unwrap();
         assert_eq!(request.results, known, "{call}");
         assert!(request.last_text.contains("continue from here"), "{request:?}");
@@ -258,6 +284,7 @@ fn the_real_claude_code_is_rewound_to_before_each_call_and_continues_there() {
     // A point inside of a sub-agent continues before that: the sub-agent is asked again.
     claude.check_continuation(&program, "toolu_s2", &ids[..7], files("toolu_s2"));
     claude.check_continuation(&program, "toolu_04", &ids[..3], files("toolu_04"));
+    claude.check_continue(&program, "toolu_03", &ids[..2], files("toolu_03"));
     claude.check_continuation(&program, "toolu_02", &ids[..1], files("toolu_02"));
     claude.check_continuation(&program, "toolu_01", &[], files("toolu_01"));
     stage.run(&["verify"]).worked_quietly();
