@@ -165,11 +165,17 @@ impl Hook {
         for text in gaps::take(binding.directory()) {
             session.gap(text).await?;
         }
+        let is_barrier = matches!(
+            report,
+            Report::Start | Report::Prompt(_) | Report::Answer(_) | Report::Interrupt | Report::End
+        );
+        if is_barrier || matches!(report, Report::Before(_)) {
+            self.settle(session, event).await?;
+        }
         match report {
             Report::Start => session.started().await?,
             Report::Prompt(prompt) => session.prompt(prompt).await?,
             Report::Before(call) => {
-                self.settle(session, event).await?;
                 session.call_started(call).await?;
             }
             Report::After(call, result) => {

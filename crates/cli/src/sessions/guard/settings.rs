@@ -30,6 +30,9 @@ struct FormerFile {
     v: u32,
     path: PathBuf,
     text: Option<String>,
+    /// Whether its directory did not exist.
+    #[serde(default)]
+    directory_is_new: bool,
     /// Digest of the file with the hooks.
     written: String,
 }
@@ -95,10 +98,10 @@ impl SettingsFile {
         {
             return Ok(false);
         }
-        let former = match self.former() {
+        let (former, directory_is_new) = match self.former() {
             // Hooks that are there already were added to an even earlier text.
-            Some(former) if self.is_as_written(&former) => former.text,
-            _ => self.text.clone(),
+            Some(former) if self.is_as_written(&former) => (former.text, former.directory_is_new),
+            _ => (self.text.clone(), self.path.parent().is_some_and(|directory| !directory.exists())),
         };
         self.remove();
         let hooks = self.settings.entry("hooks").or_insert_with(|| Value::Object(Map::new()));
@@ -112,7 +115,7 @@ impl SettingsFile {
             }
         }
         let text = rendered(&self.settings)?;
-        self.remember(former, &text)?;
+        self.remember(former, directory_is_new, &text)?;
         file::write(&self.path, &text)?;
         Ok(true)
     }
@@ -127,6 +130,12 @@ impl SettingsFile {
             match former.text {
                 Some(text) => file::write(&self.path, &text)?,
                 None => file::remove(&self.path)?,
+            }
+            if former.directory_is_new
+                && let Some(directory) = self.path.parent()
+            {
+                // It stays if anything else is in it.
+                let _ = std::fs::remove_dir(directory);
             }
         } else {
             self.remove();
@@ -178,10 +187,10 @@ impl SettingsFile {
         Digest::of(now.as_bytes()).to_string() == former.written
     }
 
-    fn remember(&self, text: Option<String>, written: &str) -> anyhow::Result<()> {
+    fn remember(&self, text: Option<String>, directory_is_new: bool, written: &str) -> anyhow::Result<()> {
         // Without a state directory, `uninstall` removes the entries and restores nothing.
         let written = Digest::of(written.as_bytes()).to_string();
-        self.memory().set(&FormerFile { v: 1, path: self.path.clone(), text, written })
+        self.memory().set(&FormerFile { v: 1, path: self.path.clone(), text, directory_is_new, written })
     }
 }
 

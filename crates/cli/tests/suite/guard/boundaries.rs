@@ -126,6 +126,28 @@ fn calls_of_a_sub_agent_and_late_writes_are_boundaries_too() {
 }
 
 #[test]
+fn an_interrupted_call_has_its_result_from_the_transcript() {
+    let stage = Stage::new();
+    let program = StandIn::new(&stage, "one");
+    program.start();
+    program.prompt("Try");
+    let before = program.picture();
+    let call = program.new_call();
+    program.before(&call, "Bash", json!({"tool_input": {"command": "sleep 300"}}));
+    fs::write(stage.path("files/half"), "half").unwrap();
+    // The person interrupts the call, which is not reported, and asks for something else.
+    let result =
+        json!({"type": "tool_result", "tool_use_id": call, "is_error": true, "content": "interrupted"});
+    let line = json!({"type": "user", "uuid": "u1", "message": {"content": [result]}});
+    fs::write(program.transcript(), format!("{line}\n")).unwrap();
+    program.prompt("Another way");
+    assert_eq!(program.gaps(), Vec::<String>::new());
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert!(log.contains("failed: interrupted") && log.contains("asked: Another way"), "{log}");
+    program.check_point(&format!("before:{}", program.call(&call)), &before);
+}
+
+#[test]
 fn a_call_that_ended_without_a_report_is_closed_with_its_result_from_the_transcript() {
     let stage = Stage::new();
     let program = StandIn::new(&stage, "one");

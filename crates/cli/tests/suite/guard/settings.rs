@@ -23,9 +23,10 @@ fn install_and_uninstall_leave_the_settings_as_they_were() {
     assert_eq!((&status["hooks"][0]["missing"], &status["hooks"][0]["strict"]), (&json!([]), &json!(false)));
     assert!(stage.run(&["guard", "status"]).worked().contains("is guarded in this project"));
     assert!(stage.run(&["guard", "uninstall", "claude-code"]).worked().contains("are removed"));
-    assert!(!file.exists());
+    assert!(!stage.path("files/.claude").exists());
 
     // With settings of the person, to the byte.
+    fs::create_dir(stage.path("files/.claude")).unwrap();
     let own =
         "{\n    \"permissions\": {\"additionalDirectories\": [\"../beside\", \"inside\"]},\n\t\"n\": 1.0 }";
     fs::write(&file, own).unwrap();
