@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::real::{model, named};
 use super::stand_in::{Picture, StandIn, picture};
+use crate::pty::Pty;
 use crate::stage::{Stage, text_of, wait_until};
 
 /// A request that the model got, and the files at that moment.
@@ -321,4 +322,74 @@ fn a_killed_claude_code_leaves_a_call_that_the_next_start_closes() {
     assert_eq!(program.gaps(), ["Bash has no reported end; its files are those of now"]);
     program.check_point(&point, &start);
     claude.check_continuation(&program, "toolu_01", &[], &start);
+}
+
+/// The person works in the terminal of the program, which is guarded by its hooks and as a command at the same time.
+#[test]
+fn the_real_claude_code_is_guarded_on_a_terminal() {
+    let Some(claude) = named("BACKSTITCH_CLAUDE") else { return };
+    let stage = Stage::new();
+    let files = stage.path("files").canonicalize().unwrap();
+    let script = json!({"main": [
+        [bash("toolu_01", "echo one > ../x; mv ../x one; sleep 600")],
+        [bash("toolu_02", "echo two > two")],
+        [text("All is done.")],
+    ]});
+    let url = model(script, claude_events);
+    let home = stage.path("home");
+    fs::create_dir(&home).unwrap();
+    // A person has answered the questions of the first start.
+    let answered = json!({"hasCompletedOnboarding": true, "theme": "dark",
+        "customApiKeyResponses": {"approved": ["sk-test"], "rejected": []},
+        "projects": {text_of(&files): {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}});
+    fs::write(home.join(".claude.json"), answered.to_string()).unwrap();
+    let stage = stage
+        .with_variable("HOME", &text_of(&home))
+        .with_variable("ANTHROPIC_BASE_URL", &url)
+        .with_variable("ANTHROPIC_API_KEY", "sk-test")
+        .with_variable("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .with_variable("DISABLE_AUTOUPDATER", "1");
+    stage.run(&["guard", "install", "claude-code"]).worked();
+    let start = picture(&files);
+    let words = ["guard", "--quiet-for", "500ms", "--", &text_of(&claude), "--allowedTools", "Bash"];
+    let mut pty = Pty::start(&stage, &words, 100, 40);
+    let ask = |pty: &Pty, text: &str| {
+        pty.send(text);
+        pty.wait_for_screen(text);
+        pty.send("\r");
+    };
+    pty.wait_for_screen("? for shortcuts");
+    ask(&pty, "make it");
+    wait_until("the first call", || stage.file("one").is_some());
+    // Escape interrupts the call.
+    wait_until("the boundary", || stage.run(&["log", "--json"]).output.contains("added one"));
+    pty.send("\u{1b}");
+    pty.wait_for_screen("Interrupted");
+    // The program writes its transcript a moment later. A person is not as fast as that.
+    wait_until("the result in the transcript", || {
+        let conversations = fs::read_dir(home.join(".claude/projects")).into_iter().flatten().flatten();
+        let files =
+            conversations.flat_map(|entry| fs::read_dir(entry.path()).into_iter().flatten().flatten());
+        let texts = files.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+        texts.into_iter().any(|text| text.contains("\"tool_use_id\":\"toolu_01\""))
+    });
+    ask(&pty, "another way");
+    pty.wait_for_screen("All is done.");
+    ask(&pty, "/exit");
+    assert_eq!(pty.exit_code(), Some(0));
+    assert!(pty.everything().contains("changes recorded"), "{}", pty.everything());
+    let session = |tag: &str| stage.json(&["ls", "--tag", tag])["session"].as_str().unwrap().to_owned();
+    let hooks = session("guard=claude-code");
+    let log = stage.run(&["log", &hooks]).worked_quietly();
+    for words in ["asked: make it", "asked: another way", "All is done."] {
+        assert!(log.contains(words), "{words}: {log}");
+    }
+    assert!(!log.contains("gap"), "{log}");
+    let end = picture(&files);
+    for session in [hooks, session("guard=command")] {
+        stage.run(&["rewind", &session, "start"]).worked_quietly();
+        assert_eq!(picture(&files), start);
+        stage.run(&["undo", &session]).worked_quietly();
+        assert_eq!(picture(&files), end);
+    }
 }
