@@ -167,3 +167,22 @@ fn stopped_by_a_kill_it_can_be_repeated() {
         assert_eq!(place.capture(&workspace), root, "step {stop_at}");
     }
 }
+
+#[test]
+fn a_workspace_that_is_only_captured_leaves_temporary_files_and_their_content_out() {
+    let place = Place::new();
+    furnish(&place);
+    let root = {
+        let workspace = place.open();
+        place.capture(&workspace)
+    };
+    let left = "dir/.backstitch-tmp-left";
+    place.write(left, "half");
+    {
+        let workspace = place.open_with(|options| options.sweeps = false);
+        assert_eq!(place.capture(&workspace), root);
+    }
+    assert!(place.path(left).exists());
+    drop(place.open());
+    assert!(!place.path(left).exists());
+}

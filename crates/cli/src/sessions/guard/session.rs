@@ -60,6 +60,11 @@ pub(super) async fn open_with(
     }
 }
 
+/// Returns the id of a new session.
+pub(super) fn new_id() -> anyhow::Result<SessionId> {
+    Ok(backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next())
+}
+
 /// Creates the session of a conversation, or one for the next conversation.
 pub(super) async fn create(
     place: &OpenStore,
@@ -68,7 +73,17 @@ pub(super) async fn create(
     directory: &Path,
     until: Instant,
 ) -> anyhow::Result<ObservedSession> {
-    let id: SessionId = backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next();
+    create_with_id(place, program, conversation, (directory, new_id()?), until).await
+}
+
+/// Creates a session with this id, for a directory.
+pub(super) async fn create_with_id(
+    place: &OpenStore,
+    program: &str,
+    conversation: Option<&str>,
+    (directory, id): (&Path, SessionId),
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
     let files = files(place, directory, id, until).await?;
     let mut definition = AgentDefinition { name: program.to_owned(), ..AgentDefinition::default() };
     definition.workspace.path = Some(directory.to_owned());

@@ -22,6 +22,9 @@ use crate::sessions::place::{OpenStore, short};
 /// How long the recording of a gap waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Extension of a file that is not locked yet.
+const BEGUN: &str = "begun";
+
 /// The file of a guard that runs.
 #[derive(Debug)]
 pub(super) struct RunningGuard {
@@ -58,16 +61,26 @@ impl RunningGuard {
         let place = place_of(store);
         make_private(&place)?;
         let path = place.join(session.to_string());
-        let mut file = File::options().create_new(true).read(true).write(true).open(&path)?;
+        // Under its own name it is locked from the beginning.
+        let begun = path.with_extension(BEGUN);
+        let mut file = File::options().create_new(true).read(true).write(true).open(&begun)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let note = GuardNote { v: 1, session, directory: directory.to_owned(), process: std::process::id() };
         file.write_all(&serde_json::to_vec(&note)?)?;
+        fs::rename(begun, &path)?;
         Ok(Self { path, _file: file })
     }
 
     /// Removes the file: everything is recorded.
     pub(super) fn done(self) {
         let _ = fs::remove_file(&self.path);
+    }
+
+    /// Removes the file if the end of the command is recorded. Otherwise the next guard records it.
+    pub(super) fn ended(self, is_recorded: bool) {
+        if is_recorded {
+            self.done();
+        }
     }
 
     /// Returns the process that guards the command of a session, if it runs.
@@ -81,7 +94,8 @@ impl RunningGuard {
 /// tries again.
 pub(super) async fn record_killed(place: &OpenStore) {
     let Ok(entries) = fs::read_dir(place_of(&place.directory())) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
+    let paths = entries.flatten().map(|entry| entry.path());
+    for path in paths.filter(|path| path.extension().is_none_or(|extension| extension != BEGUN)) {
         let Ok(mut file) = File::open(&path) else { continue };
         if is_locked(&file) {
             continue;
@@ -103,7 +117,8 @@ pub(super) async fn record_killed(place: &OpenStore) {
 async fn record_gap(place: &OpenStore, note: &GuardNote) -> anyhow::Result<()> {
     let until = Instant::now() + PATIENCE;
     let opened = session::open(place, NAME, note.session, &note.directory, until).await?;
-    let text = "the guard was killed; what the command did after that is not divided".to_owned();
+    let text = "the guard was killed, or could not record the end; what the command did since is not divided"
+        .to_owned();
     let done = async {
         opened.gap(text).await?;
         opened.boundary(Some("found later"), &*place.store).await?;
@@ -112,6 +127,9 @@ async fn record_gap(place: &OpenStore, note: &GuardNote) -> anyhow::Result<()> {
     let done = done.await;
     opened.live().release().await?;
     done?;
-    eprintln!("guard: the guard of session {} was killed; its log shows the gap", short(note.session));
+    eprintln!(
+        "guard: the guard of session {} did not record its end; the log shows the gap",
+        short(note.session)
+    );
     Ok(())
 }

@@ -19,7 +19,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use backstitch::agent_file::Span;
 use clap::Args;
 use serde_json::{Value, json};
@@ -31,6 +30,7 @@ use self::quiet::{Due, QuietTracker};
 use self::recorder::Recorder;
 use self::tree::CoveredTree;
 use self::watch::Watcher;
+use super::session::new_id;
 use crate::common::{Common, counted};
 use crate::sessions::place::{OpenStore, short};
 use crate::terminal;
@@ -86,10 +86,18 @@ impl GuardedCommand {
         let place = OpenStore::existing_or_new_for(common, &directory, Some(&directory))?;
         super::install::collect(&place).await;
         claim::record_killed(&place).await;
-        let mut recorder = Recorder::start(place, &directory, &self.words)
-            .await
-            .context("this directory cannot be guarded, and the command was not started")?;
-        let running = RunningGuard::new(&recorder.place().directory(), recorder.session(), &directory)?;
+        // The claim comes first: a session whose guard is killed always has one.
+        let session = new_id()?;
+        let running = RunningGuard::new(&place.directory(), session, &directory)?;
+        let mut recorder = match Recorder::start(place, (&directory, session), &self.words).await {
+            Ok(recorder) => recorder,
+            Err(error) => {
+                running.done();
+                return Err(
+                    error.context("this directory cannot be guarded, and the command was not started")
+                );
+            }
+        };
         let mut lookout = Lookout::new(&recorder, self.no_watch, interval);
         if let Some(text) = lookout.text() {
             recorder.note(&text);
@@ -98,15 +106,13 @@ impl GuardedCommand {
         let mut child = match GuardedChild::start(&self.words, &directory, recorder.session()) {
             Ok(child) => child,
             Err(failed) => {
-                recorder.end(&failed.to_string(), false).await;
-                running.done();
+                running.ended(recorder.end(&failed.to_string(), false).await);
                 crate::error::report(common, failed.to_error(), common.json);
                 return Ok(failed.exit_code());
             }
         };
         let ending = self.watch_over(&mut child, &mut recorder, &mut lookout).await?;
-        recorder.end(&ending.to_string(), ending.code().is_some()).await;
-        running.done();
+        running.ended(recorder.end(&ending.to_string(), ending.code().is_some()).await);
         report(common, &recorder, &lookout, &ending);
         Ok(ending.exit_code())
     }

@@ -43,7 +43,7 @@ impl Recorder {
     /// Creates the session of a command, with the files before it.
     pub(super) async fn start(
         place: OpenStore,
-        directory: &Path,
+        (directory, session): (&Path, SessionId),
         words: &[OsString],
     ) -> anyhow::Result<Self> {
         let secrets = Secrets::new(keys::all());
@@ -52,8 +52,7 @@ impl Recorder {
         let text = line(&words);
         let origin = Map::from_iter([("command".to_owned(), words)]);
         let until = Instant::now() + PATIENCE;
-        let created = session::create(&place, NAME, None, directory, until).await?;
-        let session = created.id();
+        let created = session::create_with_id(&place, NAME, None, (directory, session), until).await?;
         let created = created.with_origin(origin.clone());
         let begun = async {
             created.started().await?;
@@ -126,11 +125,15 @@ impl Recorder {
         }
     }
 
-    /// Records the files at the end of the command, and how it ended.
-    pub(super) async fn end(&mut self, text: &str, is_regular: bool) {
+    /// Records the files at the end of the command, and how it ended. Returns whether that worked.
+    pub(super) async fn end(&mut self, text: &str, is_regular: bool) -> bool {
         let outcome = if is_regular { EvaluationOutcome::Completed } else { EvaluationOutcome::Cancelled };
-        if let Err(error) = self.try_boundary(None, Some((text, outcome))).await {
-            self.problems.push(format!("the end of the command could not be recorded: {error:#}"));
+        match self.try_boundary(None, Some((text, outcome))).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.problems.push(format!("the end of the command could not be recorded: {error:#}"));
+                false
+            }
         }
     }
 
