@@ -47,7 +47,7 @@ impl HookTables {
         let entries = groups.flat_map(|(event, groups)| {
             let entries =
                 groups.iter().filter_map(|group| group.get("hooks")?.as_array_of_tables()).flatten();
-            entries.filter_map(|entry| own_command(entry)).map(move |command| (event.to_owned(), command))
+            entries.filter_map(own_command).map(move |command| (event.to_owned(), command))
         });
         entries.map(|(event, command)| InstalledHook { event, command }).collect()
     }
