@@ -8,16 +8,18 @@ use backstitch_core::journal::Effect;
 use backstitch_core::tool::ToolSpec;
 use backstitch_runtime::{Approver, OutsideCall, OutsideCalls};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
-    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam, Implementation,
+    ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ServerHost;
 use super::approval::ClientApprover;
+use super::cancellations::Cancellations;
 use super::content::{failed, object, result_of};
 use super::history::{HISTORY_TOOLS, HistoryTool};
 use super::progress::ProgressReports;
@@ -40,6 +42,7 @@ pub(super) struct SessionHandler {
     asks_client: bool,
     /// Whether the input of the connection has ended.
     is_gone: Arc<AtomicBool>,
+    cancellations: Arc<Cancellations>,
 }
 
 impl SessionHandler {
@@ -70,6 +73,7 @@ impl SessionHandler {
             history: Arc::new(history),
             asks_client: true,
             is_gone: Arc::default(),
+            cancellations: Arc::default(),
         }
     }
 
@@ -114,6 +118,7 @@ impl SessionHandler {
         if let Some(tool) = self.history.get(&call.name) {
             return tool.run(&self.calls, &self.host, call).await;
         }
+        self.cancellations.forget(&context.id);
         let reports = ProgressReports::start(self.calls.session(), call.call_id, context);
         let cancel = call.cancel.clone();
         let mut running = std::pin::pin!(self.calls.call(call));
@@ -132,11 +137,11 @@ impl SessionHandler {
         }
     }
 
-    /// Completes when the client cancels the request. A client that is gone cancels nothing.
+    /// Completes when the client cancels the request. The end of a client cancels nothing.
     async fn cancelled(&self, context: &RequestContext<RoleServer>) {
         context.ct.cancelled().await;
         if self.is_gone.load(Ordering::SeqCst) {
-            std::future::pending::<()>().await;
+            self.cancellations.of(&context.id).await;
         }
     }
 }
@@ -148,6 +153,12 @@ impl ServerHandler for SessionHandler {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
+        if let Some(id) = cancelled.request_id {
+            self.cancellations.add(id);
+        }
     }
 
     async fn list_tools(

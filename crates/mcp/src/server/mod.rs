@@ -4,6 +4,7 @@
 //! Calls run as tasks of [`OutsideCalls`], so the end of a connection ends no call.
 
 mod approval;
+mod cancellations;
 mod content;
 mod handler;
 mod history;

@@ -101,6 +101,21 @@ fn a_call_of_a_killed_client_is_finished_once() {
 }
 
 #[test]
+fn a_client_that_cancels_and_leaves_at_once_has_cancelled() {
+    for _ in 0..4 {
+        let stage = Stage::new();
+        let mut client = Client::connected(&stage, &[]);
+        let id = client.post_call(None, "shell", json!({"command": "echo half > half.txt; sleep 600"}));
+        wait_until("the call", || stage.file("half.txt").is_some());
+        let cancelled = json!({"requestId": id});
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+        let left = client.leave();
+        assert_eq!(left.code, Some(0), "{}", left.errors);
+        assert_eq!(stage.file("half.txt"), None);
+    }
+}
+
+#[test]
 fn a_call_of_a_killed_client_that_waits_for_approval_is_given_up() {
     let stage = Stage::new();
     let approved = ["--approve", "shell"];
