@@ -1,0 +1,71 @@
+//! A server of the session, as a process of its own.
+//!
+//! The process is this test program, which runs [`process`] alone. What the test harness prints must not get between the
+//! messages, so a shell moves standard input and output away first.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use backstitch_core::id::CallId;
+use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::outside::{closed, opened};
+use super::place::{Place, threads};
+
+/// Environment variable with the directory of the place.
+const DIRECTORY: &str = "BACKSTITCH_PARITY_DIRECTORY";
+
+/// Environment variable that is set if the case has a budget.
+const BUDGET: &str = "BACKSTITCH_PARITY_BUDGET";
+
+/// Starts the test program with the pipes of the client as descriptors 3 and 4.
+const SCRIPT: &str =
+    r#"exec "$0" parity::server::process --exact --ignored --nocapture 3<&0 4>&1 </dev/null >/dev/null"#;
+
+/// Returns the command of a server over the session of a place.
+pub(super) fn command(place: &Place) -> Vec<String> {
+    let program = std::env::current_exe().unwrap();
+    let directory = format!("{DIRECTORY}={}", place.directory.display());
+    let budget = format!("{BUDGET}={}", u8::from(place.has_budget));
+    ["env", &directory, &budget, "sh", "-c", SCRIPT, program.to_str().unwrap()].map(str::to_owned).to_vec()
+}
+
+/// A host without other sessions.
+struct BareHost;
+
+impl ServerHost for BareHost {
+    fn diff(&self, _: String, _: String) -> HostFuture<'_, Result<Value, String>> {
+        Box::pin(async { Err("there is nothing to compare".to_owned()) })
+    }
+
+    fn fork(&self, _: String) -> HostFuture<'_, Result<Value, String>> {
+        Box::pin(async { Err("there is no room for a fork".to_owned()) })
+    }
+
+    fn waits(&self, _: CallId, name: &str) -> String {
+        format!("{name} waits for approval")
+    }
+}
+
+#[test]
+#[ignore = "it is the process of a server, which the other tests start"]
+fn process() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let place = Place::at(PathBuf::from(directory), std::env::var(BUDGET).as_deref() == Ok("1"));
+    threads().block_on(async {
+        let runtime = place.runtime();
+        let calls = opened(&place, &runtime).await;
+        let server = ToolServer::new(calls.clone(), Arc::new(BareHost), "parity", None);
+        let input: OwnedFd = File::open("/dev/fd/3").unwrap().into();
+        let output: OwnedFd = File::options().write(true).open("/dev/fd/4").unwrap().into();
+        // Types of the other end, which are the ones that make a pipe of a descriptor.
+        let input = tokio::process::ChildStdout::from_std(input.into()).unwrap();
+        let output = tokio::process::ChildStdin::from_std(output.into()).unwrap();
+        server.serve(input, output, CancellationToken::new()).await.unwrap();
+        closed(&calls).await;
+    });
+}
