@@ -168,14 +168,18 @@ fn mark(path: &Path) -> String {
 fn each_call_of_the_real_codex_can_be_rewound_and_it_continues_before_the_turn() {
     // The two parallel commands leave marks beside the project, so that neither writes before both have begun.
     let directory = tempfile::tempdir().unwrap();
-    let begun = mark(&directory.path().join("begun"));
-    let first = format!("while [ ! -e {begun} ]; do sleep 0.05; done; echo four > four");
+    let marks = ["four", "five"].map(|name| mark(&directory.path().join(name)));
+    let command = |own: &str, other: &str, name: &str| {
+        format!("touch {own}; while [ ! -e {other} ]; do sleep 0.05; done; echo {name} > {name}")
+    };
+    let first = command(&marks[0], &marks[1], "four");
+    let second = command(&marks[1], &marks[0], "five");
     let script = json!({
         "first": [
             [patch("call_01", "*** Add File: one.txt\n+one\n*** Update File: kept.txt\n@@\n-kept\n+changed")],
             [shell("call_02", "echo two > two; echo secret > ignored")],
             [shell("call_03", "echo three >> two; rm kept.txt; exit 3")],
-            [shell("call_04", &first), shell("call_05", &format!("echo five > five; touch {begun}"))],
+            [shell("call_04", &first), shell("call_05", &second)],
             [text("Done.")],
         ],
         "second": [[shell("call_06", "echo six > six")], [text("Done again.")]],
