@@ -31,13 +31,23 @@ use codex::Codex;
 pub const ENGINE_VARIABLE: &str = "BACKSTITCH_ENGINE";
 
 /// The engines whose programs may be installed on this machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct InstalledEngines;
+#[derive(Debug, Clone, Copy)]
+pub struct InstalledEngines {
+    /// Returns the API key in an environment variable. A program gets only the keys that it uses itself.
+    pub key: fn(&str) -> Option<String>,
+}
+
+impl Default for InstalledEngines {
+    /// Keys from the environment.
+    fn default() -> Self {
+        Self { key: |name| std::env::var(name).ok() }
+    }
+}
 
 impl Engines for InstalledEngines {
     fn open(&self, name: &str) -> Result<Arc<dyn Engine>, EngineError> {
         match name {
-            ClaudeCode::NAME => Ok(Arc::new(ClaudeCode::find()?)),
+            ClaudeCode::NAME => Ok(Arc::new(ClaudeCode::find(self.key)?)),
             Codex::NAME => Ok(Arc::new(Codex::find()?)),
             _ => {
                 let known = format!("{}, {}", ClaudeCode::NAME, Codex::NAME);

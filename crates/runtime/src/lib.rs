@@ -44,7 +44,8 @@ mod waiting;
 
 pub use adapters::Adapters;
 pub use agent::{
-    Agent, AgentWorkspace, Backoff, DriftPolicy, Fidelity, Mission, OnTruncation, ResumeOptions, SubAgent,
+    Agent, AgentEngine, AgentWorkspace, Backoff, DriftPolicy, Fidelity, Mission, OnTruncation, ResumeOptions,
+    SubAgent,
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
@@ -73,7 +74,7 @@ pub use live::{
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
     ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
-    observed_agent, observed_call_id, observed_origin, observed_prompt_id,
+    observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{

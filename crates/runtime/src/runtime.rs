@@ -23,7 +23,9 @@ use serde_json::Value;
 use crate::adapters::{Adapters, NoAdapters};
 use crate::agent::Agent;
 use crate::clock::SystemClock;
-use crate::driver::Driver;
+use crate::driver::{Driver, ForeignLoop};
+use crate::engine::{EngineLoop, Engines};
+use crate::engine_error::EngineError;
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::history::Fork;
@@ -108,6 +110,7 @@ pub struct Runtime {
     owner: Owner,
     adapters: Arc<dyn Adapters>,
     registry: Arc<Registry>,
+    engines: Option<Arc<dyn Engines>>,
     snapshot_interval: u64,
 }
 
@@ -121,6 +124,7 @@ impl Runtime {
             owner,
             adapters: Arc::new(NoAdapters),
             registry: Arc::default(),
+            engines: None,
             snapshot_interval: SNAPSHOT_INTERVAL,
         }
     }
@@ -153,6 +157,23 @@ impl Runtime {
     pub fn with_adapters(mut self, adapters: Arc<dyn Adapters>) -> Self {
         self.adapters = adapters;
         self
+    }
+
+    /// Sets the engines that agents may name.
+    #[must_use]
+    pub fn with_engines(mut self, engines: Arc<dyn Engines>) -> Self {
+        self.engines = Some(engines);
+        self
+    }
+
+    /// Opens the engine of an agent, if it names one.
+    pub(crate) fn engine_of(&self, agent: &Agent) -> Result<Option<Arc<dyn ForeignLoop>>, RuntimeError> {
+        let Some(named) = &agent.engine else { return Ok(None) };
+        let engines = self.engines.as_ref().ok_or_else(|| EngineError::Unavailable {
+            agent: agent.prompt_name(),
+            engine: named.name.clone(),
+        })?;
+        Ok(Some(Arc::new(EngineLoop::new(engines.open(&named.name)?, named.clone()))))
     }
 
     pub(crate) fn adapters(&self) -> &Arc<dyn Adapters> {
@@ -287,9 +308,17 @@ impl Runtime {
         session: SessionId,
         rule: ApprovalRule,
     ) -> Result<(), RuntimeError> {
+        if let Some(live) = self.registry.get(session) {
+            return live.add_approval_rule(rule).await;
+        }
         let live = self.open_idle(session, SessionOptions::default()).await?;
         let added = live.add_approval_rule(rule).await;
         live.release().await.and(added)
+    }
+
+    /// Returns whether a run of this runtime drives a session.
+    pub fn drives(&self, session: SessionId) -> bool {
+        self.registry.get(session).is_some()
     }
 
     /// Returns the status of a session: running, paused, interrupted or idle.

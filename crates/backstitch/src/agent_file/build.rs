@@ -97,15 +97,9 @@ impl AgentDefinition {
         let (tools, prompt) = self.parts(Some(options))?;
         self.check_prices()?;
         let secrets = self.secrets(options);
-        let policy = self.policy_with(options)?;
-        let (mut agent, lisp) = match self.mode {
-            AnswerMode::Tools => (self.with_calls(policy, tools)?, None),
-            AnswerMode::Lisp => {
-                let lisp = self.lisp()?;
-                let agent = Agent::lisp(format!("{}/{}", self.ns, self.name), policy, lisp.clone(), tools)
-                    .map_err(|error| Problem::new(["data"], error))?;
-                (agent, Some(lisp))
-            }
+        let (mut agent, lisp) = match (&self.engine, self.mode) {
+            (Some(engine), _) => (self.with_engine(engine, tools), None),
+            (None, mode) => self.with_model(mode, self.policy_with(options)?, tools)?,
         };
         let prompt = match &agent.system {
             // The system message of an agent that answers with programs is built from its tools and data.
@@ -114,7 +108,9 @@ impl AgentDefinition {
             }
             _ => prompt,
         };
-        agent.budget = self.budget.limits();
+        if self.engine.is_none() {
+            agent.budget = self.budget.limits();
+        }
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
@@ -132,6 +128,24 @@ impl AgentDefinition {
         let keys = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
         let of_servers = self.mcp.iter().flat_map(|server| server.secrets(options));
         Secrets::new(keys.chain(of_servers).map(|key| key.trim().to_owned()))
+    }
+
+    /// Builds an agent that a model answers for.
+    fn with_model(
+        &self,
+        mode: AnswerMode,
+        policy: Arc<dyn Policy>,
+        tools: Tools,
+    ) -> Result<(Agent, Option<LispAgent>), AgentFileError> {
+        match mode {
+            AnswerMode::Tools => Ok((self.with_calls(policy, tools)?, None)),
+            AnswerMode::Lisp => {
+                let lisp = self.lisp()?;
+                let agent = Agent::lisp(format!("{}/{}", self.ns, self.name), policy, lisp.clone(), tools)
+                    .map_err(|error| Problem::new(["data"], error))?;
+                Ok((agent, Some(lisp)))
+            }
+        }
     }
 
     /// Builds an agent that answers with text and tool calls.
@@ -181,6 +195,7 @@ impl AgentDefinition {
         let uses = |name: &str| offered.uses_files(name);
         let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
         Ok(in_sections
+            || self.engine.is_some()
             || !self.mcp.is_empty()
             || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
     }
@@ -199,6 +214,7 @@ impl AgentDefinition {
         if let Some(url) = &self.base_url {
             checked_url(url)?;
         }
+        self.check_engine()?;
         self.check_request()?;
         self.check_mode()?;
         if let Some(retry) = &self.retry {

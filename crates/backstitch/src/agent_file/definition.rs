@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::answering::{AnswerMode, DataDefinition};
 use super::command_tool::CommandToolDefinition;
+use super::engine::EngineDefinition;
 use super::mcp::McpDefinition;
 use super::model::ModelName;
 use super::retry::RetryDefinition;
@@ -37,6 +38,9 @@ pub struct AgentDefinition {
     /// Replies of a scripted model. A file is read into this field when the definition is resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<Script>,
+    /// The program that does the work, in place of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineDefinition>,
     /// Verbatim text before all sections of the system message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
@@ -124,6 +128,7 @@ impl Default for AgentDefinition {
             model: None,
             base_url: None,
             script: None,
+            engine: None,
             system: None,
             sections: Vec::new(),
             parameters: Map::new(),

@@ -35,6 +35,7 @@ mod answering;
 mod build;
 mod command_tool;
 mod definition;
+mod engine;
 mod error;
 mod keys;
 mod known;
@@ -57,6 +58,7 @@ pub use definition::{
     AgentDefinition, Approve, BudgetDefinition, OutputDefinition, PriceDefinition, RequestDefinition,
     SectionDefinition, ShellDefinition, WorkspaceDefinition,
 };
+pub use engine::EngineDefinition;
 pub use error::{AgentFileError, Problem, SourceLocation};
 pub use keys::{KEY_VARIABLES, check_base_url, key_variables};
 pub use known::{KnownModel, KnownModels};

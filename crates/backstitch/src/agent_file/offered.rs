@@ -26,6 +26,7 @@ pub(super) struct ToolCatalog {
     own: Vec<String>,
     /// The tools that sections offer.
     in_sections: Vec<String>,
+    has_engine: bool,
 }
 
 impl ToolCatalog {
@@ -44,7 +45,8 @@ impl ToolCatalog {
         let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect();
         let mut in_sections = Vec::new();
         definition.sections.iter().for_each(|section| section.add_tools(&mut in_sections));
-        let mut offered = Self { all, own: Vec::new(), in_sections };
+        let has_engine = definition.engine.is_some();
+        let mut offered = Self { all, own: Vec::new(), in_sections, has_engine };
         for (index, tool) in definition.command_tools.iter().enumerate() {
             let key = below(&[], "tool", index);
             offered.declare(tool.tool(&key, &sandbox)?, &key)?;
@@ -63,6 +65,8 @@ impl ToolCatalog {
         }
         // The tools of a server are not known before it was asked for them.
         let is_unknown = |name: &str| definition.mcp.iter().any(|server| server.has_unknown(name));
+        // Those of an engine are not known at all.
+        let is_unknown = |name: &str| has_engine || is_unknown(name);
         for name in definition.approval.keys().filter(|name| *name != DEFAULT && !is_unknown(name)) {
             offered.get(name, || vec!["approval".to_owned(), name.clone()])?;
         }
@@ -92,6 +96,8 @@ impl ToolCatalog {
     /// Returns the tools that the definition offers outside of sections.
     pub(super) fn chosen(&self, choice: &ToolChoice) -> Result<Vec<Tool>, Problem> {
         let mut chosen: Vec<Tool> = match choice {
+            // An engine has its own tools for files and the shell.
+            ToolChoice::All if self.has_engine => Vec::new(),
             ToolChoice::All => {
                 // The tools for plans and recall are only offered by name.
                 let others: Vec<_> =

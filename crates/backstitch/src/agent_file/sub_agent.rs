@@ -64,6 +64,9 @@ impl SubAgentDefinition {
                 "a sub-agent works in the directory of its caller: remove `workspace.path`",
             ));
         }
+        if agent.engine.is_some() {
+            return Err(wrong("agent", "a sub-agent has no engine: give it a model"));
+        }
         if !agent.mcp.is_empty() {
             return Err(wrong("agent", "a sub-agent has no MCP servers: move `[[mcp]]` to its caller"));
         }

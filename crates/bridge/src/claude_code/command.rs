@@ -80,21 +80,17 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
 
 /// Returns the record of the transcript after which a conversation continues. `None` is its end.
 fn record_of(resume: &EngineResume) -> Result<Option<String>, EngineError> {
+    // Without the place of the transcript, the program itself knows whether it has the conversation.
+    let Some(path) = &resume.transcript else { return Ok(None) };
     let gone =
         || EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: resume.session.clone() };
-    if let Some(path) = &resume.transcript
-        && !path.is_file()
-    {
-        return Err(gone());
-    }
-    let Some(after) = &resume.after else { return Ok(None) };
-    let transcript = resume.transcript.as_deref().and_then(Transcript::read).ok_or_else(gone)?;
-    let record = match after {
+    let transcript = Transcript::read(path).ok_or_else(gone)?;
+    let found = resume.after.iter().find_map(|point| match point {
         EnginePoint::Call(call) => transcript.record_of_result(call),
         EnginePoint::Answer(prompt) => transcript.record_of_answer(prompt),
-        EnginePoint::Prompt(prompt) => transcript.record_before(prompt),
-    };
-    record.map(Some).ok_or_else(gone)
+    });
+    let record = found.ok_or_else(gone)?;
+    Ok((!transcript.ends_with(&record)).then_some(record))
 }
 
 /// Returns a new id in the form that the program accepts.

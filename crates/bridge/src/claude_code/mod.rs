@@ -17,10 +17,33 @@ use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineSta
 
 use crate::installed::{ProgramNeed, Version};
 
+/// Tools that change nothing. The calls of a sub-agent are asked about one by one.
+const READS: [&str; 14] = [
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "TodoWrite",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "TaskOutput",
+    "Task",
+    "Agent",
+    "Skill",
+];
+
+/// The variable with the API key.
+const KEY: &str = "ANTHROPIC_API_KEY";
+
 /// The engine.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ClaudeCode {
     program: PathBuf,
+    /// The API key, if it is not logged in.
+    key: Option<String>,
 }
 
 impl ClaudeCode {
@@ -36,8 +59,8 @@ impl ClaudeCode {
     };
 
     /// Finds the program.
-    pub(crate) fn find() -> Result<Self, EngineError> {
-        Ok(Self { program: Self::NEED.find()? })
+    pub(crate) fn find(key: fn(&str) -> Option<String>) -> Result<Self, EngineError> {
+        Ok(Self { program: Self::NEED.find()?, key: key(KEY) })
     }
 }
 
@@ -50,9 +73,13 @@ impl Engine for ClaudeCode {
         Self::TITLE
     }
 
+    fn only_reads(&self, tool: &str) -> bool {
+        READS.contains(&tool)
+    }
+
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
         Box::pin(async move {
-            let run = run::ClaudeRun::start(&self.program, start).await?;
+            let run = run::ClaudeRun::start(&self.program, self.key.as_deref(), start).await?;
             Ok(Box::new(run) as Box<dyn EngineRun>)
         })
     }

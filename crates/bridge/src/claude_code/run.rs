@@ -48,13 +48,20 @@ pub(super) struct ClaudeRun {
 }
 
 impl ClaudeRun {
-    pub(super) async fn start(program: &Path, start: EngineStart) -> Result<Self, EngineError> {
+    pub(super) async fn start(
+        program: &Path,
+        key: Option<&str>,
+        start: EngineStart,
+    ) -> Result<Self, EngineError> {
         let failed = |reason: String| EngineError::Start { title: ClaudeCode::TITLE.to_owned(), reason };
         let tools = start.tools.clone().map(ToolSocket::serve).transpose();
         let tools = tools.map_err(|error| failed(format!("its tools cannot be served: {error}")))?;
         let relay = tools.as_ref().map(ToolSocket::command).transpose();
         let relay = relay.map_err(|error| failed(error.to_string()))?;
-        let spec = specification(program, &start, relay)?;
+        let mut spec = specification(program, &start, relay)?;
+        if let Some(key) = key {
+            spec = spec.env(super::KEY, key);
+        }
         let process =
             EngineProcess::start(ClaudeCode::TITLE, spec, start.directory.clone(), start.mark).await?;
         process.send(initialize());

@@ -70,11 +70,12 @@ impl Transcript {
         uuid(answers.filter(|record| record.get("isSidechain") != Some(&Value::Bool(true))).find(is_below)?)
     }
 
-    /// Returns the record before a prompt.
-    pub(super) fn record_before(&self, prompt: &str) -> Option<String> {
-        let parents = self.parents();
-        let parent = parents.get(prompt).copied().flatten()?;
-        is_plain(parent).then(|| parent.to_owned())
+    /// Whether nothing of the conversation comes after a record.
+    pub(super) fn ends_with(&self, record: &str) -> bool {
+        let said =
+            self.records.iter().filter(|record| matches!(text(record, "type"), Some("user" | "assistant")));
+        let mut main = said.filter(|record| record.get("isSidechain") != Some(&Value::Bool(true)));
+        main.next_back().and_then(|last| text(last, "uuid")) == Some(record)
     }
 
     fn parents(&self) -> HashMap<&str, Option<&str>> {
@@ -135,7 +136,6 @@ mod tests {
         assert_eq!(transcript.record_of_answer("p1").as_deref(), Some("a2"));
         assert_eq!(transcript.record_of_answer("p2").as_deref(), Some("a3"));
         assert_eq!(transcript.record_of_answer("p3"), None, "an id that looks like an option");
-        assert_eq!(transcript.record_before("p2").as_deref(), Some("a2"));
-        assert_eq!(transcript.record_before("p1"), None);
+        assert!(!transcript.ends_with("a3") && transcript.ends_with("-x"));
     }
 }

@@ -58,6 +58,8 @@ impl Doctor {
         let mut findings = vec![programs::version()];
         places::check(common, &mut findings);
         findings.extend([programs::git(), programs::shell(), programs::sandbox(), programs::terminal()]);
+        #[cfg(feature = "bridge")]
+        findings.extend(programs::engines());
         if common.json {
             print_json(&findings);
         } else {

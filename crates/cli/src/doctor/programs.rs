@@ -64,3 +64,18 @@ pub(super) fn terminal() -> Finding {
     );
     Finding::fine("terminal", text)
 }
+
+/// Returns the engines that are installed, with their versions.
+#[cfg(feature = "bridge")]
+pub(super) fn engines() -> Vec<Finding> {
+    let found = backstitch_bridge::installations().into_iter().filter_map(|engine| {
+        let path = engine.path?;
+        let version = engine.version.unwrap_or_else(|| "in an unknown version".to_owned());
+        let text = format!("{} {version} at {}", engine.title, path.display());
+        Some(match engine.problem {
+            Some(problem) => Finding::notice("engine", text, problem),
+            None => Finding::fine("engine", text),
+        })
+    });
+    found.collect()
+}

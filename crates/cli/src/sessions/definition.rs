@@ -146,6 +146,13 @@ pub(super) struct AgentFlags {
 impl ModelFlags {
     /// Overrides the model and the address of a definition. Returns whether a flag was given.
     pub(super) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
+        if let (Some(engine), Some(model)) = (&definition.engine, &self.model) {
+            let message = format!("`--model {model}` does not apply: the agent is driven by {}", engine.name);
+            return Err(Usage(format!(
+                "{message}; its agent file may set `engine = {{ name = …, model = … }}`"
+            ))
+            .into());
+        }
         if let Some(model) = &self.model {
             let is_other = definition.model.as_ref().is_some_and(|before| before.provider != model.provider);
             if is_other {
@@ -197,7 +204,14 @@ impl AgentFlags {
         if self.model.window.is_none() && !file.keys.contains("window") {
             definition.window = config.window(&definition).or(definition.window);
         }
-        if definition.model.is_none() && model == ModelNeed::Required {
+        if definition.engine.is_some() && !file.keys.contains("model") && self.model.model.is_none() {
+            // The settings for models are not about engines.
+            (definition.model, definition.script, definition.window) = (None, None, None);
+            if !file.keys.contains("base_url") {
+                definition.base_url = None;
+            }
+        }
+        if definition.model.is_none() && definition.engine.is_none() && model == ModelNeed::Required {
             return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
                 .with_hint(
                     "use `--model PROVIDER:MODEL`; `backstitch config set model PROVIDER:MODEL` sets it for all sessions",
@@ -273,6 +287,8 @@ impl AgentFlags {
     ) -> anyhow::Result<()> {
         let has_own = definition.system.is_some() || !definition.sections.is_empty();
         let is_off = config.strongest(|settings| settings.instructions) == Some(false);
+        // An engine has its own instructions, and reads those of the project itself.
+        let has_own = has_own || definition.engine.is_some();
         if has_own || is_off || definition.mode == AnswerMode::Lisp {
             return Ok(());
         }
@@ -396,9 +412,15 @@ impl MovedTo {
     }
 }
 
+/// Names what answers: the model, or the engine.
+pub(super) fn answers_with(definition: &AgentDefinition) -> String {
+    let engine = definition.engine.as_ref().map(ToString::to_string);
+    definition.model.as_ref().map(ToString::to_string).or(engine).unwrap_or_default()
+}
+
 /// Builds the record that a session continues with another definition.
 pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
-    let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
+    let model = answers_with(definition);
     let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     let files = definition.workspace.path.as_ref();
     let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();

@@ -15,7 +15,9 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Common;
-use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of, pinned};
+use super::definition::{
+    AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, pinned,
+};
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
 use super::guard::refuse_to_drive;
@@ -86,7 +88,7 @@ impl Run {
                 return Err(error.into());
             }
         };
-        let model = model_of(&definition);
+        let model = answers_with(&definition);
         let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
         live.status_text(&format!("session {id} ({model})").into());
         if let Some(copy) = &copy {
@@ -131,10 +133,6 @@ impl Run {
 pub(super) fn with_rules(common: &Common, mut built: BuiltAgent) -> BuiltAgent {
     built.agent = built.agent.with_approval_rules(common.config.approval_rules());
     built
-}
-
-fn model_of(definition: &AgentDefinition) -> String {
-    definition.model.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 #[derive(Args)]
@@ -328,7 +326,7 @@ impl SessionToDrive {
     }
 
     fn announce(&self) -> AnnouncedRun {
-        let model = model_of(&self.definition);
+        let model = answers_with(&self.definition);
         self.live.begin(json!({"v": 1, "event": "resumed", "session": self.session, "model": model}))
     }
 

@@ -1,23 +1,25 @@
 //! Driving a session to its end, with approvals in place: one loop for `run`, `resume` and `ask`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use backstitch::id::SessionId;
-use backstitch::journal::StopReason;
+use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
 use backstitch::workspace::HostWorkspace;
-use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionOptions};
+use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionEvent, SessionOptions};
 use tokio::task::JoinHandle;
 
 use super::Common;
 use super::ending::DriveReport;
 use super::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, is_askable, is_person_there,
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
+    is_person_there,
 };
 use super::live::Screen;
-use super::place::OpenStore;
+use super::place::{OpenStore, short};
 use super::signals::Signals;
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -35,16 +37,57 @@ pub(super) struct DrivenSession<'a> {
 impl DrivenSession<'_> {
     /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
     pub(super) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
-        let mut driven = self.stopper.driven(self.common, self.live, run).await;
+        let mut driven = self.followed(run).await?;
         while self.can_ask(&driven) {
             let Decisions::Made(drift) = self.ask().await? else { break };
             let workspace = self.workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
             let options = SessionOptions { workspace, ..SessionOptions::default() };
             let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
             let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
-            driven = self.stopper.driven(self.common, self.live, run).await;
+            driven = self.followed(run).await?;
         }
         Ok(driven)
+    }
+
+    /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
+    async fn followed(&self, mut run: backstitch::Run) -> anyhow::Result<DriveReport> {
+        if self.agent.engine_name().is_none() {
+            return Ok(self.stopper.driven(self.common, self.live, run).await);
+        }
+        let (tick, mut asked) = (self.live.tick(), HashSet::new());
+        while let Some(event) = run.next().await {
+            self.live.show(self.common, run.session(), &event);
+            if !is_approval(&event) {
+                continue;
+            }
+            if !is_person_there(self.common) {
+                let hint = self.common.hint(format_args!("approve {}", short(self.session)));
+                self.live.status_text(
+                    &format!("the call waits; `{hint}` approves it, from another terminal").into(),
+                );
+                continue;
+            }
+            let interrupts = &self.stopper.interrupts;
+            let _asking = interrupts.asking();
+            self.live.end_streamed_line();
+            let mut person = TerminalPerson::new(interrupts.clone());
+            if !ask_while_driven(&self.waiting(), &mut asked, &mut person).await? {
+                run.pause();
+            }
+        }
+        let ended = run.ended().await;
+        tick.abort();
+        Ok(DriveReport { ended, interrupted: self.stopper.interrupted.load(Ordering::SeqCst) })
+    }
+
+    fn waiting(&self) -> WaitingSession<'_> {
+        WaitingSession {
+            place: self.place,
+            session: self.session,
+            workspace: self.workspace.clone(),
+            tools: &self.agent.tools,
+            rules: &self.agent.approval_rules,
+        }
     }
 
     fn can_ask(&self, driven: &DriveReport) -> bool {
@@ -56,15 +99,14 @@ impl DrivenSession<'_> {
         let interrupts = &self.stopper.interrupts;
         let _asking = interrupts.asking();
         self.live.end_streamed_line();
-        let waiting = WaitingSession {
-            place: self.place,
-            session: self.session,
-            workspace: self.workspace.clone(),
-            tools: &self.agent.tools,
-            rules: &self.agent.approval_rules,
-        };
-        ask_person(&waiting, &mut TerminalPerson::new(interrupts.clone())).await
+        ask_person(&self.waiting(), &mut TerminalPerson::new(interrupts.clone())).await
     }
+}
+
+/// Whether a call begins to wait for approval.
+fn is_approval(event: &SessionEvent) -> bool {
+    let SessionEvent::Record(record) = event else { return false };
+    matches!(&record.body, RecordBody::Paused(paused) if paused.reason == PauseReason::Approval)
 }
 
 /// Stops a run cleanly on a signal, such as Ctrl-C, a closed terminal or `kill`: running calls are rolled

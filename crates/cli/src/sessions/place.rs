@@ -111,6 +111,9 @@ impl OpenStore {
     pub(super) fn over(store: SqliteStore) -> Self {
         let store = Arc::new(store);
         let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
+        #[cfg(feature = "bridge")]
+        let runtime =
+            runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines { key: crate::keys::key }));
         Self { store, runtime }
     }
 

@@ -112,7 +112,7 @@ impl Agent {
     }
 
     /// Keeps the first error of the definition. It is returned when the agent is used.
-    fn fail(&mut self, error: RuntimeError) {
+    pub(super) fn fail(&mut self, error: RuntimeError) {
         self.problem.get_or_insert_with(|| Arc::new(error));
     }
 

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod build;
+mod engine;
 mod mission;
 mod resume;
 mod sub_agent;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use backoff::Backoff;
+pub use engine::AgentEngine;
 pub use mission::Mission;
 pub use resume::{DriftPolicy, Fidelity, ResumeOptions};
 pub use sub_agent::SubAgent;
@@ -95,6 +97,8 @@ pub struct Agent {
     pub policy: Arc<dyn Policy>,
     /// The name of the model, which a runtime opens.
     pub(crate) model: Option<String>,
+    /// The program that does its work.
+    pub(crate) engine: Option<AgentEngine>,
     pub(crate) files: Option<AgentWorkspace>,
     /// Whether each session works in a copy of the directory.
     pub(crate) is_isolated: bool,
@@ -165,6 +169,7 @@ impl Agent {
             system: None,
             policy: Arc::new(NoPolicy::default()),
             model: None,
+            engine: None,
             files: None,
             is_isolated: false,
             resources: None,

@@ -70,6 +70,9 @@ impl Driver {
     }
 
     async fn drive_on(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
+        if let Some(engine) = &self.engine {
+            return engine.drive(self, evaluation).await;
+        }
         let mut machine = self.agent.machinery().rebuild(&self.content.past(evaluation).await?)?;
         loop {
             let next = match boxed(|| self.attend(evaluation, &mut *machine)).await? {

@@ -215,7 +215,11 @@ impl Inbox {
     }
 
     /// Completes when the token is cancelled, or when such requests about the evaluation wait in the inbox.
-    async fn wait_for_wish(&self, evaluation: EvaluationId, is_wanted: fn(&InboxRequests) -> bool) {
+    pub(super) async fn wait_for_wish(
+        &self,
+        evaluation: EvaluationId,
+        is_wanted: fn(&InboxRequests) -> bool,
+    ) {
         loop {
             if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
                 return;

@@ -14,6 +14,7 @@ mod content;
 mod conversation;
 mod cut_off;
 mod drive;
+mod engine;
 mod fidelity;
 mod finish;
 mod fit;
@@ -39,6 +40,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use engine::{ForeignLoop, StopWish};
 pub(crate) use outside::{AskedDecision, CallEnds, NewCall};
 pub(crate) use question::question_before;
 
@@ -64,6 +66,8 @@ pub struct Driver {
     asker: Asker,
     calls: Calls,
     saver: Option<Arc<Saver>>,
+    /// Works on evaluations in place of a machine.
+    engine: Option<Arc<dyn ForeignLoop>>,
 }
 
 impl Driver {
@@ -99,7 +103,7 @@ impl Driver {
             pauses: pauses.clone(),
             resumed_with: Mutex::default(),
         };
-        Self { live, agent, inbox, content, pauses, asker, calls, saver }
+        Self { live, agent, inbox, content, pauses, asker, calls, saver, engine: None }
     }
 
     /// Makes the cancellation of this token equivalent to [`Driver::stop`].

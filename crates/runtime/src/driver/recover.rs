@@ -97,6 +97,13 @@ impl Driver {
             accept: options.accept,
             ..ResumeOptions::default()
         });
+        if let Some(engine) = &self.engine {
+            engine.end_survivors(self).await?;
+            let keeps_files = options.drift == Some(DriftPolicy::Adopt);
+            self.end_engine_calls(engine.interrupted(), keeps_files).await?;
+            self.live.take_up_files().await?;
+            return boxed(|| self.drive(evaluation)).await;
+        }
         boxed(|| self.calls.compensate_failed(evaluation)).await?;
         if options.accept {
             self.accept(evaluation).await?;
@@ -170,7 +177,8 @@ impl Driver {
                 PauseReason::Budget => {
                     is_cancelled || options.budget.is_some() || self.has_budget(evaluation).await
                 }
-                PauseReason::Approval => is_cancelled,
+                // The program that made the call is gone.
+                PauseReason::Approval => is_cancelled || self.engine.is_some(),
                 PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
             if !is_resolved {
@@ -180,7 +188,12 @@ impl Driver {
             let (decision, by) = match (pause.reason, ruled) {
                 (_, Some(ruled)) => ruled,
                 (PauseReason::Approval, None) if pause.session.is_none() => {
-                    (Decision::Deny { reason: Some("its evaluation was cancelled".to_owned()) }, owner)
+                    let why = if is_cancelled {
+                        "its evaluation was cancelled"
+                    } else {
+                        "it was stopped before it was decided"
+                    };
+                    (Decision::Deny { reason: Some(why.to_owned()) }, owner)
                 }
                 _ => (Decision::Continue, owner),
             };

@@ -11,7 +11,13 @@
 //! Two rules apply to calls of an engine that did not end, because the engine or this process was killed or stopped: the
 //! files are restored to their state before the first of them, and the engine is informed about it when it continues.
 
+mod budget;
+mod calls;
+mod drive;
 mod event;
+mod origin;
+mod transcript;
+mod work;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -22,6 +28,7 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::Sandbox;
 
+pub(crate) use drive::EngineLoop;
 pub use event::{CallAnswer, CallReply, EngineEnd, EngineEvent, Held};
 
 use crate::engine_error::EngineError;
@@ -44,6 +51,12 @@ pub trait Engine: Send + Sync {
     /// The name for people.
     fn title(&self) -> &str;
 
+    /// Whether a tool of the program changes nothing. The setting for all other tools does not apply to it.
+    fn only_reads(&self, tool: &str) -> bool {
+        let _ = tool;
+        false
+    }
+
     /// Starts the program.
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>>;
 }
@@ -59,7 +72,7 @@ pub struct EngineStart {
     pub mark: CallId,
     /// The directory that it works in.
     pub directory: PathBuf,
-    /// The id of the prompt, a UUID. It is given to the program, if that accepts one.
+    /// The id of the prompt, a UUID. It is given to the program, if that accepts one. Points name it later.
     pub prompt_id: String,
     /// The prompt.
     pub prompt: String,
@@ -84,19 +97,19 @@ pub struct EngineResume {
     pub session: String,
     /// The file that the program keeps it in, if it reported one.
     pub transcript: Option<PathBuf>,
-    /// Where to continue. `None` is its end.
-    pub after: Option<EnginePoint>,
+    /// Where to continue, the latest point first. The program continues after the first of these that its conversation
+    /// has; what it knows beyond that point has been undone. If it has none of them, the start fails with
+    /// [`EngineError::SessionGone`].
+    pub after: Vec<EnginePoint>,
 }
 
 /// A point in the conversation of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnginePoint {
-    /// After the result of this call.
+    /// After the result of this call, by the program's own id of it.
     Call(String),
     /// After the answer to the prompt with this id.
     Answer(String),
-    /// Before the prompt with this id. Nothing of it was answered.
-    Prompt(String),
 }
 
 /// A program that runs. Dropping it ends the program and all of its descendants.

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub use again::RequestReplay;
 
 use crate::agent::{Agent, Mission, ResumeOptions, prompt_path};
-use crate::driver::Driver;
+use crate::driver::{Driver, ForeignLoop};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Saver, load_view};
 use crate::outcome::DriveOutcome;
@@ -63,6 +63,7 @@ pub struct Evaluator {
     agent: Agent,
     stop: CancellationToken,
     saver: Option<Arc<Saver>>,
+    engine: Option<Arc<dyn ForeignLoop>>,
 }
 
 impl Evaluator {
@@ -75,12 +76,18 @@ impl Evaluator {
     /// addition to those of each prompt. The prompt's name and text replace its name and system message.
     pub fn of(agent: Agent) -> Self {
         let agent = agent.and_set_up(register_slices);
-        Self { agent, stop: CancellationToken::new(), saver: None }
+        Self { agent, stop: CancellationToken::new(), saver: None, engine: None }
     }
 
     /// Makes the cancellation of this token equivalent to [`Evaluator::stop`].
     pub(crate) fn stopped_by(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
+        self
+    }
+
+    /// Gives evaluations to an engine, if there is one.
+    pub(crate) fn driven_by(mut self, engine: Option<Arc<dyn ForeignLoop>>) -> Self {
+        self.engine = engine;
         self
     }
 
@@ -271,7 +278,7 @@ impl Evaluator {
         }
         let driver = Driver::new(session.clone(), agent).saving(self.saver.clone());
         // Stopping one evaluation must not stop the next.
-        Ok(driver.stopped_by(self.stop.child_token()))
+        Ok(driver.stopped_by(self.stop.child_token()).driven_by(self.engine.clone()))
     }
 
     async fn rendered(

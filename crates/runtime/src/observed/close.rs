@@ -112,7 +112,11 @@ fn short(id: CallId) -> String {
     id.rsplit('-').next().map_or_else(|| id.clone(), str::to_owned)
 }
 
-fn payload(id: CallId, name: &str, outcome: Option<Result<Value, String>>) -> (OptionResult, String) {
+pub(super) fn payload(
+    id: CallId,
+    name: &str,
+    outcome: Option<Result<Value, String>>,
+) -> (OptionResult, String) {
     let failed = |kind: &str, message: String| {
         let mut payload = OptionResult::new(id, name, Value::Null);
         payload.is_error = true;

@@ -20,16 +20,18 @@
 mod boundary;
 mod close;
 mod data;
+mod engine;
 mod record;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    CallStarted, Effect, EvaluationFinished, EvaluationOutcome, EvaluationStarted, Note, ObservationCause,
-    RecordBody, WorkspaceObserved, WorkspaceRevision,
+    CallStarted, Decision, Effect, EvaluationFinished, EvaluationOutcome, EvaluationStarted, Note,
+    ObservationCause, RecordBody, WorkspaceObserved, WorkspaceRevision,
 };
-use backstitch_core::message::{Content, Message, MessageBuilder, OptionCall, PolicyName, RoleHint};
+use backstitch_core::message::{Content, Large, Message, MessageBuilder, OptionCall, PolicyName, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::{Map, Value};
@@ -37,7 +39,9 @@ use serde_json::{Map, Value};
 pub use boundary::ObservedBoundary;
 pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
 pub(crate) use record::is_observed;
-pub use record::{observed_agent, observed_call_id, observed_origin, observed_prompt_id};
+pub use record::{
+    observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id,
+};
 
 use self::close::EndedCalls;
 use crate::error::RuntimeError;
@@ -53,6 +57,10 @@ pub struct ObservedSession {
     program: PolicyName,
     /// Where the program keeps the conversation, in its own words.
     origin: Map<String, Value>,
+    /// The conversation that requests belong to, in its own words.
+    conversation: Map<String, Value>,
+    /// The turn that reports belong to, if the program names its turns; else 0.
+    turn: AtomicU64,
 }
 
 /// The files at the moment of a report, with the objects that are not stored yet.
@@ -64,7 +72,7 @@ struct SeenFiles {
 impl ObservedSession {
     /// Records reports of a program in a session.
     pub fn new(live: Arc<LiveSession>, program: PolicyName) -> Self {
-        Self { live, program, origin: Map::new() }
+        Self { live, program, origin: Map::new(), conversation: Map::new(), turn: AtomicU64::new(0) }
     }
 
     /// Names the conversation of the program, in its own words. Evaluations that begin from now on are recorded with it.
@@ -323,13 +331,21 @@ impl ObservedSession {
         let view = commit.view();
         let is_beside = view.calls().any(|other| other.evaluation_id == evaluation && other.is_open());
         // Calls that overlap belong to one answer.
-        let turn = (turns(view, evaluation) + u64::from(!is_beside)).max(1);
+        let turn = match self.turn.load(Ordering::SeqCst) {
+            0 => (turns(view, evaluation) + u64::from(!is_beside)).max(1),
+            named => named,
+        };
         let attempt = view.call(id).and_then(Call::latest_intent).map_or(1, |intent| intent.attempt + 1);
+        // A call that waited for a person is known already, and may have been edited.
+        let waited = view.call(id).filter(|known| known.latest_intent().is_none());
+        let is_edited = waited.and_then(|known| known.decision.as_ref());
+        let is_edited = is_edited.is_some_and(|by| matches!(by.decision, Decision::Edit { .. }));
+        let edited = call.arguments().object().cloned().filter(|_| is_edited);
         commit.push(CallStarted {
             call_id: id,
             evaluation_id: evaluation,
             name: call.name.clone(),
-            arguments: None,
+            arguments: edited.map(Large::Inline),
             effect: Effect::External,
             idempotency_key: view.idempotency_key(id),
             attempt,
@@ -339,9 +355,21 @@ impl ObservedSession {
             session: None,
             extra: record::of_call(turn, call.agent.as_deref()),
         });
-        if attempt > 1 {
+        if attempt > 1 || waited.is_some() {
             return Ok(());
         }
+        self.say_call(commit, evaluation, turn, id, call)
+    }
+
+    /// Records the message of a call.
+    fn say_call(
+        &self,
+        commit: &mut Commit<'_>,
+        evaluation: EvaluationId,
+        turn: u64,
+        id: CallId,
+        call: &ObservedCall,
+    ) -> Result<(), RuntimeError> {
         let mut option = OptionCall::new(id, call.name.as_str(), call.arguments());
         option.provider_call_id = Some(call.id.clone());
         let mut message = Message::new(self.program.clone(), Content::OptionCall(option));

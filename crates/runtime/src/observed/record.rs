@@ -6,7 +6,7 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{BudgetCharged, CallStarted, Finish, RequestFinished, RequestStarted};
-use backstitch_core::view::{Call, Evaluation};
+use backstitch_core::view::{Call, Evaluation, Request};
 use serde_json::{Map, Value, json};
 
 use super::{ObservedRequest, ObservedSession};
@@ -14,6 +14,9 @@ use crate::error::RuntimeError;
 
 /// Name of the additional field.
 pub(super) const FIELD: &str = "outside";
+
+/// Name of the additional field of requests.
+const CONVERSATION: &str = "conversation";
 
 /// Returns the id of a call that a program knows by another id.
 pub fn observed_call_id(session: SessionId, foreign: &str) -> CallId {
@@ -28,6 +31,11 @@ pub fn observed_prompt_id(evaluation: &Evaluation) -> Option<&str> {
 /// Returns where a program keeps the conversation of an evaluation, in its own words.
 pub fn observed_origin(evaluation: &Evaluation) -> Option<&Map<String, Value>> {
     evaluation.started_with()?.extra.get(FIELD)?.as_object()
+}
+
+/// Returns the conversation that a request of a program belongs to, in its own words.
+pub fn observed_conversation(request: &Request) -> Option<&Map<String, Value>> {
+    request.finished.as_ref()?.record.extra.get(CONVERSATION)?.as_object()
 }
 
 pub(super) fn of_prompt(prompt: Option<&str>, origin: &Map<String, Value>) -> Extra {
@@ -111,7 +119,10 @@ impl ObservedSession {
                     reservation: None,
                     extra: Extra::default(),
                 });
-                let mark = Map::from_iter([(FIELD.to_owned(), Value::String(id))]);
+                let mut mark = Map::from_iter([(FIELD.to_owned(), Value::String(id))]);
+                if !self.conversation.is_empty() {
+                    mark.insert(CONVERSATION.to_owned(), Value::Object(self.conversation.clone()));
+                }
                 commit.push(RequestFinished {
                     usage,
                     extra: Extra::try_from(mark).unwrap_or_default(),

@@ -106,7 +106,17 @@ impl OutsideCalls {
                 }
             })
             .await?;
-        Ok(Arc::new(Self {
+        Ok(Self::of(driver, known))
+    }
+
+    /// Serves calls within the evaluation that is open. Nothing is closed, here and at the end.
+    pub(crate) async fn beside(driver: Driver) -> Result<Arc<Self>, RuntimeError> {
+        let known = KnownCalls::read(driver.session()).await?;
+        Ok(Self::of(driver, known))
+    }
+
+    fn of(driver: Driver, known: KnownCalls) -> Arc<Self> {
+        Arc::new(Self {
             driver,
             running: RunningCalls::default(),
             gate: RwLock::new(()),
@@ -116,7 +126,7 @@ impl OutsideCalls {
             caller: Mutex::new("a program outside".to_owned()),
             give_up: CancellationToken::new(),
             tasks: TaskTracker::new(),
-        }))
+        })
     }
 
     /// Sets the name of the caller, for the conversation.

@@ -12,6 +12,13 @@ impl NoPolicy {
     pub(crate) const NAME: &str = "no-policy";
 }
 
+impl NoPolicy {
+    /// Creates a policy of this name.
+    pub(crate) fn of(name: PolicyName) -> Self {
+        Self(name)
+    }
+}
+
 impl Default for NoPolicy {
     fn default() -> Self {
         Self(PolicyName::new(Self::NAME).expect("invariant: the name is one"))

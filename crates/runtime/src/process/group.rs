@@ -12,7 +12,7 @@ use rustix::process::{
 use tokio::sync::oneshot;
 
 use super::family::{self, Member};
-use super::identity;
+use super::identity::{self, MARK};
 use super::prepare::PreparedProcess;
 
 /// The input on which a waiting process executes the program.
@@ -23,9 +23,15 @@ pub(super) const GO: &[u8] = b"go\n";
 const WAITING: &str =
     r#"IFS= read -r word && [ "$word" = go ] && export BACKSTITCH_GROUP=$$ && exec "$@"; exit 125"#;
 
-/// Waits for the end of its input, which comes when this process dies, and kills the group. Nothing is ever
-/// written to it.
-const WATCHING: &str = r#"read -r _ || kill -s KILL -- "-$1""#;
+/// Waits for the end of its input, which comes when this process dies, and kills the group, and then the processes that
+/// left it and carry its mark. Nothing is ever written to it.
+const WATCHING: &str = r#"read -r _ || {
+kill -s KILL -- "-$1"
+for found in $(grep -laF "$2" /proc/[0-9]*/environ 2>/dev/null); do
+  found=${found#/proc/}
+  kill -s KILL "${found%/environ}" 2>/dev/null
+done
+}"#;
 
 /// How long a killed group may take to disappear. Only the kernel can delay it.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
@@ -91,7 +97,9 @@ impl Group {
         if started.is_none() {
             return Err(failed(io::Error::other("its start time is not available")));
         }
-        group.watchdog = Some(watchdog(id).map_err(failed)?);
+        let mark = prepared.environment.iter().find(|(name, _)| name == MARK);
+        let mark = mark.and_then(|(_, value)| value.as_deref()).unwrap_or_default();
+        group.watchdog = Some(watchdog(id, mark).map_err(failed)?);
         let wait = move || {
             await_exit(id);
             let _ = tell.send(());
@@ -157,9 +165,9 @@ impl Drop for Group {
     }
 }
 
-fn watchdog(group: Pid) -> io::Result<Child> {
+fn watchdog(group: Pid, mark: &str) -> io::Result<Child> {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", WATCHING, "sh", &group.as_raw_nonzero().to_string()]);
+    command.args(["-c", WATCHING, "sh", &group.as_raw_nonzero().to_string(), &format!("{MARK}={mark}")]);
     command.env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn()

@@ -297,7 +297,9 @@ impl Runtime {
         let stop = registry.stop.child_token();
         let (publish, outcome) = watch::channel(None);
         let (begun, has_begun) = oneshot::channel();
-        let (runtime, evaluator) = (self.clone(), Evaluator::of(agent.clone()).stopped_by(stop.clone()));
+        let engine = self.engine_of(&agent)?;
+        let evaluator = Evaluator::of(agent.clone()).stopped_by(stop.clone()).driven_by(engine);
+        let runtime = self.clone();
         registry.tasks.clone().spawn(async move {
             let mut begun = Some(begun);
             let opening = AssertUnwindSafe(runtime.target(&agent, &evaluator, target));

@@ -98,10 +98,9 @@ async fn continued(
 ) -> Result<(&'static str, Vec<(&'static str, String)>), EngineError> {
     let thread = ThreadId::new(&resume.session).ok_or_else(|| gone(resume))?;
     let named = ("threadId", thread.as_str().to_owned());
-    let (cut, prompt) = match &resume.after {
+    let (cut, prompt) = match resume.after.first() {
         None => return Ok(("thread/resume", vec![named])),
         Some(EnginePoint::Answer(prompt)) => ("lastTurnId", prompt),
-        Some(EnginePoint::Prompt(prompt)) => ("beforeTurnId", prompt),
         // Codex cuts only between turns.
         Some(EnginePoint::Call(_)) => return Err(gone(resume)),
     };

@@ -20,7 +20,7 @@ use super::recap::recap;
 use super::slash;
 use crate::error::says_more;
 use crate::sessions::Common;
-use crate::sessions::definition::{AgentFlags, built, changed, definition_of, pinned};
+use crate::sessions::definition::{AgentFlags, answers_with, built, changed, definition_of, pinned};
 use crate::sessions::drive::with_rules;
 use crate::sessions::guard::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
@@ -121,7 +121,7 @@ impl Conversation {
     }
 
     pub(super) fn model(&self) -> String {
-        self.definition.model.as_ref().map(ToString::to_string).unwrap_or_default()
+        answers_with(&self.definition)
     }
 
     /// Prints how the conversation begins, and offers to resume an interrupted turn.

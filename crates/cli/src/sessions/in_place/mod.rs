@@ -13,12 +13,13 @@ mod person;
 mod preview;
 mod shown;
 
+use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
 use backstitch::code::ErrorCode;
-use backstitch::id::SessionId;
+use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::workspace::HostWorkspace;
@@ -108,6 +109,32 @@ pub(super) async fn ask_person(
     Ok(if count > 0 && left.is_empty() { Decisions::Made(None) } else { Decisions::LeftOpen })
 }
 
+/// Asks a person about the calls that a session waits for while it is driven, except those that were asked about. Returns
+/// false if the person left a question open.
+pub(super) async fn ask_while_driven(
+    waiting: &WaitingSession<'_>,
+    asked: &mut HashSet<CallId>,
+    person: &mut dyn Person,
+) -> anyhow::Result<bool> {
+    loop {
+        let calls = waiting.place.runtime.waiting_calls(waiting.session).await?;
+        let is_new = |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&call.call);
+        let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
+        asked.insert(call.call);
+        if let Some(found) = waiting.ruled(&call).await? {
+            waiting.apply_rule(&call, &found, person).await?;
+            continue;
+        }
+        let asker = waiting.asker_of(&call).await?;
+        let question = Question { waiting, call, asker, place: None };
+        let answer = question.ask(person).await?;
+        if answer == Answer::Leave {
+            return Ok(false);
+        }
+        question.record(answer, person).await?;
+    }
+}
+
 impl WaitingSession<'_> {
     /// Returns the rule that decides about a call: a lasting one, or one of the session.
     async fn ruled(&self, call: &WaitingCall) -> anyhow::Result<Option<RuleMatch>> {
@@ -154,6 +181,10 @@ impl WaitingSession<'_> {
         by: Option<String>,
         person: &mut dyn Person,
     ) -> anyhow::Result<()> {
+        if self.place.runtime.drives(call.session) {
+            self.place.runtime.decide(call.session, Some(call.call), decision, by).await?;
+            return Ok(());
+        }
         let workspace = self.workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace, ..SessionOptions::default() };
         let live = self.place.runtime.open_idle(call.session, options).await?;

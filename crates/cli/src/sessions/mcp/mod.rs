@@ -1,6 +1,8 @@
 //! `mcp`: the Model Context Protocol.
 
 mod host;
+#[cfg(feature = "bridge")]
+mod relay;
 mod serve;
 
 use std::process::ExitCode;
@@ -19,12 +21,18 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch mcp serve --agent tailor.toml\n  claude mcp add tailor -- backstitch mcp serve --agent tailor.toml"
     )]
     Serve(Box<serve::Serve>),
+    /// Connect standard input and output with a socket. The programs of engines start this.
+    #[cfg(feature = "bridge")]
+    #[command(hide = true, after_help = "Example:\n  backstitch mcp relay /tmp/backstitch-1/socket")]
+    Relay(relay::Relay),
 }
 
 impl Command {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         match self {
             Self::Serve(command) => command.run(common).await,
+            #[cfg(feature = "bridge")]
+            Self::Relay(command) => command.run().await,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Starts a model that answers requests with server-sent events.
-pub(super) fn model(
+pub(crate) fn model(
     script: Value,
     events: impl Fn(&Value, &Value) -> Option<String> + Clone + Send + 'static,
 ) -> String {
@@ -48,7 +48,7 @@ fn answer(
 
 /// Returns the command that a variable names.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-pub(super) fn named(variable: &str) -> Option<PathBuf> {
+pub(crate) fn named(variable: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.exists());
     if named.is_none() {
         eprintln!("SKIPPED: {variable} does not name the command of the program");

@@ -155,7 +155,7 @@ fn last_text(request: &Value) -> String {
 }
 
 /// Answers by the number of earlier answers in the conversation.
-fn claude_events(script: &Value, request: &Value) -> Option<String> {
+pub(crate) fn claude_events(script: &Value, request: &Value) -> Option<String> {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
     let has_tools = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());

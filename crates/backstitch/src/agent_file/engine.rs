@@ -1,0 +1,131 @@
+//! Agents whose work another program does.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::answering::AnswerMode;
+use super::definition::{AgentDefinition, Approve, RequestDefinition};
+use super::error::{Problem, near};
+use crate::{Agent, AgentEngine, Tools};
+use backstitch_runtime::OnTruncation;
+
+/// The engines that agent files may name.
+const ENGINES: [&str; 2] = ["claude-code", "codex"];
+
+/// The program that does the work of an agent: its name, or a table with `name` and `model`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineDefinition {
+    /// The name: `claude-code` or `codex`.
+    pub name: String,
+    /// The model, in the program's own words. `None` leaves the choice to the program.
+    pub model: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EngineTable {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "the name of an engine, or a table with `name` and `model`")]
+enum EngineForm {
+    Name(String),
+    Table(EngineTable),
+}
+
+impl<'de> Deserialize<'de> for EngineDefinition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match EngineForm::deserialize(deserializer)? {
+            EngineForm::Name(name) => Self { name, model: None },
+            EngineForm::Table(EngineTable { name, model }) => Self { name, model },
+        })
+    }
+}
+
+impl Serialize for EngineDefinition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.model {
+            None => serializer.serialize_str(&self.name),
+            model => EngineTable { name: self.name.clone(), model: model.clone() }.serialize(serializer),
+        }
+    }
+}
+
+impl std::fmt::Display for EngineDefinition {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.model {
+            Some(model) => write!(formatter, "{}:{model}", self.name),
+            None => formatter.write_str(&self.name),
+        }
+    }
+}
+
+impl AgentDefinition {
+    /// Refuses settings that cannot apply to an agent whose work another program does.
+    pub(super) fn check_engine(&self) -> Result<(), Problem> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        if !ENGINES.contains(&engine.name.as_str()) {
+            let known = ENGINES.join(", ");
+            let message = format!(
+                "there is no engine `{}`; there are {known}{}",
+                engine.name,
+                near(&engine.name, &ENGINES)
+            );
+            return Err(Problem::new(["engine"], message));
+        }
+        if engine.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.starts_with('-')) {
+            return Err(Problem::new(["engine", "model"], "this is no name of a model"));
+        }
+        let own = "the engine has its own";
+        let refused = [
+            (
+                "model",
+                self.model.is_some(),
+                "the engine has its own model: set `engine = { name = …, model = … }`",
+            ),
+            ("base_url", self.base_url.is_some(), own),
+            ("script", self.script.is_some(), own),
+            ("mode", self.mode != AnswerMode::default(), "an engine answers with text"),
+            ("data", !self.data.is_empty(), "an engine answers with text"),
+            ("signature", self.signature.is_some(), "an engine answers with text"),
+            ("output", self.output.is_some(), "an engine answers with text"),
+            ("compression", self.compression.is_some(), "the engine shortens its own conversation"),
+            ("window", self.window.is_some(), "the engine shortens its own conversation"),
+            ("on_truncation", self.on_truncation != OnTruncation::default(), own),
+            ("max_repeats", self.max_repeats.is_some(), "the engine has its own loop"),
+            ("request", self.request != RequestDefinition::default(), own),
+            ("retry", self.retry.is_some(), "the engine retries its own requests"),
+        ];
+        for (key, is_set, why) in refused {
+            if is_set {
+                return Err(Problem::new(
+                    [key],
+                    format!("this does not apply to an agent with an engine: {why}"),
+                ));
+            }
+        }
+        if self.sandbox.as_ref().is_some_and(|sandbox| !sandbox.is_off() && !sandbox.network) {
+            let message = "the engine needs the network for its model: allow it, or turn the sandbox off";
+            return Err(Problem::new(["sandbox", "network"], message));
+        }
+        Ok(())
+    }
+
+    /// Builds an agent whose work another program does.
+    pub(super) fn with_engine(&self, engine: &EngineDefinition, tools: Tools) -> Agent {
+        let agent = Agent::new(format!("{}/{}", &self.ns, &self.name)).tools(tools);
+        let approval = self.approval.iter().map(|(tool, approve)| (tool.clone(), *approve == Approve::Ask));
+        let mut agent = agent.engine(AgentEngine {
+            name: engine.name.clone(),
+            model: engine.model.clone(),
+            approval: approval.collect(),
+            sandbox: self.sandbox.clone(),
+        });
+        let mut limits = self.budget.limits().unwrap_or_default();
+        limits.turns = limits.turns.into_iter().chain(self.max_turns).min();
+        agent.budget = (limits != crate::budget::Limits::default()).then_some(limits);
+        agent
+    }
+}

@@ -1,0 +1,69 @@
+//! Calls of an engine that need approval.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::stand_in::{AGENT, Claude, run, stage};
+use crate::stage::{Stage, ended, wait_until};
+
+fn asking() -> Stage {
+    let stage = stage();
+    stage.write("tailor.toml", &format!("{AGENT}\n[approval]\ndefault = \"ask\"\nWebFetch = \"auto\"\n"));
+    stage
+}
+
+/// Waits until a call waits, and decides about it from elsewhere.
+fn decide(stage: &Stage, arguments: &[&str]) {
+    let waits = || stage.run(&["ls", "--json"]).output.contains("\"approval\"") || is_paused(stage);
+    wait_until("a call that waits", waits);
+    let session = stage.session();
+    stage.run(&[&[arguments[0], &session], &arguments[1..]].concat()).worked_quietly();
+}
+
+fn is_paused(stage: &Stage) -> bool {
+    let listed = stage.run(&["ls", "--json"]).output;
+    let Some(id) = listed.lines().last().and_then(|line| {
+        serde_json::from_str::<serde_json::Value>(line).ok()?["session"].as_str().map(str::to_owned)
+    }) else {
+        return false;
+    };
+    stage.run(&["log", &id, "--json"]).output.contains("\"kind\":\"paused\"")
+}
+
+#[test]
+fn a_call_waits_for_a_person_and_then_runs_or_does_not() {
+    let stage = asking();
+    let child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    // What changes nothing, and what is named, is not asked about.
+    claude.calls("toolu_01", "Read", &json!({"file_path": "a.txt"}), |_| ());
+    claude.calls("toolu_02", "WebFetch", &json!({"url": "http://127.0.0.1"}), |_| ());
+    std::thread::scope(|scope| {
+        scope.spawn(|| decide(&stage, &["approve", "--all"]));
+        let input = json!({"command": "echo yes > yes"});
+        let before =
+            claude.calls("toolu_03", "Bash", &input, |files| fs::write(files.join("yes"), "yes\n").unwrap());
+        assert_eq!(before, json!({}));
+    });
+    std::thread::scope(|scope| {
+        let input = json!({"command": "echo no > no"});
+        claude.answers(&[json!({"type": "tool_use", "id": "toolu_04", "name": "Bash", "input": input})]);
+        scope.spawn(|| {
+            let count = || {
+                stage.run(&["log", &stage.session(), "--json"]).output.matches("\"kind\":\"paused\"").count()
+            };
+            wait_until("the second call that waits", || count() == 2);
+            stage.run(&["deny", &stage.session(), "--all", "--reason", "Keep the seam"]).worked_quietly();
+        });
+        let call = json!({"tool_name": "Bash", "tool_input": input, "tool_use_id": "toolu_04"});
+        let before = claude.hook("PreToolUse", call);
+        assert_eq!(before["hookSpecificOutput"]["permissionDecision"], "deny", "{before}");
+        assert!(before.to_string().contains("Keep the seam"), "{before}");
+    });
+    claude.says("Done.");
+    claude.ends("Done.");
+    ended(child).worked_quietly();
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert!(log.contains("Keep the seam"), "{log}");
+}

@@ -1,0 +1,87 @@
+//! Sessions whose process was killed, and those that were rewound.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::stand_in::{Claude, run, stage};
+use crate::stage::{Stage, ended, wait_until};
+
+fn call_id(stage: &Stage, name: &str) -> String {
+    let output = stage.run(&["log", &stage.session(), "--json"]).worked_quietly();
+    let records = output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut started = records.filter(|one| one["kind"] == "call_started" && one["data"]["name"] == name);
+    started.next().unwrap()["data"]["call_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_killed_run_takes_its_engine_with_it_and_resume_continues() {
+    let stage = stage();
+    let mut child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+    claude.begins_call("toolu_02", "Bash", &json!({"command": "sleep 600"}));
+    fs::write(stage.path("files/half"), "half").unwrap();
+    let engine = fs::read_to_string(stage.path("pipes/pid")).unwrap().trim().to_owned();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let is_there = || {
+        let state = fs::read_to_string(format!("/proc/{engine}/stat")).unwrap_or_default();
+        !state.is_empty() && !state.contains(") Z")
+    };
+    wait_until("the end of the engine", || !is_there());
+    drop(claude);
+
+    let child = stage.command(&["resume", &stage.session()]).spawn().unwrap();
+    let mut claude = Claude::begin(&stage);
+    assert_eq!(stage.file("half"), None, "the open call is rolled back before the engine continues");
+    assert_eq!(stage.file("one").as_deref(), Some("1"));
+    assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu_01"));
+    let prompt = claude.prompt["message"]["content"].as_str().unwrap().to_owned();
+    assert!(prompt.contains("sleep 600"), "{prompt}");
+    claude.says("Done.");
+    claude.ends("Done.");
+    assert!(ended(child).worked_quietly().contains("Done."));
+}
+
+#[test]
+fn a_run_that_is_killed_before_the_first_answer_is_asked_again() {
+    let stage = stage();
+    let mut child = run(&stage, &[]);
+    let claude = Claude::begin(&stage);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(claude);
+    let child = stage.command(&["resume", &stage.session()]).spawn().unwrap();
+    let claude = Claude::begin(&stage);
+    assert_eq!(claude.prompt["message"]["content"], "Mend it");
+    assert_eq!(claude.option("--resume"), None);
+    claude.ends("Done.");
+    assert!(ended(child).worked_quietly().contains("Done."));
+}
+
+#[test]
+fn a_rewound_session_continues_the_engine_at_that_point_and_a_fork_too() {
+    let stage = stage();
+    let child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+    claude.calls("toolu_02", "Bash", &json!({}), |files| fs::write(files.join("two"), "2").unwrap());
+    claude.says("Done.");
+    let first = claude.session.clone();
+    claude.ends("Done.");
+    ended(child).worked_quietly();
+    let session = stage.session();
+    stage.run(&["rewind", &session, &format!("before:{}", call_id(&stage, "Bash"))]).worked_quietly();
+    assert_eq!((stage.file("one").as_deref(), stage.file("two")), (Some("1"), None));
+    let child = stage.command(&["resume", &session]).spawn().unwrap();
+    let mut claude = Claude::begin(&stage);
+    assert_eq!(claude.option("--resume").as_deref(), Some(first.as_str()));
+    assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu_01"));
+    assert!(claude.option("--fork-session").is_some());
+    claude.says("Otherwise.");
+    claude.ends("Otherwise.");
+    assert!(ended(child).worked_quietly().contains("Otherwise."));
+    Command::new("true").status().unwrap();
+}

@@ -1,0 +1,163 @@
+//! What an evaluation needs that another program works on.
+//!
+//! A driver with a [`ForeignLoop`] gives it the evaluation instead of running a machine. The start, the recovery, the
+//! pauses and the end of an evaluation are the same as for any other.
+
+use std::sync::Arc;
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{InnerMessage, PauseReason, Role};
+use backstitch_core::machine::EvaluationResult;
+use backstitch_core::message::{MessageBuilder, PolicyName};
+use backstitch_core::ports::BoxFuture;
+
+use super::Driver;
+use super::inbox::{Inbox, InboxRequests};
+use crate::error::RuntimeError;
+use crate::live::Durable;
+use crate::outcome::DriveOutcome;
+
+/// Works on evaluations in place of a machine.
+pub(crate) trait ForeignLoop: Send + Sync {
+    /// Works on an evaluation from the state in its journal to its end, or to a pause. Before that, the calls that an
+    /// earlier process left open were closed.
+    fn drive<'a>(
+        &'a self,
+        driver: &'a Driver,
+        evaluation: EvaluationId,
+    ) -> BoxFuture<'a, Result<DriveOutcome, RuntimeError>>;
+
+    /// Ends what an earlier process has left running, before any file is touched.
+    fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
+    /// The end of a sentence about a call that did not end, for the program.
+    fn interrupted(&self) -> &'static str;
+}
+
+/// Why the work on an evaluation has to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopWish {
+    /// The session pauses.
+    Pause,
+    /// The evaluation ends.
+    Cancel,
+    /// The evaluation is out of time.
+    OutOfTime,
+}
+
+impl Driver {
+    /// Gives evaluations to another loop, if there is one.
+    pub(crate) fn driven_by(mut self, engine: Option<Arc<dyn ForeignLoop>>) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Returns a driver of the same session, for the calls of its engine. It stops with this one.
+    pub(crate) fn beside(&self) -> Self {
+        let inbox =
+            Inbox::new(self.live.clone(), self.inbox.stop.child_token(), self.inbox.cancel.child_token());
+        Self::of_parts(self.live.clone(), self.agent.clone(), inbox, None)
+    }
+
+    /// Completes when the work on an evaluation has to stop. Time in which a person is asked does not count.
+    pub(crate) async fn wish_to_stop(&self, evaluation: EvaluationId, counts_time: bool) -> StopWish {
+        let left = self.live.deadline(evaluation).filter(|_| counts_time);
+        let left = left.map(|at| at.since(self.live.clock().now()));
+        let out_of_time = async {
+            match left {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_wish = |wishes: &InboxRequests| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
+        tokio::select! {
+            biased;
+            () = self.inbox.stop.cancelled() => StopWish::Pause,
+            () = self.inbox.wait_for_wish(evaluation, is_wish) => {
+                let wishes = self.inbox.waiting_wishes(evaluation).await.unwrap_or_default();
+                let cancels = self.inbox.cancel.is_cancelled() || !wishes.cancels.is_empty();
+                if cancels { StopWish::Cancel } else { StopWish::Pause }
+            }
+            () = out_of_time => StopWish::OutOfTime,
+        }
+    }
+
+    /// Processes the decisions that wait in the inbox.
+    pub(crate) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
+        self.inbox.hear_decisions().await
+    }
+
+    /// Sets the deadline again, after a time that does not count.
+    pub(crate) async fn renew_deadline(&self, evaluation: EvaluationId) {
+        self.set_deadline(evaluation).await;
+    }
+
+    /// Records a pause, and removes the requests for it from the inbox.
+    pub(crate) async fn pause_engine(
+        &self,
+        evaluation: EvaluationId,
+        reason: PauseReason,
+        detail: String,
+    ) -> Result<DriveOutcome, RuntimeError> {
+        let wishes = self.inbox.waiting_wishes(evaluation).await?;
+        let ended = self.pauses.pause_with(evaluation, reason, detail, wishes.pauses).await?;
+        self.live.flush().await?;
+        Ok(ended)
+    }
+
+    /// Records the end of an evaluation.
+    pub(crate) async fn finish_engine(
+        &self,
+        evaluation: EvaluationId,
+        ending: EvaluationResult,
+    ) -> Result<DriveOutcome, RuntimeError> {
+        self.finish(evaluation, ending).await
+    }
+
+    /// Returns the messages of an evaluation with all of their content.
+    pub(crate) async fn messages_of(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        self.content.messages_of(evaluation).await
+    }
+
+    /// Records a message to the program, in the name of the runtime.
+    pub(crate) async fn tell_engine(
+        &self,
+        evaluation: EvaluationId,
+        text: &str,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let said = self
+            .live
+            .commit(|commit| {
+                let turns = commit.view().evaluation(evaluation).map_or(0, |known| known.turns);
+                let mut builder = MessageBuilder::continue_step(turns + 1, commit.session().ids());
+                builder.policy(PolicyName::runtime()).add_text(text);
+                let message = builder.to_message()?;
+                commit.durable(Durable::WithNext).say(evaluation, turns, message)
+            })
+            .await?;
+        debug_assert_eq!(said.role(), Role::User);
+        Ok(said)
+    }
+
+    /// Ends the calls that did not end, of the program and of its tools. Their files are restored, or kept as they are.
+    pub(crate) async fn end_engine_calls(
+        &self,
+        why: &'static str,
+        keeps_files: bool,
+    ) -> Result<(), RuntimeError> {
+        if keeps_files {
+            let open: Vec<_> = {
+                let state = self.live.state().await;
+                state.view.pending_calls().filter(|call| call.may_have_run()).cloned().collect()
+            };
+            for call in &open {
+                self.live.end_keeping_files(call).await?;
+            }
+            self.live.adopt_files().await?;
+        }
+        self.end_outside_calls(|_| why).await
+    }
+}

@@ -1,0 +1,79 @@
+//! Decisions about the calls of an engine: by rules, or by a person.
+
+use backstitch_core::approval::{ApprovalVerdict, RuleMatch};
+use backstitch_core::id::CallId;
+use backstitch_core::journal::Decision;
+use serde_json::{Map, Value};
+
+use super::{CallAnswer, CallReply, Engine};
+use crate::agent::AgentEngine;
+use crate::driver::Driver;
+use crate::error::RuntimeError;
+use crate::observed::ObservedCall;
+use crate::runner::{denial, rules_of};
+
+/// A call that waits for a person.
+pub(super) struct WaitingCall {
+    pub(super) id: CallId,
+    pub(super) call: ObservedCall,
+    pub(super) reply: CallReply,
+}
+
+/// What a call needs before it may run.
+pub(super) enum CallNeed {
+    Nothing,
+    Person,
+    Denied(String),
+}
+
+/// The key for all tools that are not named.
+const OTHERS: &str = "default";
+
+/// Returns what a call needs: what the rules say, else the setting of the agent.
+pub(super) async fn need(
+    driver: &Driver,
+    engine: &dyn Engine,
+    settings: &AgentEngine,
+    call: &ObservedCall,
+) -> Result<CallNeed, RuntimeError> {
+    let rules = rules_of(driver.session(), &driver.agent().approval_rules).await?;
+    let none = Map::new();
+    let arguments = call.input.as_object().unwrap_or(&none);
+    Ok(match rules.judge(&call.name, arguments) {
+        Some(RuleMatch { verdict: ApprovalVerdict::Allow, .. }) => CallNeed::Nothing,
+        Some(RuleMatch { verdict: ApprovalVerdict::Ask, .. }) => CallNeed::Person,
+        Some(RuleMatch { verdict: ApprovalVerdict::Deny, rule }) => CallNeed::Denied(denial(&rule)),
+        None => {
+            let others = || settings.approval.get(OTHERS).filter(|_| !engine.only_reads(&call.name));
+            let asks = settings.approval.get(&call.name).or_else(others).copied().unwrap_or(false);
+            if asks { CallNeed::Person } else { CallNeed::Nothing }
+        }
+    })
+}
+
+/// The decision about a call that waited.
+pub(super) enum CallDecision {
+    Runs(CallAnswer),
+    Denied(String),
+}
+
+/// Returns the decision about a call that waited, once there is one.
+pub(super) async fn decision(driver: &Driver, call: CallId) -> Option<CallDecision> {
+    let state = driver.session().state().await;
+    let still_waits = state.view.pauses().any(|pause| pause.call_id == Some(call));
+    if still_waits {
+        return None;
+    }
+    let decided = state.view.call(call)?.decision.as_ref().map(|resolved| resolved.decision.clone());
+    Some(match decided {
+        Some(Decision::Approve) => CallDecision::Runs(CallAnswer::Allow),
+        Some(Decision::Edit { arguments }) => {
+            let arguments = Value::Object(arguments.into_iter().collect());
+            CallDecision::Runs(CallAnswer::AllowWith(arguments))
+        }
+        Some(Decision::Deny { reason }) => {
+            CallDecision::Denied(reason.unwrap_or_else(|| "a person denied this call".to_owned()))
+        }
+        _ => CallDecision::Denied("nobody approved this call".to_owned()),
+    })
+}

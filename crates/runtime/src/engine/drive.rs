@@ -1,0 +1,238 @@
+//! An evaluation that an engine works on, from its prompt to its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{Note, PauseReason};
+use backstitch_core::machine::EvaluationResult;
+use backstitch_core::ports::BoxFuture;
+use tokio::time::Instant;
+
+use super::origin::{self, EngineTask, INTERRUPTED};
+use super::transcript::with_history;
+use super::work::EngineWork;
+use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart, budget};
+use crate::agent::AgentEngine;
+use crate::driver::{Driver, ForeignLoop, StopWish};
+use crate::engine_error::EngineError;
+use crate::error::RuntimeError;
+use crate::live::Durable;
+use crate::outcome::DriveOutcome;
+use crate::outside::OutsideCalls;
+
+/// How often decisions about waiting calls are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How long a program may take to stop after it was interrupted.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Gives evaluations to an engine.
+pub(crate) struct EngineLoop {
+    engine: Arc<dyn Engine>,
+    settings: AgentEngine,
+}
+
+/// How the work of a program ended.
+enum WorkEnd {
+    Answered(Option<String>),
+    Stopped(StopWish),
+    /// A limit was reached.
+    Budget(String),
+    Failed(EngineError),
+}
+
+impl EngineLoop {
+    pub(crate) fn new(engine: Arc<dyn Engine>, settings: AgentEngine) -> Self {
+        Self { engine, settings }
+    }
+
+    async fn drive_to_end(
+        &self,
+        driver: &Driver,
+        evaluation: EvaluationId,
+    ) -> Result<DriveOutcome, RuntimeError> {
+        let live = driver.session().clone();
+        origin::end_left(&live).await?;
+        let directory = live.workspace().and_then(|workspace| workspace.host_directory());
+        let title = || self.engine.title().to_owned();
+        let directory = directory.ok_or_else(|| EngineError::NoDirectory { title: title() })?;
+        let EngineTask { prompt_id, mut prompt, mut resume, history } =
+            origin::task(driver, evaluation).await?;
+        if resume.is_none() {
+            prompt = with_history(&history, &prompt);
+        }
+        loop {
+            let view = live.state().await.view.clone();
+            if let Some(exceeded) = budget::exceeded(&view, evaluation) {
+                return driver.pause_engine(evaluation, PauseReason::Budget, exceeded).await;
+            }
+            let has_tools = driver.agent().tools.iter().next().is_some();
+            let tools = match has_tools {
+                true => Some(OutsideCalls::beside(driver.beside()).await?),
+                false => None,
+            };
+            let start = EngineStart {
+                session: live.id(),
+                evaluation,
+                mark: CallId::of_foreign(live.id(), "engine"),
+                directory: directory.clone(),
+                prompt_id: prompt_id.clone(),
+                prompt: prompt.clone(),
+                model: self.settings.model.clone(),
+                system: driver.agent().system.clone(),
+                tools: tools.clone(),
+                resume: resume.clone(),
+                money_micros: budget::money_left(&view, evaluation),
+                sandbox: self.settings.sandbox.clone(),
+            };
+            let mut work = EngineWork::new(driver, &*self.engine, &self.settings, evaluation)?;
+            let end = match self.engine.start(start).await {
+                Ok(run) => self.run(&mut work, run).await,
+                Err(error) => Ok(WorkEnd::Failed(error)),
+            };
+            if let Some(tools) = &tools {
+                if !matches!(end, Ok(WorkEnd::Answered(_))) {
+                    tools.stop();
+                }
+                tools.settled().await;
+            }
+            let end = end?;
+            if matches!(&end, WorkEnd::Failed(EngineError::SessionGone { .. })) && resume.is_some() {
+                let text =
+                    format!("{} does not have the conversation any more; it gets the record of it", title());
+                live.record_when(vec![Note::new("engine", text).into()], Durable::WithNext).await?;
+                resume = None;
+                prompt = with_history(&history, &prompt);
+                continue;
+            }
+            return self.conclude(driver, evaluation, work, end).await;
+        }
+    }
+
+    /// Records how the work ended.
+    async fn conclude(
+        &self,
+        driver: &Driver,
+        evaluation: EvaluationId,
+        work: EngineWork<'_>,
+        end: WorkEnd,
+    ) -> Result<DriveOutcome, RuntimeError> {
+        if let WorkEnd::Answered(text) = end {
+            work.answered(text).await?;
+            return driver.finish_engine(evaluation, EvaluationResult::completed(None)).await;
+        }
+        driver.end_engine_calls(INTERRUPTED, false).await?;
+        let pause = |reason, detail: String| driver.pause_engine(evaluation, reason, detail);
+        match end {
+            WorkEnd::Answered(_) => {
+                Err(RuntimeError::Internal { reason: "an answer was not recorded".to_owned() })
+            }
+            WorkEnd::Stopped(StopWish::Cancel) => {
+                driver.finish_engine(evaluation, EvaluationResult::cancelled()).await
+            }
+            WorkEnd::Stopped(StopWish::Pause) => {
+                pause(PauseReason::Asked, "someone asked for a pause".to_owned()).await
+            }
+            WorkEnd::Stopped(StopWish::OutOfTime) => {
+                pause(PauseReason::Deadline, "the evaluation is out of time".to_owned()).await
+            }
+            WorkEnd::Budget(exceeded) => pause(PauseReason::Budget, exceeded).await,
+            WorkEnd::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Follows a program to its end, and ends it with all of its descendants.
+    async fn run(
+        &self,
+        work: &mut EngineWork<'_>,
+        mut run: Box<dyn EngineRun>,
+    ) -> Result<WorkEnd, RuntimeError> {
+        let followed = self.follow(work, &mut *run).await;
+        run.end().await;
+        followed
+    }
+
+    async fn follow(
+        &self,
+        work: &mut EngineWork<'_>,
+        run: &mut dyn EngineRun,
+    ) -> Result<WorkEnd, RuntimeError> {
+        let (driver, evaluation) = (work.driver, work.evaluation);
+        if let Some(process) = run.process() {
+            origin::note_process(driver.session(), self.engine.title(), &process).await?;
+        }
+        let mut wish = Box::pin(driver.wish_to_stop(evaluation, true));
+        let mut stopping: Option<(WorkEnd, Instant)> = None;
+        loop {
+            let until = stopping.as_ref().map_or_else(Instant::now, |(_, until)| *until);
+            let was_waiting = work.is_waiting();
+            tokio::select! {
+                biased;
+                wanted = &mut wish, if stopping.is_none() => {
+                    work.stop_waiting();
+                    stopping = Some((WorkEnd::Stopped(wanted), Instant::now() + PATIENCE));
+                    if let Err(error) = run.interrupt().await {
+                        tracing::debug!(%error, "an engine could not be interrupted");
+                    }
+                }
+                () = tokio::time::sleep_until(until), if stopping.is_some() => {
+                    return Ok(stopping.map_or(WorkEnd::Answered(None), |(end, _)| end));
+                }
+                () = tokio::time::sleep(LOOK_EVERY), if was_waiting => work.look_for_decisions().await?,
+                event = run.next() => match (event, stopping.take()) {
+                    (Ok(EngineEvent::Ended(_)) | Err(_), Some((end, _))) => return Ok(end),
+                    (Err(error), None) => return Ok(WorkEnd::Failed(error)),
+                    (Ok(EngineEvent::Ended(end)), None) => return Ok(self.work_end(end)),
+                    (Ok(event), is_stopping) => {
+                        stopping = is_stopping;
+                        let exceeded = work.take(event, stopping.is_some()).await?;
+                        if let (Some(exceeded), true) = (exceeded, stopping.is_none()) {
+                            work.stop_waiting();
+                            stopping = Some((WorkEnd::Budget(exceeded), Instant::now() + PATIENCE));
+                            if let Err(error) = run.interrupt().await {
+                                tracing::debug!(%error, "an engine could not be interrupted");
+                            }
+                        }
+                        work.release();
+                    }
+                },
+            }
+            if was_waiting != work.is_waiting() {
+                // Time in which a person is asked does not count.
+                if was_waiting {
+                    driver.renew_deadline(evaluation).await;
+                }
+                wish = Box::pin(driver.wish_to_stop(evaluation, was_waiting));
+            }
+        }
+    }
+
+    fn work_end(&self, end: EngineEnd) -> WorkEnd {
+        let title = self.engine.title().to_owned();
+        match end {
+            EngineEnd::Answered(text) => WorkEnd::Answered(text),
+            EngineEnd::Interrupted => WorkEnd::Stopped(StopWish::Pause),
+            EngineEnd::Limit(limit) => WorkEnd::Budget(limit),
+            EngineEnd::Failed(message) => WorkEnd::Failed(EngineError::Failed { title, message }),
+        }
+    }
+}
+
+impl ForeignLoop for EngineLoop {
+    fn drive<'a>(
+        &'a self,
+        driver: &'a Driver,
+        evaluation: EvaluationId,
+    ) -> BoxFuture<'a, Result<DriveOutcome, RuntimeError>> {
+        Box::pin(self.drive_to_end(driver, evaluation))
+    }
+
+    fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(origin::end_left(driver.session()))
+    }
+
+    fn interrupted(&self) -> &'static str {
+        INTERRUPTED
+    }
+}

@@ -1,0 +1,168 @@
+//! Where an engine continues: what it is asked, and after which point of its own conversation.
+//!
+//! All of it follows from the journal. The messages to the program are those of people and of the runtime, each with its
+//! own id, and the program's own ids of calls are recorded with the calls. Requests name the conversation that they belong
+//! to. So after a crash, a rewind or a fork, the points that the program may continue after are those of the visible
+//! messages, the latest one first.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{InnerMessage, Note, ProcessStarted, RecordBody, Role};
+use backstitch_core::message::Content;
+use backstitch_core::text::one_line;
+use backstitch_core::view::JournalView;
+use serde_json::{Map, Value, json};
+
+use super::{EnginePoint, EngineResume};
+use crate::driver::Driver;
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, read_records};
+use crate::observed::observed_conversation;
+use crate::process::end_survivors;
+
+/// Topic of notes about the process of an engine.
+const TOPIC: &str = "engine";
+
+/// The most points that are offered.
+const MOST_POINTS: usize = 100;
+
+/// The end of a sentence about a call that did not end.
+pub(super) const INTERRUPTED: &str =
+    "was interrupted; its changes to files were rolled back, and other effects of it are not known";
+
+/// What a program is asked, and where it continues.
+pub(super) struct EngineTask {
+    pub(super) prompt_id: String,
+    pub(super) prompt: String,
+    pub(super) resume: Option<EngineResume>,
+    /// The conversation before the prompt.
+    pub(super) history: Vec<Arc<InnerMessage>>,
+}
+
+/// Returns the task of an evaluation. If the program has worked on it already, a message that asks it to continue is
+/// recorded.
+pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<EngineTask, RuntimeError> {
+    let view = driver.session().state().await.view.clone();
+    let mut history = Vec::new();
+    for earlier in followed(&view, evaluation) {
+        history.extend(driver.messages_of(earlier).await?);
+    }
+    let is_prompt = |message: &Arc<InnerMessage>| {
+        message.role() == Role::User && matches!(message.message.content, Content::Parts(_))
+    };
+    let mut first = history.len();
+    while first > 0 && is_prompt(&history[first - 1]) {
+        first -= 1;
+    }
+    let mut asked = history.split_off(first);
+    if asked.is_empty() {
+        asked.push(driver.tell_engine(evaluation, &continuation(&history)).await?);
+    }
+    let prompt = asked.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n\n");
+    let prompt_id = asked.last().map(|message| message.message_id.to_string()).unwrap_or_default();
+    let resume = conversation(&view).map(|(session, transcript)| EngineResume {
+        session,
+        transcript,
+        after: points(&history),
+    });
+    let resume = resume.filter(|resume| !resume.after.is_empty());
+    Ok(EngineTask { prompt_id, prompt, resume, history })
+}
+
+/// Returns an evaluation and those that it follows, the first one first.
+fn followed(view: &JournalView, evaluation: EvaluationId) -> Vec<EvaluationId> {
+    let mut line = vec![evaluation];
+    let before = |of: EvaluationId| view.evaluation(of)?.started_with()?.follows;
+    while let Some(next) = line.last().copied().and_then(before).filter(|next| !line.contains(next)) {
+        line.push(next);
+    }
+    line.reverse();
+    line
+}
+
+/// Returns the conversation of the last visible request.
+fn conversation(view: &JournalView) -> Option<(String, Option<PathBuf>)> {
+    let evaluations: Vec<_> = view.evaluations().collect();
+    let named = evaluations.iter().rev().flat_map(|evaluation| evaluation.requests.iter().rev());
+    let conversation = named.into_iter().find_map(|request| observed_conversation(request))?;
+    let text = |name: &str| conversation.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some((text("session")?, text("transcript").map(PathBuf::from)))
+}
+
+/// Returns the origin that requests of a conversation are recorded with.
+pub(super) fn conversation_of(session: &str, transcript: Option<&PathBuf>) -> Map<String, Value> {
+    let mut fields = Map::from_iter([("session".to_owned(), Value::from(session))]);
+    let transcript = transcript.map(|path| Value::from(path.to_string_lossy().into_owned()));
+    fields.extend(transcript.map(|path| ("transcript".to_owned(), path)));
+    fields
+}
+
+/// Returns the points of a conversation, the latest one first.
+fn points(history: &[Arc<InnerMessage>]) -> Vec<EnginePoint> {
+    let call_of = |result: &backstitch_core::message::OptionResult| {
+        let mut calls = history.iter().filter_map(|message| message.message.option_call());
+        calls.find(|call| call.invocation_id == result.invocation_id)?.provider_call_id.clone()
+    };
+    let point = |message: &Arc<InnerMessage>| match &message.message.content {
+        Content::OptionResult(result) => call_of(result).map(EnginePoint::Call),
+        Content::Parts(_) if message.role() == Role::User => {
+            Some(EnginePoint::Answer(message.message_id.to_string()))
+        }
+        _ => None,
+    };
+    history.iter().rev().filter_map(point).take(MOST_POINTS).collect()
+}
+
+/// Returns the text that asks a program to continue, with the calls that it may not know about.
+fn continuation(history: &[Arc<InnerMessage>]) -> String {
+    let since = history.iter().rposition(|message| message.role() == Role::User).unwrap_or(0);
+    let mut lines = Vec::new();
+    for message in &history[since..] {
+        let Some(result) = message.message.option_result() else { continue };
+        let text = message.content();
+        if result.is_error && text.contains(INTERRUPTED) {
+            let mut calls = history.iter().filter_map(|message| message.message.option_call());
+            let call = calls.find(|call| call.invocation_id == result.invocation_id);
+            let arguments = call.map(|call| one_line(&call.arguments.text(), 300)).unwrap_or_default();
+            lines.push(format!("- {} {arguments}", result.option_name));
+        }
+    }
+    if lines.is_empty() {
+        return "Continue with the task.".to_owned();
+    }
+    format!(
+        "Continue with the task. These calls were interrupted. Their changes to files were rolled back; check whether they \
+         had other effects before you repeat them:\n{}",
+        lines.join("\n")
+    )
+}
+
+/// Records the process of an engine, so that it can be ended after a crash.
+pub(super) async fn note_process(
+    live: &LiveSession,
+    title: &str,
+    process: &ProcessStarted,
+) -> Result<(), RuntimeError> {
+    let note = Note::new(TOPIC, format!("{title} was started")).with_data(json!({ "process": process }));
+    live.record(vec![note.into()]).await
+}
+
+/// Ends the processes of engines that an earlier process has left.
+pub(super) async fn end_left(live: &LiveSession) -> Result<(), RuntimeError> {
+    let records =
+        read_records(&**live.store(), live.id(), backstitch_core::journal::Position::START, None).await;
+    let mut last = None;
+    for record in records? {
+        if let RecordBody::Note(note) = &record.body
+            && note.topic == TOPIC
+        {
+            let process = note.data.inline().and_then(|data| data.get("process")).cloned();
+            last =
+                process.and_then(|process| serde_json::from_value::<ProcessStarted>(process).ok()).or(last);
+        }
+    }
+    end_survivors(last.as_ref()).await?;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! The reports of an engine, as they are recorded.
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{BudgetCharged, Note};
+use backstitch_core::secrets::Secrets;
+use backstitch_core::view::CallStatus;
+
+use super::calls::{CallDecision, CallNeed, WaitingCall, decision, need};
+use super::origin::conversation_of;
+use super::{CallAnswer, Engine, EngineEvent, Held, budget};
+use crate::agent::AgentEngine;
+use crate::driver::Driver;
+use crate::error::RuntimeError;
+use crate::events::LiveKind;
+use crate::live::Durable;
+use crate::observed::{ObservedCall, ObservedResult, ObservedSession};
+
+/// The work of one run of a program.
+pub(super) struct EngineWork<'a> {
+    pub(super) driver: &'a Driver,
+    pub(super) evaluation: EvaluationId,
+    engine: &'a dyn Engine,
+    settings: &'a AgentEngine,
+    observed: ObservedSession,
+    secrets: Secrets,
+    waiting: Vec<WaitingCall>,
+    /// The money that was charged for this run, in millionths.
+    charged: u64,
+    /// The limit that was reached.
+    exceeded: Option<String>,
+    last_text: Option<String>,
+    /// Holds the program until an event was handled completely.
+    held: Option<Held>,
+}
+
+impl<'a> EngineWork<'a> {
+    pub(super) fn new(
+        driver: &'a Driver,
+        engine: &'a dyn Engine,
+        settings: &'a AgentEngine,
+        evaluation: EvaluationId,
+    ) -> Result<Self, RuntimeError> {
+        let program = driver.agent().policy.name().clone();
+        Ok(Self {
+            driver,
+            evaluation,
+            engine,
+            settings,
+            observed: ObservedSession::new(driver.session().clone(), program),
+            secrets: driver.agent().all_secrets(),
+            waiting: Vec::new(),
+            charged: 0,
+            exceeded: None,
+            last_text: None,
+            held: None,
+        })
+    }
+
+    /// Whether a call waits for a person.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Denies the calls that wait for a person.
+    pub(super) fn stop_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Lets the program continue after an event.
+    pub(super) fn release(&mut self) {
+        self.held = None;
+    }
+
+    /// Records an event. Returns the limit that was reached, once nothing runs any more that may not be interrupted.
+    pub(super) async fn take(
+        &mut self,
+        event: EngineEvent,
+        is_stopping: bool,
+    ) -> Result<Option<String>, RuntimeError> {
+        match event {
+            EngineEvent::Started { session, transcript, model, version } => {
+                let words = [Some(self.engine.title().to_owned()), version, model].into_iter().flatten();
+                let text = words.collect::<Vec<_>>().join(" ");
+                self.note(format!("{text}, conversation {session}")).await?;
+                let conversation = conversation_of(&session, transcript.as_ref());
+                self.observed.set_conversation(conversation);
+            }
+            EngineEvent::Answering => self.observed.next_turn().await,
+            EngineEvent::Piece(text) => {
+                let turn = self.observed.turn();
+                let text = self.secrets.redact(&text).into_owned();
+                self.driver.session().publish(LiveKind::Text { evaluation: self.evaluation, turn, text });
+            }
+            EngineEvent::Text(text) => {
+                let text = self.secrets.redact(&text).into_owned();
+                self.observed.said(&text).await?;
+                self.last_text = Some(text);
+            }
+            EngineEvent::CallStarting(_, reply) if is_stopping => {
+                reply.answer(CallAnswer::Deny("the session is being stopped".to_owned()));
+            }
+            EngineEvent::CallStarting(call, reply) => {
+                let needed = need(self.driver, self.engine, self.settings, &call).await?;
+                let call = self.clean(call);
+                match needed {
+                    CallNeed::Nothing => {
+                        self.start_call(call).await?;
+                        reply.answer(CallAnswer::Allow);
+                    }
+                    CallNeed::Denied(reason) => {
+                        let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
+                        self.observed.refused(call, result).await?;
+                        reply.answer(CallAnswer::Deny(reason));
+                    }
+                    CallNeed::Person => {
+                        let id = self.observed.call_waits(&call).await?;
+                        self.waiting.push(WaitingCall { id, call, reply });
+                    }
+                }
+            }
+            EngineEvent::CallFinished(call, result, held) => {
+                self.held = Some(held);
+                let (call, result) = (self.clean(call), self.clean_result(result));
+                self.observed.call_finished(call, result).await?;
+                let is_quiet = self.driver.session().state().await.view.calls().all(|call| !call.is_open());
+                return Ok(self.exceeded.clone().filter(|_| is_quiet));
+            }
+            EngineEvent::CallResult(call, result) => {
+                let (call, result) = (self.clean(call), self.clean_result(result));
+                self.result(call, result).await?;
+            }
+            EngineEvent::SubAgentEnded(agent, held) => {
+                self.held = Some(held);
+                if let Some(agent) = agent {
+                    self.observed.barrier(Some(&agent)).await?;
+                }
+            }
+            EngineEvent::Request(mut request) => {
+                let prices = &self.driver.agent().prices;
+                request.usage = prices.priced(request.usage, &request.provider, &request.model);
+                let money = request.usage.money_micros;
+                if self.observed.requests(vec![request]).await? > 0 {
+                    self.charged = self.charged.saturating_add(money);
+                }
+                self.check_budget().await;
+            }
+            EngineEvent::Cost(total) => {
+                let money_micros = total.saturating_sub(self.charged);
+                if money_micros > 0 {
+                    self.charged = total;
+                    let charged = BudgetCharged::new(None, Amounts { money_micros, ..Amounts::ZERO });
+                    let live = self.driver.session();
+                    live.record_when(vec![charged.into()], Durable::WithNext).await?;
+                    self.check_budget().await;
+                }
+            }
+            EngineEvent::Note(text) => self.note(text).await?,
+            EngineEvent::Ended(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// Records the end of the work: calls that are still open have the files of now.
+    pub(super) async fn answered(&self, text: Option<String>) -> Result<(), RuntimeError> {
+        self.observed.barrier(None).await?;
+        let text = text.map(|text| self.secrets.redact(&text).into_owned());
+        if let Some(text) = text.filter(|text| self.last_text.as_deref() != Some(text)) {
+            self.observed.said(&text).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers the calls that a person has decided about.
+    pub(super) async fn look_for_decisions(&mut self) -> Result<(), RuntimeError> {
+        self.driver.hear_decisions().await?;
+        for waiting in std::mem::take(&mut self.waiting) {
+            let WaitingCall { id, mut call, reply } = waiting;
+            match decision(self.driver, id).await {
+                None => self.waiting.push(WaitingCall { id, call, reply }),
+                Some(CallDecision::Runs(answer)) => {
+                    if let CallAnswer::AllowWith(input) = &answer {
+                        call.input = input.clone();
+                    }
+                    self.start_call(call).await?;
+                    reply.answer(answer);
+                }
+                Some(CallDecision::Denied(reason)) => {
+                    let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
+                    self.observed.refused(call, result).await?;
+                    reply.answer(CallAnswer::Deny(reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the result of a call that had no report of its end.
+    async fn result(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
+        let id = crate::observed::observed_call_id(self.observed.id(), &call.id);
+        let known =
+            self.driver.session().state().await.view.call(id).map(|call| (call.is_open(), call.status()));
+        match known {
+            Some((true, _)) => self.observed.call_finished(call, result).await,
+            Some((false, CallStatus::Pending)) | None => self.observed.refused(call, result).await,
+            Some((false, _)) => Ok(()),
+        }
+    }
+
+    /// Records that a call is about to run, with the files before it.
+    async fn start_call(&mut self, call: ObservedCall) -> Result<(), RuntimeError> {
+        let charged = BudgetCharged::new(None, Amounts { calls: 1, ..Amounts::ZERO });
+        self.driver.session().record_when(vec![charged.into()], Durable::WithNext).await?;
+        self.observed.call_started(call).await?;
+        Ok(())
+    }
+
+    async fn check_budget(&mut self) {
+        let view = self.driver.session().state().await.view.clone();
+        self.exceeded = budget::exceeded(&view, self.evaluation);
+    }
+
+    async fn note(&self, text: String) -> Result<(), RuntimeError> {
+        let note = Note::new("engine", self.secrets.redact(&text).into_owned());
+        self.driver.session().record_when(vec![note.into()], Durable::WithNext).await
+    }
+
+    fn clean(&self, call: ObservedCall) -> ObservedCall {
+        ObservedCall { input: self.secrets.redact_value(call.input), ..call }
+    }
+
+    fn clean_result(&self, result: ObservedResult) -> ObservedResult {
+        let outcome = match result.outcome {
+            Ok(value) => Ok(self.secrets.redact_value(value)),
+            Err(text) => Err(self.secrets.redact(&text).into_owned()),
+        };
+        ObservedResult { outcome, ..result }
+    }
+}

@@ -1,0 +1,81 @@
+//! Reports of a program that this process drives, and that says more than hooks do.
+
+use std::sync::atomic::Ordering;
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{PauseReason, SessionPaused};
+use backstitch_core::message::{Content, Message, MessageBuilder, PolicyName, RoleHint};
+use serde_json::{Map, Value};
+
+use super::close::payload;
+use super::{ObservedCall, ObservedResult, ObservedSession};
+use crate::error::RuntimeError;
+
+impl ObservedSession {
+    /// Names the conversation that requests belong to from now on, in the program's own words.
+    pub fn set_conversation(&mut self, conversation: Map<String, Value>) {
+        self.conversation = conversation;
+    }
+
+    /// Begins a turn: texts and calls belong to it until the next.
+    pub async fn next_turn(&self) {
+        let state = self.live.state().await;
+        let latest = state.view.latest_evaluation().filter(|latest| latest.finished.is_none());
+        let known = latest.map_or(0, |latest| latest.turns);
+        self.turn.store(known + 1, Ordering::SeqCst);
+    }
+
+    /// Returns the turn that reports belong to.
+    pub fn turn(&self) -> u64 {
+        self.turn.load(Ordering::SeqCst).max(1)
+    }
+
+    /// Records a text of the program. It may not be its last one.
+    pub async fn said(&self, text: &str) -> Result<(), RuntimeError> {
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let evaluation = self.open_evaluation().await?;
+        let turn = self.turn();
+        let ids = self.live.state().await.execution.session.ids().clone();
+        let mut builder = MessageBuilder::continue_step(turn, &ids);
+        builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
+        let message = builder.to_message()?;
+        self.hold(|commit| commit.say(evaluation, turn, message).map(drop)).await
+    }
+
+    /// Records that a call waits for the approval of a person.
+    pub async fn call_waits(&self, call: &ObservedCall) -> Result<CallId, RuntimeError> {
+        let evaluation = self.open_evaluation().await?;
+        let (id, turn) = (self.call_id(&call.id), self.turn());
+        self.live
+            .commit(|commit| {
+                if commit.view().call(id).is_none() {
+                    self.say_call(commit, evaluation, turn, id, call)?;
+                }
+                let detail = format!("{} needs approval", call.name);
+                commit.push(SessionPaused::new(PauseReason::Approval).of_call(id).with_detail(detail));
+                Ok(id)
+            })
+            .await
+    }
+
+    /// Records a call that was never run, with the error that the program received.
+    pub async fn refused(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
+        let evaluation = self.open_evaluation().await?;
+        let (id, turn) = (self.call_id(&call.id), self.turn());
+        self.live
+            .commit(|commit| {
+                if commit.view().call(id).is_none() {
+                    self.say_call(commit, evaluation, turn, id, &call)?;
+                }
+                let (payload, _) = payload(id, &call.name, Some(result.outcome));
+                let policy = PolicyName::new(&call.name).unwrap_or_else(|_| PolicyName::runtime());
+                let mut message = Message::new(policy, Content::OptionResult(payload));
+                message.role_hint_for_llm = Some(RoleHint::Tool);
+                message.step_num = Some(turn);
+                commit.say(evaluation, turn, message).map(drop)
+            })
+            .await
+    }
+}
