@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{InnerMessage, Note, ProcessStarted, RecordBody, Role};
+use backstitch_core::journal::{EvaluationOutcome, InnerMessage, Note, ProcessStarted, RecordBody, Role};
 use backstitch_core::message::Content;
 use backstitch_core::text::one_line;
 use backstitch_core::view::JournalView;
@@ -45,10 +45,14 @@ pub(super) struct EngineTask {
 /// recorded.
 pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<EngineTask, RuntimeError> {
     let view = driver.session().state().await.view.clone();
-    let mut history = Vec::new();
+    let (mut history, mut after) = (Vec::new(), Vec::new());
     for earlier in followed(&view, evaluation) {
-        history.extend(driver.messages_of(earlier).await?);
+        let messages = driver.messages_of(earlier).await?;
+        let is_answered = view.evaluation(earlier).and_then(|known| known.outcome());
+        after.splice(0..0, points(&messages, is_answered == Some(EvaluationOutcome::Completed)));
+        history.extend(messages);
     }
+    after.truncate(MOST_POINTS);
     let is_prompt = |message: &Arc<InnerMessage>| {
         message.role() == Role::User && matches!(message.message.content, Content::Parts(_))
     };
@@ -62,11 +66,8 @@ pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<En
     }
     let prompt = asked.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n\n");
     let prompt_id = asked.last().map(|message| message.message_id.to_string()).unwrap_or_default();
-    let resume = conversation(&view).map(|(session, transcript)| EngineResume {
-        session,
-        transcript,
-        after: points(&history),
-    });
+    let known = conversation(&view);
+    let resume = known.map(|(session, transcript)| EngineResume { session, transcript, after });
     let resume = resume.filter(|resume| !resume.after.is_empty());
     Ok(EngineTask { prompt_id, prompt, resume, history })
 }
@@ -99,20 +100,17 @@ pub(super) fn conversation_of(session: &str, transcript: Option<&PathBuf>) -> Ma
     fields
 }
 
-/// Returns the points of a conversation, the latest one first.
-fn points(history: &[Arc<InnerMessage>]) -> Vec<EnginePoint> {
-    let call_of = |result: &backstitch_core::message::OptionResult| {
-        let mut calls = history.iter().filter_map(|message| message.message.option_call());
+/// Returns the points of an evaluation, the latest one first: its answer, and the results of its calls.
+fn points(messages: &[Arc<InnerMessage>], is_answered: bool) -> Vec<EnginePoint> {
+    let prompt = messages.iter().rev().find(|message| message.role() == Role::User).filter(|_| is_answered);
+    let answer = prompt.map(|message| EnginePoint::Answer(message.message_id.to_string()));
+    let call_of = |message: &Arc<InnerMessage>| {
+        let result = message.message.option_result()?;
+        let mut calls = messages.iter().filter_map(|message| message.message.option_call());
         calls.find(|call| call.invocation_id == result.invocation_id)?.provider_call_id.clone()
     };
-    let point = |message: &Arc<InnerMessage>| match &message.message.content {
-        Content::OptionResult(result) => call_of(result).map(EnginePoint::Call),
-        Content::Parts(_) if message.role() == Role::User => {
-            Some(EnginePoint::Answer(message.message_id.to_string()))
-        }
-        _ => None,
-    };
-    history.iter().rev().filter_map(point).take(MOST_POINTS).collect()
+    let calls = messages.iter().rev().filter_map(call_of).map(EnginePoint::Call);
+    answer.into_iter().chain(calls).take(MOST_POINTS).collect()
 }
 
 /// Returns the text that asks a program to continue, with the calls that it may not know about.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::{PauseReason, SessionPaused};
+use backstitch_core::journal::{CallFinished, CallVerdict, PauseReason, SessionPaused};
 use backstitch_core::message::{Content, Message, MessageBuilder, PolicyName, RoleHint};
 use serde_json::{Map, Value};
 
@@ -25,6 +25,14 @@ impl ObservedSession {
         self.turn.store(known + 1, Ordering::SeqCst);
     }
 
+    /// Returns the turn that reports belong to, and begins one if there is none.
+    async fn current_turn(&self) -> u64 {
+        if self.turn.load(Ordering::SeqCst) == 0 {
+            self.next_turn().await;
+        }
+        self.turn()
+    }
+
     /// Returns the turn that reports belong to.
     pub fn turn(&self) -> u64 {
         self.turn.load(Ordering::SeqCst).max(1)
@@ -36,7 +44,7 @@ impl ObservedSession {
             return Ok(());
         }
         let evaluation = self.open_evaluation().await?;
-        let turn = self.turn();
+        let turn = self.current_turn().await;
         let ids = self.live.state().await.execution.session.ids().clone();
         let mut builder = MessageBuilder::continue_step(turn, &ids);
         builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
@@ -47,7 +55,7 @@ impl ObservedSession {
     /// Records that a call waits for the approval of a person.
     pub async fn call_waits(&self, call: &ObservedCall) -> Result<CallId, RuntimeError> {
         let evaluation = self.open_evaluation().await?;
-        let (id, turn) = (self.call_id(&call.id), self.turn());
+        let (id, turn) = (self.call_id(&call.id), self.current_turn().await);
         self.live
             .commit(|commit| {
                 if commit.view().call(id).is_none() {
@@ -63,18 +71,21 @@ impl ObservedSession {
     /// Records a call that was never run, with the error that the program received.
     pub async fn refused(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
         let evaluation = self.open_evaluation().await?;
-        let (id, turn) = (self.call_id(&call.id), self.turn());
+        let (id, turn) = (self.call_id(&call.id), self.current_turn().await);
         self.live
             .commit(|commit| {
-                if commit.view().call(id).is_none() {
-                    self.say_call(commit, evaluation, turn, id, &call)?;
-                }
-                let (payload, _) = payload(id, &call.name, Some(result.outcome));
+                self.push_start(commit, evaluation, id, &call, None)?;
+                let (payload, summary) = payload(id, &call.name, Some(result.outcome));
                 let policy = PolicyName::new(&call.name).unwrap_or_else(|_| PolicyName::runtime());
                 let mut message = Message::new(policy, Content::OptionResult(payload));
                 message.role_hint_for_llm = Some(RoleHint::Tool);
                 message.step_num = Some(turn);
-                commit.say(evaluation, turn, message).map(drop)
+                commit.say(evaluation, turn, message)?;
+                commit.push(CallFinished {
+                    summary: Some(summary),
+                    ..CallFinished::new(id, CallVerdict::Failed)
+                });
+                Ok(())
             })
             .await
     }

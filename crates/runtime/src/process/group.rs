@@ -51,6 +51,8 @@ pub(super) struct Group {
     id: Pid,
     started: String,
     exited: oneshot::Receiver<()>,
+    /// Whether that was received.
+    has_exited: bool,
     timed_out: bool,
     ended: bool,
 }
@@ -87,6 +89,7 @@ impl Group {
             id,
             started: started.clone().unwrap_or_default(),
             exited,
+            has_exited: false,
             timed_out: false,
             ended: false,
         };
@@ -124,7 +127,10 @@ impl Group {
 
     /// Completes when the leader has ended.
     pub(super) async fn exited(&mut self) {
-        let _ = (&mut self.exited).await;
+        if !self.has_exited {
+            let _ = (&mut self.exited).await;
+            self.has_exited = true;
+        }
     }
 
     pub(super) fn timed_out(&mut self) {

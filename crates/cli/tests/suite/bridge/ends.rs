@@ -97,7 +97,7 @@ fn a_signal_pauses_and_resume_says_which_call_was_interrupted() {
     let child = stage.command(&["resume", &session]).spawn().unwrap();
     let claude = Claude::begin(&stage);
     // The open call is in the transcript of the engine, so the conversation is cut before it.
-    assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu_01"));
+    assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu-01"));
     assert!(claude.option("--fork-session").is_some());
     let prompt = claude.prompt["message"]["content"].as_str().unwrap().to_owned();
     assert!(prompt.contains("make everything") && prompt.contains("rolled back"), "{prompt}");

@@ -22,14 +22,14 @@ fn the_real_claude_code_works_for_an_agent() {
         "input": {"file_path": text_of(&files.join("a.txt")), "content": "one\n"}});
     let bash = |id: &str, command: &str| json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command, "description": "x"}});
     let url = model(
-        json!([
+        json!({"main": [
             [{"type": "text", "text": "First."}, write],
             [bash("toolu_02", "echo two >> a.txt; exit 3")],
             [{"type": "tool_use", "id": "toolu_03", "name": "mcp__backstitch__stitch", "input": {"script": "echo s > s"}}],
             [{"type": "text", "text": "Mended."}],
-            [bash("toolu_05", "echo half > half; exec sleep 600")],
+            [bash("toolu_05", "test -e ../go || { echo half > half; exec sleep 600; }")],
             [{"type": "text", "text": "Late."}],
-        ]),
+        ]}),
         claude_events,
     );
     let path = format!("{}:{}", stage.path("programs").display(), std::env::var("PATH").unwrap());
@@ -54,6 +54,7 @@ fn the_real_claude_code_works_for_an_agent() {
     wait_until("the command of the model", || files.join("half").exists());
     child.kill().unwrap();
     child.wait().unwrap();
+    stage.write("go", "");
     let child = stage.command(&["resume", &session]).spawn().unwrap();
     let output = ended(child).worked_quietly();
     assert!(!output.is_empty());

@@ -9,7 +9,7 @@ use crate::stage::{Stage, ended, text_of};
 
 fn records(stage: &Stage) -> Vec<Value> {
     let session = stage.session();
-    let output = stage.run(&["log", &session, "--json"]).worked_quietly();
+    let output = stage.run(&["log", &session, "--json", "--all"]).worked_quietly();
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -206,13 +206,13 @@ fn settings_that_cannot_apply_are_refused_with_their_line() {
     ] {
         let text = AGENT.replace("[[tool]]", &format!("{more}\n[[tool]]"));
         let agent = stage.write("wrong.toml", &text);
-        let errors = stage.run(&["run", "x", "--agent", &agent]).failed();
+        let errors = stage.run(&["run", "x", "--agent", &agent]).called_wrongly();
         assert!(errors.contains(key) && errors.contains("does not apply"), "{errors}");
     }
     let agent = stage.write("wrong.toml", "engine = \"claude-cod\"");
-    let errors = stage.run(&["run", "x", "--agent", &agent]).failed();
+    let errors = stage.run(&["run", "x", "--agent", &agent]).called_wrongly();
     assert!(errors.contains("claude-code") && errors.contains("did you mean"), "{errors}");
     let agent = text_of(&stage.path("tailor.toml"));
-    let errors = stage.run(&["run", "x", "--agent", &agent, "--model", "openai:m"]).failed();
+    let errors = stage.run(&["run", "x", "--agent", &agent, "--model", "openai:m"]).called_wrongly();
     assert!(errors.contains("driven by claude-code"), "{errors}");
 }

@@ -212,7 +212,7 @@ impl<'a> Claude<'a> {
             }
             let message = json!({"id": id, "model": "seam-1", "usage": usage, "content": [block]});
             self.send(&json!({"type": "assistant", "message": message, "parent_tool_use_id": null}));
-            self.record(json!({"type": "assistant", "uuid": format!("{id}-{index}"), "message": message}));
+            self.record(json!({"type": "assistant", "uuid": format!("a-{}-{index}", self.answers), "message": message}));
         }
         self.send(&stream(json!({"type": "message_delta", "usage": {"output_tokens": 25}})));
         self.send(&stream(json!({"type": "message_stop"})));
@@ -254,7 +254,9 @@ impl<'a> Claude<'a> {
             json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error});
         let message = json!({"role": "user", "content": [block]});
         self.send(&json!({"type": "user", "message": message, "parent_tool_use_id": null}));
-        self.record(json!({"type": "user", "uuid": format!("r-{id}"), "message": message}));
+        self.record(
+            json!({"type": "user", "uuid": format!("r-{}", id.replace('_', "-")), "message": message}),
+        );
     }
 
     /// Ends the turn with the result line, and the program once its input ends.
