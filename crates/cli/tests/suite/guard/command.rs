@@ -235,3 +235,59 @@ fn what_cannot_be_guarded_is_not_run() {
     let log = stage.run(&["log"]).worked_quietly();
     assert!(!log.contains('\u{1b}') && log.contains("added"), "{log}");
 }
+
+/// Where the system allows no more watches, files are looked at in intervals.
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn a_watcher_that_fails_is_replaced_by_looking() {
+    use std::process::Command;
+
+    // The limits of a user namespace concern only the processes in it.
+    let limited = |setting: &str, command: &Command| {
+        let mut outer = Command::new("unshare");
+        outer.args(["-Ur", "sh", "-c", &format!("{setting} && exec \"$@\""), "sh"]);
+        outer.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => outer.env(name, value),
+                None => outer.env_remove(name),
+            };
+        }
+        outer.current_dir(command.get_current_dir().unwrap());
+        outer.stdout(Stdio::piped()).stderr(Stdio::piped());
+        outer
+    };
+    let settings = [
+        // No watcher at all, and one that fails when new directories have to be watched.
+        "echo 0 > /proc/sys/user/max_inotify_instances",
+        "echo 3 > /proc/sys/user/max_inotify_watches",
+    ];
+    let stage = Stage::new();
+    if settings
+        .iter()
+        .any(|one| !limited(one, &stage.command(&["--version"])).status().is_ok_and(|ran| ran.success()))
+    {
+        eprintln!("SKIPPED: this system does not allow limits for a user namespace");
+        return;
+    }
+    for setting in settings {
+        let stage = Stage::new();
+        let script = format!(
+            "{AWAIT}mkdir -p a/b/c d/e; echo 1 > ../x; mv ../x d/e/one; await 1; echo 2 > ../x; mv ../x d/e/two; await 2"
+        );
+        let words = ["guard", "--quiet-for", "300ms", "--json", "--", "sh", "-c", &script];
+        let child = limited(setting, &stage.command(&words)).spawn().unwrap();
+        wait_for(&stage, "d/e/one");
+        fs::write(stage.path("1"), "").unwrap();
+        wait_for(&stage, "d/e/two");
+        fs::write(stage.path("2"), "").unwrap();
+        let ran = ended(child);
+        assert_eq!(ran.code, Some(0), "{}", ran.errors);
+        let report = last_line(&ran.errors);
+        assert_eq!(report["watched"], false, "{report}");
+        assert!(report["reason"].as_str().unwrap().contains("fs.inotify.max_user"), "{report}");
+        let log = stage.run(&["log"]).worked_quietly();
+        assert!(log.contains("guard: files are looked at every 300ms"), "{log}");
+    }
+}
