@@ -3,7 +3,7 @@
 //! [`ToolServer`] offers the tools of a session, and its history, to any MCP client. Each call runs through the tool
 //! runner: it is journaled, approved where that is needed, and rolled back if it fails.
 //!
-//! [`McpServer`] is the other direction: a program that serves tools, for agents.
+//! [`McpServer`] is the other direction: a program or an address that serves tools, for agents.
 //!
 //! No type of the SDK is in a public signature, and no other crate names it.
 
@@ -12,5 +12,8 @@ mod client;
 mod server;
 
 #[cfg(unix)]
-pub use client::{ClientError, Hints, McpServer, PinnedTool, ServerSpec};
-pub use server::{HostFuture, ServeError, ServerHost, ToolServer};
+pub use client::{
+    AddressSpec, ClientError, Hints, McpServer, PinnedTool, ProgramSpec, ServerPlace, ServerSpec,
+    ToolListChange,
+};
+pub use server::{AccessToken, HostFuture, HttpAccess, InvalidToken, ServeError, ServerHost, ToolServer};

@@ -126,7 +126,7 @@ impl AgentDefinition {
     /// Returns the values that are neither recorded nor sent: keys, and variables that MCP servers receive.
     fn secrets(&self, options: &BuildOptions<'_>) -> Secrets {
         let keys = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
-        let of_servers = self.mcp.iter().flat_map(|server| server.secrets(options));
+        let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets(options));
         Secrets::new(keys.chain(of_servers).map(|key| key.trim().to_owned()))
     }
 

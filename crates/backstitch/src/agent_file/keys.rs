@@ -7,7 +7,11 @@ use url::{Host, Url};
 
 use super::error::Problem;
 
-/// Environment variables that hold the keys of all providers. Commands that an agent runs do not see them.
+/// Environment variable with the token that clients of an MCP server over HTTP have to send.
+pub const SERVER_TOKEN_VARIABLE: &str = "BACKSTITCH_MCP_TOKEN";
+
+/// Environment variables that hold the keys of all providers, and the token of a server. Commands that an agent runs
+/// do not see them, and their values are redacted.
 pub static KEY_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut variables = Vec::new();
     for variable in Provider::ALL.into_iter().flat_map(key_variables) {
@@ -15,6 +19,7 @@ pub static KEY_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
             variables.push(*variable);
         }
     }
+    variables.push(SERVER_TOKEN_VARIABLE);
     variables
 });
 
@@ -59,7 +64,13 @@ mod tests {
 
     #[test]
     fn the_variables_of_all_providers_are_known() {
-        let known = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
+        let known = [
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+            SERVER_TOKEN_VARIABLE,
+        ];
         assert_eq!(*KEY_VARIABLES, known);
     }
 

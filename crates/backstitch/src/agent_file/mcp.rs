@@ -1,8 +1,9 @@
 //! MCP servers of agent files, whose tools a model may call.
 //!
-//! A server is a program. Its tools are listed once, when a session begins, and recorded with the definition: a
-//! session that is resumed has the same tools. The server runs in the sandbox of the agent, with the workspace as its
-//! directory, without the keys of models, and with those variables that `env` names.
+//! A server is a program or an address. Its tools are listed once, when a session begins, and recorded with the
+//! definition: a session that is resumed has the same tools. A program runs in the sandbox of the agent, with the
+//! workspace as its directory, without the keys of models, and with those variables that `env` names. An address gets
+//! the headers that `headers` takes from variables.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 use super::build::BuildOptions;
 use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
+use super::keys::checked_url;
 use super::values::Span;
 use crate::journal::Effect;
 use crate::tool::Tool;
@@ -25,8 +27,16 @@ const SEPARATOR: &str = "__";
 pub struct McpDefinition {
     /// The name, with which the names of its tools begin: `NAME__TOOL`.
     pub name: String,
-    /// The program and its arguments.
+    /// The program and its arguments, if the server is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// The URL of the server, if it is reached over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of every request, each with the name of the variable that its value comes from. Words before that name,
+    /// such as `Bearer`, are part of the value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// Variables of the server's environment, each with the name of the variable that its value comes from.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -48,9 +58,13 @@ pub struct McpDefinition {
 }
 
 impl McpDefinition {
-    /// Whether a tool of this name may be one of this server.
+    /// Whether a tool of this name is one of this server, as far as that is known.
     pub(super) fn may_have(&self, name: &str) -> bool {
-        name.strip_prefix(&self.name).is_some_and(|rest| rest.starts_with(SEPARATOR))
+        let rest = name.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix(SEPARATOR));
+        rest.is_some_and(|rest| match &self.pinned {
+            None => true,
+            Some(pinned) => pinned.iter().any(|tool| tool["name"] == rest),
+        })
     }
 
     /// Whether this name may be that of a tool which is not known yet.
@@ -75,8 +89,48 @@ impl McpDefinition {
         if self.name.is_empty() || self.name.len() > 32 || !self.name.bytes().all(is_word) {
             return wrong("name", "use 1 to 32 letters, digits, `_` and `-`".to_owned());
         }
-        if self.command.first().is_none_or(String::is_empty) {
-            return wrong("command", "name the program: command = [\"PROGRAM\", \"ARGUMENT\"]".to_owned());
+        match &self.url {
+            Some(_) if !self.command.is_empty() => {
+                return wrong("url", "a server has either a `command` or a `url`".to_owned());
+            }
+            Some(_) if !self.env.is_empty() => {
+                return wrong("env", "a server with a `url` has `headers` in place of `env`".to_owned());
+            }
+            Some(url) => {
+                if let Err(problem) = checked_url(url) {
+                    return wrong("url", problem.message);
+                }
+            }
+            None if self.command.first().is_none_or(String::is_empty) => {
+                let message = "name the program, command = [\"PROGRAM\", \"ARGUMENT\"], or set `url`";
+                return wrong("command", message.to_owned());
+            }
+            None if !self.headers.is_empty() => {
+                return wrong(
+                    "headers",
+                    "a server with a `command` has `env` in place of `headers`".to_owned(),
+                );
+            }
+            None => {}
+        }
+        for (name, source) in &self.headers {
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte);
+            let mut key: Vec<String> = key.to_vec();
+            key.extend(["headers".to_owned(), name.clone()]);
+            if name.is_empty() || !name.bytes().all(is_token) {
+                return Err(Problem { key, message: "this is no name of a header".to_owned() });
+            }
+            let reserved =
+                ["accept", "content-length", "content-type", "host", "last-event-id", "transfer-encoding"];
+            let lower = name.to_ascii_lowercase();
+            if reserved.contains(&&*lower) || lower.starts_with("mcp-") {
+                return Err(Problem { key, message: "the protocol sets this header".to_owned() });
+            }
+            // The text may be a secret, so it is not repeated.
+            if HeaderSource::of(source).is_none() {
+                let message = "name the environment variable that holds the value, such as \"Bearer GITHUB_TOKEN\"; the value itself does not belong in a file";
+                return Err(Problem { key, message: message.to_owned() });
+            }
         }
         if self.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
             return wrong("timeout", "the time must be longer than 0".to_owned());
@@ -84,9 +138,44 @@ impl McpDefinition {
         Ok(())
     }
 
+    /// Returns the variables whose values the server receives.
+    pub fn variables(&self) -> Vec<&str> {
+        let of_headers = self.headers.values().filter_map(|text| Some(HeaderSource::of(text)?.variable));
+        self.env.values().map(String::as_str).chain(of_headers).collect()
+    }
+
     /// Returns the values of the variables that the server receives.
     pub(super) fn secrets(&self, options: &BuildOptions<'_>) -> Vec<String> {
-        self.env.values().filter_map(|variable| value_of(options, variable)).collect()
+        self.variables().into_iter().filter_map(|variable| value_of(options, variable)).collect()
+    }
+}
+
+/// Where the value of a header comes from: `VARIABLE`, or a word before it, such as `Bearer VARIABLE`.
+struct HeaderSource<'a> {
+    /// The text before the value, with a space at its end if there is one.
+    before: &'a str,
+    variable: &'a str,
+}
+
+impl<'a> HeaderSource<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let start = text.rfind(' ').map_or(0, |space| space + 1);
+        let (before, variable) = text.split_at(start);
+        // Capitals only: a token that was written in place of a name is noticed.
+        let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_variable = !variable.is_empty()
+            && variable.bytes().all(is_name)
+            && !variable.starts_with(|first: char| first.is_ascii_digit());
+        let is_word = before.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ');
+        (is_variable && is_word && before.len() <= 32).then_some(Self { before, variable })
+    }
+}
+
+impl AgentDefinition {
+    /// Returns the MCP servers of this agent and of its sub-agents.
+    pub fn mcp_servers(&self) -> Vec<&McpDefinition> {
+        let inner = self.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref());
+        self.mcp.iter().chain(inner.flat_map(Self::mcp_servers)).collect()
     }
 }
 
@@ -120,11 +209,13 @@ impl AgentDefinition {
 mod servers {
     use std::collections::BTreeSet;
 
-    use backstitch_mcp::{ClientError, McpServer, PinnedTool, ServerSpec};
+    use backstitch_mcp::{ClientError, McpServer, PinnedTool, ServerPlace, ServerSpec, ToolListChange};
 
     use super::super::keys::KEY_VARIABLES;
-    use super::super::offered::below;
-    use super::{AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Problem, Tool, value_of};
+    use super::super::offered::{below, inside};
+    use super::{
+        AgentDefinition, AgentFileError, BuildOptions, HeaderSource, McpDefinition, Problem, Tool, value_of,
+    };
 
     impl McpDefinition {
         /// Returns the server. Without `options` it is never started, so its variables need not be set.
@@ -135,18 +226,33 @@ mod servers {
             options: Option<&BuildOptions<'_>>,
         ) -> Result<McpServer, Problem> {
             self.check(key)?;
-            let mut spec = ServerSpec::new(&self.name, &self.command);
-            spec.directory.clone_from(&definition.workspace.path);
-            spec.sandbox = definition.sandbox.clone().unwrap_or_default();
-            spec.timeout = self.timeout.map(|timeout| timeout.0);
-            spec.environment = KEY_VARIABLES.iter().map(|name| ((*name).to_owned(), None)).collect();
-            for (name, variable) in &self.env {
-                let Some(options) = options else { continue };
-                let value = value_of(options, variable).ok_or_else(|| Problem {
-                    key: key.iter().cloned().chain(["env".to_owned(), name.clone()]).collect(),
+            let value = |list: &str, name: &str, variable: &str| match options {
+                None => Ok(None),
+                Some(options) => value_of(options, variable).map(Some).ok_or_else(|| Problem {
+                    key: key.iter().cloned().chain([list.to_owned(), name.to_owned()]).collect(),
                     message: format!("the environment variable {variable} is not set"),
-                })?;
-                spec.environment.insert(name.clone(), Some(value));
+                }),
+            };
+            let mut spec = match &self.url {
+                Some(url) => ServerSpec::address(&self.name, url),
+                None => ServerSpec::program(&self.name, &self.command),
+            };
+            for (name, text) in &self.headers {
+                let Some(source) = HeaderSource::of(text) else { continue };
+                if let Some(value) = value("headers", name, source.variable)? {
+                    spec = spec.with_header(name, format!("{}{}", source.before, value.trim()));
+                }
+            }
+            spec.timeout = self.timeout.map(|timeout| timeout.0);
+            if let ServerPlace::Program(program) = &mut spec.place {
+                program.directory.clone_from(&definition.workspace.path);
+                program.sandbox = definition.sandbox.clone().unwrap_or_default();
+                program.environment = KEY_VARIABLES.iter().map(|name| ((*name).to_owned(), None)).collect();
+                for (name, variable) in &self.env {
+                    if let Some(value) = value("env", name, variable)? {
+                        program.environment.insert(name.clone(), Some(value));
+                    }
+                }
             }
             Ok(McpServer::new(spec))
         }
@@ -161,14 +267,28 @@ mod servers {
             let server = self.server(definition, key, options)?;
             let Some(pinned) = &self.pinned else { return Ok(Vec::new()) };
             let problem = |message: String| Problem { key: key.to_vec(), message };
+            let read = |value: &serde_json::Value| {
+                serde_json::from_value(value.clone())
+                    .map_err(|error| problem(format!("a pinned tool cannot be read: {error}")))
+            };
+            let pinned: Vec<PinnedTool> = pinned.iter().map(read).collect::<Result<_, _>>()?;
             let mut tools = Vec::new();
-            for value in pinned {
-                let pinned: PinnedTool = serde_json::from_value(value.clone())
-                    .map_err(|error| problem(format!("a pinned tool cannot be read: {error}")))?;
-                let effect = self.effects.get(&pinned.name).copied();
-                tools.push(server.tool(&pinned, effect).map_err(|error| problem(error.to_string()))?);
+            for tool in &pinned {
+                let effect = self.effects.get(&tool.name).copied();
+                tools.push(server.tool(tool, effect).map_err(|error| problem(error.to_string()))?);
             }
+            let definition = Self { pinned: None, ..self.clone() };
+            server.compare_with(pinned, move |name| definition.offers(name));
             Ok(tools)
+        }
+
+        /// Returns how the pinned tools of another definition of this server differ.
+        pub fn difference(&self, other: &Self) -> ToolListChange {
+            let read = |definition: &Self| -> Vec<PinnedTool> {
+                let pinned = definition.pinned.iter().flatten();
+                pinned.filter_map(|value| serde_json::from_value(value.clone()).ok()).collect()
+            };
+            ToolListChange::between(&read(self), &read(other))
         }
 
         /// Asks the server for its tools, and pins those that are offered.
@@ -212,9 +332,30 @@ mod servers {
     }
 
     impl AgentDefinition {
-        /// Starts the MCP servers whose tools are not pinned yet, and pins their tools. A session is recorded with
-        /// them.
+        /// Starts the MCP servers of this agent and of its sub-agents whose tools are not pinned yet, and pins their
+        /// tools. A session is recorded with them.
         pub async fn pin_mcp(&mut self, options: &BuildOptions<'_>) -> Result<(), AgentFileError> {
+            self.pin_own(options).await?;
+            let caller = self.clone();
+            for (index, sub_agent) in self.sub_agents.iter_mut().enumerate() {
+                let key = below(&[], "sub_agent", index);
+                let needs_pins = sub_agent
+                    .agent
+                    .as_ref()
+                    .is_some_and(|agent| agent.mcp_servers().iter().any(|server| server.pinned.is_none()));
+                if !needs_pins {
+                    continue;
+                }
+                let mut inherited = sub_agent.inherited(&caller, &key)?;
+                Box::pin(inherited.pin_mcp(options)).await.map_err(|error| inside(error, &key))?;
+                if let Some(agent) = &mut sub_agent.agent {
+                    (agent.mcp, agent.sub_agents) = (inherited.mcp, inherited.sub_agents);
+                }
+            }
+            Ok(())
+        }
+
+        async fn pin_own(&mut self, options: &BuildOptions<'_>) -> Result<(), AgentFileError> {
             let mut pinned = Vec::new();
             for (index, server) in self.mcp.iter().enumerate() {
                 let key = below(&[], "mcp", index);

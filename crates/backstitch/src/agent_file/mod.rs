@@ -60,7 +60,7 @@ pub use definition::{
 };
 pub use engine::EngineDefinition;
 pub use error::{AgentFileError, Problem, SourceLocation};
-pub use keys::{KEY_VARIABLES, check_base_url, key_variables};
+pub use keys::{KEY_VARIABLES, SERVER_TOKEN_VARIABLE, check_base_url, key_variables};
 pub use known::{KnownModel, KnownModels};
 pub use mcp::McpDefinition;
 pub use model::{ModelName, ModelProvider};

@@ -164,7 +164,7 @@ pub(super) fn is_built_in(name: &str) -> bool {
 }
 
 /// Adds the path of a sub-agent to an error about its definition.
-fn inside(error: AgentFileError, key: &[String]) -> AgentFileError {
+pub(super) fn inside(error: AgentFileError, key: &[String]) -> AgentFileError {
     match error {
         AgentFileError::InDefinition(problem) => {
             let key = key.iter().cloned().chain(["agent".to_owned()]).chain(problem.key).collect();

@@ -67,9 +67,8 @@ impl SubAgentDefinition {
         if agent.engine.is_some() {
             return Err(wrong("agent", "a sub-agent has no engine: give it a model"));
         }
-        if !agent.mcp.is_empty() {
-            return Err(wrong("agent", "a sub-agent has no MCP servers: move `[[mcp]]` to its caller"));
-        }
+        // Its MCP servers work there too.
+        agent.workspace.path.clone_from(&caller.workspace.path);
         if agent.model.is_none() {
             agent.model = caller.model.clone();
             agent.script = agent.script.or_else(|| caller.script.clone());

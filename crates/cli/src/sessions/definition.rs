@@ -337,7 +337,7 @@ pub(super) async fn pinned(
 ) -> anyhow::Result<AgentDefinition> {
     let options = BuildOptions { key: Box::new(keys::key), transport: None };
     definition.pin_mcp(&options).await?;
-    for server in definition.mcp.iter().filter(|_| !common.quiet) {
+    for server in definition.mcp_servers().into_iter().filter(|_| !common.quiet) {
         let count = server.pinned.as_ref().map_or(0, Vec::len);
         eprintln!("MCP server {}: {count} tools", server.name);
     }
@@ -426,6 +426,24 @@ pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
     let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
     let text = format!("continues with {model}{at}{files}");
     Note::new(TOPIC, text).with_data(definition.to_recorded()).into()
+}
+
+/// Builds the record that a session continues with another definition of its MCP servers or tools.
+#[cfg(feature = "mcp")]
+pub(super) fn changed_tools(before: &AgentDefinition, after: &AgentDefinition) -> RecordBody {
+    let mut text = "continues with another definition of the agent".to_owned();
+    for server in after.mcp_servers() {
+        let known = before.mcp_servers().into_iter().find(|other| other.name == server.name);
+        let change = known.map(|known| known.difference(server)).unwrap_or_default();
+        for (what, names) in
+            [("added", change.added), ("removed", change.removed), ("changed", change.changed)]
+        {
+            if !names.is_empty() {
+                text.push_str(&format!("; MCP server {} has {what} {}", server.name, names.join(", ")));
+            }
+        }
+    }
+    Note::new(TOPIC, text).with_data(after.to_recorded()).into()
 }
 
 /// Parses limits of the form `tokens=100000,turns=20`.

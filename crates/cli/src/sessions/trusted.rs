@@ -143,7 +143,14 @@ fn describe(subject: &mut Subject, definition: &AgentDefinition) {
         subject.describe(format!("tool {} runs: {}", tool.name, tool.command.join(" ")));
     }
     for server in &definition.mcp {
-        subject.describe(format!("MCP server {} runs: {}", server.name, server.command.join(" ")));
+        let line = match &server.url {
+            Some(url) => format!("MCP server {} is at {url}", server.name),
+            None => format!("MCP server {} runs: {}", server.name, server.command.join(" ")),
+        };
+        let variables = server.variables();
+        let given =
+            if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
+        subject.describe(format!("{line}{given}"));
     }
     for agent in definition.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref()) {
         describe(subject, agent);

@@ -44,10 +44,10 @@ pub(super) fn about(subject: &Subject, standing: &TrustState) -> io::Result<bool
 }
 
 /// Asks whether the key of the user may be sent to an address.
-pub(super) fn about_address(url: &str) -> io::Result<bool> {
-    let heading = Text::new().plain("The session asks its model at ").add(Role::Emphasis, url);
+pub(super) fn about_address(action: &str, url: &str, question: &str) -> io::Result<bool> {
+    let heading = Text::new().plain(format!("The session {action} ")).add(Role::Emphasis, url);
     terminal::error_line(&heading.plain(", and you did not choose that address."));
-    is_affirmed("Send your key and the conversation there? [y/N] ")
+    is_affirmed(&format!("{question} [y/N] "))
 }
 
 /// Asks a question. Everything but `y` and `yes` means no.

@@ -1,5 +1,6 @@
 //! One running server.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use rmcp::service::{RunningService, ServiceError};
 use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 
+use super::address::{of_handshake, of_request, transport};
 use super::error::ClientError;
 use super::pinned::PinnedTool;
-use super::spec::ServerSpec;
+use super::spec::{AddressSpec, ProgramSpec, ServerPlace, ServerSpec};
 use super::stderr::KeptStderr;
 
 /// Time limit of the handshake and of the list of tools. A package manager may have to download the server first.
@@ -21,55 +23,77 @@ const START: Duration = Duration::from_secs(120);
 /// The most tools of a server.
 const MOST_TOOLS: usize = 500;
 
+/// The most characters of an error. Some servers answer with whole pages.
+const LONGEST_ERROR: usize = 1000;
+
+type Service = RunningService<RoleClient, ClientConfig>;
+
 /// A running server. Dropping it kills its processes.
 pub(super) struct Connection {
     // Dropped first, so that the server sees the end of its input before it is killed.
-    service: RunningService<RoleClient, ClientConfig>,
+    service: Service,
     stderr: KeptStderr,
     tools: Vec<PinnedTool>,
+    /// The processes of a program that was started here.
     process: Mutex<Option<ServerProcess>>,
+    is_program: bool,
+    /// Whether the list of tools was compared with the pinned one.
+    is_compared: AtomicBool,
 }
 
 impl Connection {
-    /// Starts the server, makes the handshake and lists the tools.
+    /// Starts or reaches the server, makes the handshake and lists the tools.
     pub(super) async fn open(spec: &ServerSpec) -> Result<Self, ClientError> {
-        let started = |source| ClientError::Start { server: spec.name.clone(), source };
-        let mut process = ProcessSpec::new(spec.command.first().cloned().unwrap_or_default());
-        process.arguments = spec.command.iter().skip(1).cloned().collect();
-        process.environment = spec.environment.clone();
-        process.sandbox = spec.sandbox.clone();
-        if spec.directory.is_none() {
-            process.directory = None;
-        }
-        let ids = fresh_ids(Arc::new(SystemClock::default()));
-        let mark = ids.map_err(|error| protocol(spec, &error, &KeptStderr::default()))?.next();
-        let (process, streams) =
-            ServerProcess::start(process, spec.directory.clone(), mark).await.map_err(started)?;
-        let ServerStreams { stdin, stdout, stderr } = streams;
-        let stderr = KeptStderr::of(stderr);
-        let information = Implementation::new("backstitch", env!("CARGO_PKG_VERSION"));
-        let client = ClientConfig::new(ClientCapabilities::default(), information);
-        let opening = async {
-            let service =
-                client.serve((stdout, stdin)).await.map_err(|error| protocol(spec, &error, &stderr))?;
-            let listed = service.list_all_tools().await.map_err(|error| protocol(spec, &error, &stderr))?;
-            Ok((service, listed))
+        let (stderr, process, opened) = match &spec.place {
+            ServerPlace::Program(program) => {
+                let (process, streams) = started(spec, program).await?;
+                let stderr = KeptStderr::of(streams.stderr);
+                let opening = async {
+                    let service = client().serve((streams.stdout, streams.stdin)).await;
+                    listed(service.map_err(|error| of_handshake(&error))?).await
+                };
+                let opened = tokio::time::timeout(START, opening).await;
+                (stderr, Some(process), opened)
+            }
+            ServerPlace::Address(address) => {
+                let opened = tokio::time::timeout(START, reached(address)).await;
+                (KeptStderr::default(), None, opened)
+            }
         };
-        let (service, listed) = match tokio::time::timeout(START, opening).await {
-            Ok(opened) => opened?,
-            Err(_) => return Err(timeout(spec, START, &stderr)),
+        let server = || spec.name.clone();
+        let (service, tools) = match opened {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(reason)) => {
+                let reason = shown(spec, &reason);
+                return Err(ClientError::Protocol { server: server(), reason, stderr: stderr.shown() });
+            }
+            Err(_) => {
+                let seconds = START.as_secs();
+                return Err(ClientError::Timeout { server: server(), seconds, stderr: stderr.shown() });
+            }
         };
-        let tools = listed.iter().take(MOST_TOOLS).map(PinnedTool::of).collect();
-        Ok(Self { service, stderr, tools, process: Mutex::new(Some(process)) })
+        let is_program = process.is_some();
+        let process = Mutex::new(process);
+        Ok(Self { service, stderr, tools, process, is_program, is_compared: AtomicBool::new(false) })
     }
 
     pub(super) fn tools(&self) -> &[PinnedTool] {
         &self.tools
     }
 
+    /// True for the first caller, who compares the tools with the pinned ones.
+    pub(super) fn is_first_use(&self) -> bool {
+        !self.is_compared.swap(true, Ordering::SeqCst)
+    }
+
     /// True if the server has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.service.is_closed()
+    }
+
+    /// Whether the server is a program that was started here.
+    pub(super) fn is_program(&self) -> bool {
+        self.is_program
     }
 
     /// Kills the processes of the server.
@@ -94,10 +118,48 @@ impl Connection {
     }
 }
 
-fn protocol(spec: &ServerSpec, error: &dyn std::error::Error, stderr: &KeptStderr) -> ClientError {
-    ClientError::Protocol { server: spec.name.clone(), reason: error.to_string(), stderr: stderr.shown() }
+fn client() -> ClientConfig {
+    let information = Implementation::new("backstitch", env!("CARGO_PKG_VERSION"));
+    ClientConfig::new(ClientCapabilities::default(), information)
 }
 
-fn timeout(spec: &ServerSpec, limit: Duration, stderr: &KeptStderr) -> ClientError {
-    ClientError::Timeout { server: spec.name.clone(), seconds: limit.as_secs(), stderr: stderr.shown() }
+async fn started(
+    spec: &ServerSpec,
+    program: &ProgramSpec,
+) -> Result<(ServerProcess, ServerStreams), ClientError> {
+    let mut process = ProcessSpec::new(program.command.first().cloned().unwrap_or_default());
+    process.arguments = program.command.iter().skip(1).cloned().collect();
+    process.environment = program.environment.clone();
+    process.sandbox = program.sandbox.clone();
+    if program.directory.is_none() {
+        process.directory = None;
+    }
+    let ids = fresh_ids(Arc::new(SystemClock::default())).map_err(|error| ClientError::Protocol {
+        server: spec.name.clone(),
+        reason: error.to_string(),
+        stderr: String::new(),
+    })?;
+    ServerProcess::start(process, program.directory.clone(), ids.next())
+        .await
+        .map_err(|source| ClientError::Start { server: spec.name.clone(), source })
+}
+
+async fn reached(address: &AddressSpec) -> Result<(Service, Vec<PinnedTool>), String> {
+    let service = client().serve(transport(address)?).await.map_err(|error| of_handshake(&error))?;
+    listed(service).await
+}
+
+async fn listed(service: Service) -> Result<(Service, Vec<PinnedTool>), String> {
+    let listed = service.list_all_tools().await.map_err(|error| of_request(&error))?;
+    let tools = listed.iter().take(MOST_TOOLS).map(PinnedTool::of).collect();
+    Ok((service, tools))
+}
+
+/// Returns an error without secrets, and not too long.
+pub(super) fn shown(spec: &ServerSpec, reason: &str) -> String {
+    let reason = spec.secrets().redact(reason);
+    match reason.char_indices().nth(LONGEST_ERROR) {
+        Some((end, _)) => format!("{} ...", &reason[..end]),
+        None => reason.into_owned(),
+    }
 }

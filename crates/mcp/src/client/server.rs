@@ -1,6 +1,6 @@
 //! A server, and its tools.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backstitch_core::journal::Effect;
@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::connection::Connection;
+use super::address::{is_forgotten, of_request};
+use super::change::ToolListChange;
+use super::connection::{Connection, shown};
 use super::convert::outcome_of;
 use super::error::ClientError;
 use super::pinned::PinnedTool;
@@ -23,7 +25,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// Time limit of a call, unless the specification sets one.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A server. It is started when it is first needed, and again after it has ended. Clones share it.
+/// A server. It is started or reached when it is first needed, and again after it has ended. Clones share it.
 #[derive(Clone)]
 pub struct McpServer {
     shared: Arc<Shared>,
@@ -32,6 +34,14 @@ pub struct McpServer {
 struct Shared {
     spec: ServerSpec,
     state: Mutex<State>,
+    pinned: OnceLock<PinnedList>,
+}
+
+/// The tools that a session began with.
+struct PinnedList {
+    tools: Vec<PinnedTool>,
+    /// Whether a tool would be offered.
+    offers: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -46,7 +56,7 @@ struct State {
 impl McpServer {
     /// Creates a server that is not running yet.
     pub fn new(spec: ServerSpec) -> Self {
-        Self { shared: Arc::new(Shared { spec, state: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { spec, state: Mutex::default(), pinned: OnceLock::new() }) }
     }
 
     /// Starts the server if it does not run, and lists its tools.
@@ -83,6 +93,27 @@ impl McpServer {
             .timeout(self.shared.spec.timeout.unwrap_or(TIMEOUT))
             .parameters(pinned.parameters.clone())
             .build(Arc::new(handler)))
+    }
+
+    /// Sets the tools that the session began with, and which others would be offered. From then on the first call of
+    /// each connection records how the tools of the server differ, if they do.
+    pub fn compare_with(
+        &self,
+        tools: Vec<PinnedTool>,
+        offers: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) {
+        let _ = self.shared.pinned.set(PinnedList { tools, offers: Box::new(offers) });
+    }
+
+    /// Returns how the tools differ from the pinned ones, once for each connection.
+    fn change(&self, connection: &Connection) -> Option<ToolListChange> {
+        let pinned = self.shared.pinned.get()?;
+        if !connection.is_first_use() {
+            return None;
+        }
+        let offered = connection.tools().iter().filter(|tool| (pinned.offers)(&tool.name));
+        let offered: Vec<PinnedTool> = offered.cloned().collect();
+        Some(ToolListChange::between(&pinned.tools, &offered)).filter(|change| !change.is_empty())
     }
 
     /// Ends the server, if it runs.
@@ -131,8 +162,8 @@ struct ServerTool {
     pinned: PinnedTool,
 }
 
-/// Ends the server of a call that is stopped before it has an answer: the server could still be writing files that
-/// are about to be restored.
+/// Ends the program of a call that is stopped before it has an answer: it could still be writing files that are about
+/// to be restored. A server elsewhere gets a notification that the call is cancelled, and serves other calls.
 struct EndUnlessAnswered<'a> {
     server: &'a McpServer,
     connection: Arc<Connection>,
@@ -141,65 +172,98 @@ struct EndUnlessAnswered<'a> {
 
 impl Drop for EndUnlessAnswered<'_> {
     fn drop(&mut self) {
-        if !self.is_answered {
+        if !self.is_answered && self.connection.is_program() {
             self.connection.kill();
             self.server.forget(&self.connection);
         }
     }
 }
 
+/// What came of sending a call.
+enum Sent {
+    Done(ToolOutcome),
+    /// The server no longer knows this client. Nothing was run.
+    Forgotten,
+}
+
 impl ServerTool {
-    async fn run(&self, arguments: Map<String, Value>) -> ToolOutcome {
+    async fn run(&self, context: &ToolContext, arguments: Map<String, Value>) -> ToolOutcome {
+        match self.send(context, arguments.clone()).await? {
+            Sent::Done(outcome) => outcome,
+            // A server that was started again, or that forgets its clients after some time.
+            Sent::Forgotten => match self.send(context, arguments).await? {
+                Sent::Done(outcome) => outcome,
+                Sent::Forgotten => {
+                    let name = &self.server.shared.spec.name;
+                    Err(unavailable(format!("the MCP server {name:?} forgets its clients at once")))
+                }
+            },
+        }
+    }
+
+    /// Sends a call over the connection, or over a new one.
+    async fn send(&self, context: &ToolContext, arguments: Map<String, Value>) -> Result<Sent, ToolError> {
         let connection =
             self.server.connection().await.map_err(|error| failure("mcp_unavailable", &error))?;
-        let now = connection.tools().iter().find(|tool| tool.name == self.pinned.name);
+        if let Some(change) = self.server.change(&connection) {
+            let name = format!("compare the tools of {}", self.server.shared.spec.name);
+            context.step(&name, async { Ok(change) }).await?;
+        }
+        self.check(&connection)?;
+        let spec = &self.server.shared.spec;
+        let mut guard =
+            EndUnlessAnswered { server: &self.server, connection: connection.clone(), is_answered: false };
+        let error = match connection.call(&self.pinned.name, arguments).await {
+            Ok(result) => {
+                guard.is_answered = true;
+                return Ok(Sent::Done(outcome_of(result)));
+            }
+            Err(rmcp::ServiceError::McpError(error)) => {
+                guard.is_answered = true;
+                let message = spec.secrets().redact(&error.message).into_owned();
+                return Ok(Sent::Done(Err(refused("mcp_error", message))));
+            }
+            Err(error) => error,
+        };
+        self.server.forget(&connection);
+        if is_forgotten(&error) {
+            return Ok(Sent::Forgotten);
+        }
+        if connection.is_program() {
+            // The stream of errors may end a moment after the server.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Err(unavailable(format!(
+            "the MCP server {:?} ended before it answered: {}{}",
+            spec.name,
+            shown(spec, &of_request(&error)),
+            connection.stderr()
+        )))
+    }
+
+    /// Fails if the server no longer has the tool as it was pinned.
+    fn check(&self, connection: &Connection) -> Result<(), ToolError> {
         let name = &self.server.shared.spec.name;
-        match now {
+        match connection.tools().iter().find(|tool| tool.name == self.pinned.name) {
             None => {
                 let told = format!("the MCP server {name:?} no longer has the tool {:?}", self.pinned.name);
-                return Err(refused("mcp_changed", told));
+                Err(refused("mcp_changed", told))
             }
             Some(now) if !self.pinned.is_compatible(now) => {
                 let told = format!(
                     "the parameters of {:?} have changed at the MCP server {name:?} since this session began; a new session has the new ones",
                     self.pinned.name
                 );
-                return Err(refused("mcp_changed", told));
+                Err(refused("mcp_changed", told))
             }
-            Some(_) => {}
-        }
-        let mut guard =
-            EndUnlessAnswered { server: &self.server, connection: connection.clone(), is_answered: false };
-        match connection.call(&self.pinned.name, arguments).await {
-            Ok(result) => {
-                guard.is_answered = true;
-                outcome_of(result)
-            }
-            Err(rmcp::ServiceError::McpError(error)) => {
-                guard.is_answered = true;
-                Err(refused("mcp_error", error.message.into_owned()))
-            }
-            Err(error) => {
-                // The stream of errors may end a moment after the server.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                let told = format!(
-                    "the MCP server {name:?} ended before it answered: {error}{}",
-                    connection.stderr()
-                );
-                Err(ToolError::Failed {
-                    kind: "mcp_unavailable".to_owned(),
-                    message: told,
-                    retry: Retry::Allowed,
-                    source: None,
-                })
-            }
+            Some(_) => Ok(()),
         }
     }
 }
 
 impl ToolHandler for ServerTool {
-    fn call(&self, _: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(self.run(arguments))
+    fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move { self.run(&context, arguments).await })
     }
 }
 
@@ -211,6 +275,10 @@ fn failure(kind: &str, error: &ClientError) -> ToolError {
         retry: Retry::Allowed,
         source: None,
     }
+}
+
+fn unavailable(message: String) -> ToolError {
+    ToolError::Failed { kind: "mcp_unavailable".to_owned(), message, retry: Retry::Allowed, source: None }
 }
 
 fn refused(kind: &str, message: String) -> ToolError {

@@ -12,10 +12,10 @@ use backstitch_core::journal::Decision;
 use backstitch_runtime::Approver;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ElicitRequestParams, ElicitationAction, ElicitationSchema, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerRequest,
 };
-use rmcp::service::{Peer, RequestContext};
+use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use serde_json::{Map, Value};
 
 use super::ServerHost;
@@ -28,6 +28,8 @@ const REMIND_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct ClientApprover {
     host: Arc<dyn ServerHost>,
     peer: Peer<RoleServer>,
+    /// The request, over whose response the question has to go.
+    request: RequestId,
     token: Option<ProgressToken>,
     can_ask: bool,
 }
@@ -43,6 +45,7 @@ impl ClientApprover {
         Self {
             host,
             peer: context.peer.clone(),
+            request: context.id.clone(),
             token: context.meta.get_progress_token(),
             can_ask: has_requests && has_forms,
         }
@@ -55,7 +58,12 @@ impl ClientApprover {
             message: format!("Run {name} with these arguments?\n{shown}"),
             requested_schema: ElicitationSchema::new(std::collections::BTreeMap::new()),
         };
-        match self.peer.create_elicitation(asked).await.ok()?.action {
+        let mut question = ElicitRequest::new(asked);
+        // The call runs on a task of its own, where the SDK does not know the request.
+        question.extensions.insert(OriginatingRequestId(self.request.clone()));
+        let answer = self.peer.send_request(ServerRequest::ElicitRequest(question)).await.ok()?;
+        let ClientResult::ElicitResult(answer) = answer else { return None };
+        match answer.action {
             ElicitationAction::Accept => Some(Decision::Approve),
             ElicitationAction::Decline => {
                 Some(Decision::Deny { reason: Some("the person at the client declined the call".to_owned()) })

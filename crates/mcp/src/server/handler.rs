@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::journal::Effect;
 use backstitch_core::tool::ToolSpec;
@@ -19,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::ServerHost;
 use super::approval::ClientApprover;
-use super::cancellations::Cancellations;
 use super::content::{failed, object, result_of};
 use super::history::{HISTORY_TOOLS, HistoryTool};
 use super::progress::ProgressReports;
+use super::requests::RunningRequests;
 
 /// Keys of `_meta` in which clients send their own id of a call.
 const CALL_ID_KEYS: [&str; 2] = ["claudecode/toolUseId", "callId"];
@@ -40,9 +39,8 @@ pub(super) struct SessionHandler {
     history: Arc<BTreeMap<String, HistoryTool>>,
     /// Whether the client is asked about calls that need approval.
     asks_client: bool,
-    /// Whether the input of the connection has ended.
-    is_gone: Arc<AtomicBool>,
-    cancellations: Arc<Cancellations>,
+    /// The running requests of the connection.
+    requests: RunningRequests,
 }
 
 impl SessionHandler {
@@ -72,8 +70,7 @@ impl SessionHandler {
             tools: Arc::new(tools),
             history: Arc::new(history),
             asks_client: true,
-            is_gone: Arc::default(),
-            cancellations: Arc::default(),
+            requests: RunningRequests::default(),
         }
     }
 
@@ -86,10 +83,9 @@ impl SessionHandler {
         self
     }
 
-    /// Returns the handler of a connection.
-    pub(super) fn of_connection(mut self, is_gone: Arc<AtomicBool>) -> Self {
-        self.is_gone = is_gone;
-        self
+    /// Returns the handler of a new connection.
+    pub(super) fn of_connection(&self, requests: RunningRequests) -> Self {
+        Self { requests, ..self.clone() }
     }
 
     pub(super) fn tool_names(&self) -> Vec<String> {
@@ -118,14 +114,14 @@ impl SessionHandler {
         if let Some(tool) = self.history.get(&call.name) {
             return tool.run(&self.calls, &self.host, call).await;
         }
-        self.cancellations.forget(&context.id);
         let reports = ProgressReports::start(self.calls.session(), call.call_id, context);
+        let request = self.requests.enter(context);
         let cancel = call.cancel.clone();
         let mut running = std::pin::pin!(self.calls.call(call));
         let ended = tokio::select! {
             biased;
             ended = &mut running => ended,
-            () = self.cancelled(context) => {
+            () = request.cancelled() => {
                 cancel.cancel();
                 running.await
             }
@@ -134,14 +130,6 @@ impl SessionHandler {
         match ended {
             Ok(done) => Ok(result_of(self.calls.session(), &done).await),
             Err(error) => failed(&error),
-        }
-    }
-
-    /// Completes when the client cancels the request. The end of a client cancels nothing.
-    async fn cancelled(&self, context: &RequestContext<RoleServer>) {
-        context.ct.cancelled().await;
-        if self.is_gone.load(Ordering::SeqCst) {
-            self.cancellations.of(&context.id).await;
         }
     }
 }
@@ -155,18 +143,18 @@ impl ServerHandler for SessionHandler {
         self.tools.iter().find(|tool| tool.name == name).cloned()
     }
 
-    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
-        if let Some(id) = cancelled.request_id {
-            self.cancellations.add(id);
-        }
-    }
-
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items((*self.tools).clone()))
+    }
+
+    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
+        if let Some(id) = &cancelled.request_id {
+            self.requests.cancel(id);
+        }
     }
 
     async fn call_tool(

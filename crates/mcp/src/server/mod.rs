@@ -4,12 +4,12 @@
 //! Calls run as tasks of [`OutsideCalls`], so the end of a connection ends no call.
 
 mod approval;
-mod cancellations;
 mod content;
 mod handler;
 mod history;
-mod input;
+mod http;
 mod progress;
+mod requests;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +24,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use handler::SessionHandler;
-use input::ClientInput;
+use requests::RunningRequests;
+
+pub use http::{AccessToken, HttpAccess, InvalidToken};
 
 /// A future of a [`ServerHost`].
 pub type HostFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -89,14 +91,13 @@ impl ToolServer {
         self.serve(input, output, stop).await
     }
 
-    /// Serves the client at the other end of a pair of streams.
+    /// Serves the client at the other end of a pair of streams, such as the halves of a socket.
     pub async fn serve<R, W>(self, input: R, output: W, stop: CancellationToken) -> Result<(), ServeError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let input = ClientInput::new(input);
-        let handler = self.handler.of_connection(input.ended());
+        let handler = self.handler.of_connection(RunningRequests::default());
         let service = match handler.serve_with_ct((input, output), stop.clone()).await {
             Ok(service) => service,
             // A client that leaves before it has said anything is no error.

@@ -6,7 +6,7 @@ use backstitch::journal::{CallVerdict, EvaluationOutcome, Record, RecordBody};
 use backstitch::time::{Clock as _, Timestamp};
 
 use super::super::list::moment;
-use super::words::words;
+use super::words::{changed_tools, words};
 use crate::usage::Usage;
 
 /// A selection of records.
@@ -37,7 +37,7 @@ impl RecordFilter {
         if !is_selected {
             return None;
         }
-        let text = describe(record);
+        let text = describe(record).or_else(|| changed_tools(record));
         if self.is_complete { text.or_else(|| Some(words(record))) } else { text }
     }
 }

@@ -6,6 +6,22 @@ use backstitch::one_line;
 use super::super::calls::cost;
 use super::super::place::short;
 
+/// Begin of the name of the step that compares the tools of an MCP server with the recorded ones.
+const COMPARED: &str = "compare the tools of ";
+
+/// Describes a record that the tools of an MCP server have changed.
+pub(super) fn changed_tools(record: &Record) -> Option<String> {
+    let RecordBody::StepFinished(step) = &record.body else { return None };
+    let server = step.name.strip_prefix(COMPARED)?;
+    let value = serde_json::to_value(&step.value).ok()?;
+    let named = ["added", "removed", "changed"].into_iter().filter_map(|what| {
+        let names: Vec<&str> = value[what].as_array()?.iter().filter_map(|name| name.as_str()).collect();
+        Some(format!("{what} {}", names.join(", ")))
+    });
+    let named: Vec<String> = named.collect();
+    Some(format!("  MCP server {server} has other tools: {}", one_line(&named.join("; "), 400)))
+}
+
 /// Describes a record of any kind.
 pub(super) fn words(record: &Record) -> String {
     match &record.body {

@@ -1,5 +1,6 @@
 //! `mcp`: the Model Context Protocol.
 
+mod address;
 mod host;
 #[cfg(feature = "bridge")]
 mod relay;
@@ -13,12 +14,12 @@ use super::Common;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Serve the tools of an agent and the history of its session on standard input and output.
+    /// Serve the tools of an agent and the history of its session, on standard input and output or over HTTP.
     ///
     /// Every call is recorded and rolled back if it fails. The session of the same agent and directory is
     /// continued.
     #[command(
-        after_help = "Examples:\n  backstitch mcp serve --agent tailor.toml\n  claude mcp add tailor -- backstitch mcp serve --agent tailor.toml"
+        after_help = "Examples:\n  backstitch mcp serve --agent tailor.toml\n  backstitch mcp serve --agent tailor.toml --http 8750\n  claude mcp add tailor -- backstitch mcp serve --agent tailor.toml"
     )]
     Serve(Box<serve::Serve>),
     /// Connect standard input and output with a socket. The programs of engines start this.

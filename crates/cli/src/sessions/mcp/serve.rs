@@ -1,8 +1,10 @@
-//! `mcp serve`: the tools of an agent for an MCP client.
+//! `mcp serve`: the tools of an agent for MCP clients.
 //!
 //! The session of the same agent and directory is continued, so that a client that was restarted finds its calls
-//! again. Standard output belongs to the protocol; everything for people goes to standard error.
+//! again. Standard output belongs to the protocol, or over HTTP to the URL; everything for people goes to standard
+//! error.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,16 +15,17 @@ use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
 use backstitch::ports::{SessionQuery, Workspace};
 use backstitch::{Agent, OutsideCalls, RuntimeError, SessionOptions, SystemClock, entropy};
-use backstitch_mcp::ToolServer;
+use backstitch_mcp::{ServeError, ToolServer};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use super::address::{HttpFlags, OpenAddress};
 use super::host::CommandHost;
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::keys;
 use crate::sessions::approve::SERVED;
-use crate::sessions::definition::{AgentFlags, ModelNeed, changed, definition_of, pinned};
+use crate::sessions::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pinned};
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::place::{OpenStore, short, uncovered};
 use crate::sessions::signals::Signals;
@@ -40,11 +43,14 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "session")]
     new: bool,
     #[command(flatten)]
+    http: HttpFlags,
+    #[command(flatten)]
     agent: AgentFlags,
 }
 
 impl Serve {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let address = self.http.open().await?;
         let mut definition = pinned(common, self.agent.definition_for(common, ModelNeed::Optional)?).await?;
         let here = std::env::current_dir()?;
         let place =
@@ -55,14 +61,16 @@ impl Serve {
             Some(session) => session,
             None => entropy::fresh_ids(Arc::new(SystemClock::new()))?.next(),
         };
-        let mut is_other = false;
+        let mut change = None;
         if let Some(session) = known {
             set_free(common, &place, session, WhenDriven::Refuse).await?;
             let recorded = definition_of(&place, &place.view(session).await?, None).await?;
             if !self.agent.names_workspace() {
                 definition.workspace.path.clone_from(&recorded.workspace.path);
             }
-            is_other = recorded.to_recorded() != definition.to_recorded();
+            if recorded.to_recorded() != definition.to_recorded() {
+                change = Some(changed_tools(&recorded, &definition));
+            }
         }
         let options = BuildOptions { key: Box::new(keys::key), transport: None };
         let agent = definition.build_for_calls(PolicyName::new(MCP)?, &options)?;
@@ -73,10 +81,10 @@ impl Serve {
         }
         let files = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         let calls = opened(&place, agent, &definition, known, id, files).await?;
-        if is_other {
-            calls.session().record(vec![changed(&definition)]).await?;
+        if let Some(change) = change {
+            calls.session().record(vec![change]).await?;
         }
-        let served = serve(common, place, &definition, calls.clone()).await;
+        let served = serve(common, place, &definition, calls.clone(), address).await;
         let closed = calls.close().await;
         calls.session().release().await?;
         closed?;
@@ -138,12 +146,13 @@ async fn opened(
     }
 }
 
-/// Serves the client until it leaves, or until a signal.
+/// Serves the client until it leaves, or clients over HTTP until a signal.
 async fn serve(
     common: &Common,
     place: OpenStore,
     definition: &AgentDefinition,
     calls: Arc<OutsideCalls>,
+    address: Option<OpenAddress>,
 ) -> anyhow::Result<ExitCode> {
     let session = calls.session().id();
     let host = CommandHost { common: common.clone(), place, session };
@@ -154,12 +163,23 @@ async fn serve(
     }
     let mut signals = Signals::listen().context("signals cannot be handled here")?;
     let stop = CancellationToken::new();
-    let mut serving = std::pin::pin!(server.serve_stdio(stop.clone()));
+    let is_http = address.is_some();
+    let mut serving: Pin<Box<dyn Future<Output = Result<(), ServeError>>>> = match address {
+        None => Box::pin(server.serve_stdio(stop.clone())),
+        Some(address) => {
+            address.announce(&definition.name, common.quiet);
+            Box::pin(server.serve_http(address.listener, address.access, stop.clone()))
+        }
+    };
     let served = tokio::select! {
         served = &mut serving => served,
         _ = signals.next() => {
             eprintln!("stopping: running calls are rolled back");
             calls.stop();
+            if is_http {
+                // The clients are told how their calls ended.
+                calls.settled().await;
+            }
             stop.cancel();
             let _ = serving.await;
             return Ok(ExitCode::from(130));
@@ -171,7 +191,7 @@ async fn serve(
         )
     })?;
     // Calls of a client that is gone are finished, unless a signal stops them or they wait for a decision: the next
-    // client could not open the session until somebody decides.
+    // client could not open the session until a person decides.
     calls.give_up_waiting();
     tokio::select! {
         () = calls.settled() => Ok(ExitCode::SUCCESS),

@@ -1,11 +1,22 @@
-// The official TypeScript SDK as a client of the server. The command of the server is in SERVER.
+// The official TypeScript SDK as a client of the server. The command of the server is in SERVER, or its URL and token are in
+// SERVER_URL and SERVER_TOKEN.
+import fs from "node:fs";
 import assert from "node:assert";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const [command, ...args] = JSON.parse(process.env.SERVER);
+function connection() {
+  if (process.env.SERVER_URL) {
+    const headers = { Authorization: `Bearer ${process.env.SERVER_TOKEN}` };
+    return new StreamableHTTPClientTransport(new URL(process.env.SERVER_URL), { requestInit: { headers } });
+  }
+  const [command, ...args] = JSON.parse(process.env.SERVER);
+  return new StdioClientTransport({ command, args, env: process.env, cwd: process.cwd() });
+}
+
 const client = new Client({ name: "typescript", version: "1" }, { capabilities: {} });
-await client.connect(new StdioClientTransport({ command, args, env: process.env, cwd: process.cwd() }));
+await client.connect(connection());
 const call = (name, args, meta, options) =>
   client.callTool({ name, arguments: args, _meta: meta }, undefined, options);
 const text = (result) => result.content.map((block) => block.text ?? "").join("");
@@ -24,6 +35,7 @@ assert.equal(points.checkpoints.length, 8);
 const control = new AbortController();
 setTimeout(() => control.abort(), 2000);
 await assert.rejects(call("shell", { command: "echo half > half.txt; sleep 600" }, undefined, { signal: control.signal }));
+while (fs.existsSync("half.txt")) await new Promise((resolve) => setTimeout(resolve, 50));
 assert(text(await call("read_file", { path: "note.txt" })).includes("seven"));
 await client.close();
 console.log("all as expected");

@@ -1,9 +1,18 @@
-# The official Python SDK as a client of the server. The command of the server is in SERVER.
+# The official Python SDK as a client of the server. The command of the server is in SERVER, or its URL and token are in
+# SERVER_URL and SERVER_TOKEN.
 import asyncio, json, os
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
-command = json.loads(os.environ["SERVER"])
+def connection():
+    url = os.environ.get("SERVER_URL")
+    if url:
+        headers = {"Authorization": "Bearer " + os.environ["SERVER_TOKEN"]}
+        return streamable_http_client(url, http_client=create_mcp_http_client(headers=headers))
+    command = json.loads(os.environ["SERVER"])
+    return stdio_client(StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ)))
 
 def text(result):
     return "".join(getattr(block, "text", "") for block in result.content)
@@ -12,8 +21,7 @@ def is_error(result):
     return bool(getattr(result, "is_error", getattr(result, "isError", False)))
 
 async def main():
-    server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    async with connection() as (read, write), ClientSession(read, write) as session:
         await session.initialize()
         names = [tool.name for tool in (await session.list_tools()).tools]
         assert "write_file" in names and "rewind" in names, names
@@ -31,6 +39,8 @@ async def main():
             raise AssertionError("it was not cancelled")
         except asyncio.TimeoutError:
             pass
+        while os.path.exists("half.txt"):
+            await asyncio.sleep(0.05)
         after = await session.call_tool("read_file", {"path": "note.txt"})
         assert "seven" in text(after), after
     print("all as expected")

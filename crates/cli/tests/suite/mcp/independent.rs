@@ -4,12 +4,13 @@
 //! are skipped.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::client::AGENT;
-use crate::stage::{Stage, scripted, text_of};
+use super::http_client::{HttpServer, TOKEN};
+use crate::stage::{Stage, scripted, text_of, wait_until};
 
 const PYTHON: &str = include_str!("client.py");
 const NODE: &str = include_str!("client.mjs");
@@ -25,13 +26,26 @@ fn packages(needed: &str) -> Option<PathBuf> {
     found
 }
 
-fn compare(mut client: Command) {
+/// The way to the server.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Pipes,
+    Http,
+}
+
+fn compare(mut client: Command, way: Way) {
     let stage = Stage::new();
     let agent = stage.write("tailor.toml", AGENT);
-    let server = stage.command(&["mcp", "serve", "--agent", &agent, "--sandbox", "off"]);
-    let words: Vec<_> = std::iter::once(server.get_program()).chain(server.get_args()).collect();
-    let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
-    client.current_dir(stage.path("files")).env("SERVER", json!(words).to_string());
+    let server = (way == Way::Http).then(|| HttpServer::start(&stage, &[]));
+    if let Some(server) = &server {
+        client.env("SERVER_URL", &server.url).env("SERVER_TOKEN", TOKEN);
+    } else {
+        let server = stage.command(&["mcp", "serve", "--agent", &agent, "--sandbox", "off"]);
+        let words: Vec<_> = std::iter::once(server.get_program()).chain(server.get_args()).collect();
+        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        client.env("SERVER", json!(words).to_string());
+    }
+    client.current_dir(stage.path("files"));
     client.env("XDG_CONFIG_HOME", stage.path("config")).env("XDG_STATE_HOME", stage.path("state"));
     let ran = client.output().unwrap();
     let (output, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
@@ -40,28 +54,50 @@ fn compare(mut client: Command) {
     assert_eq!(stage.file("note.txt").unwrap(), "seven\n");
 }
 
-#[test]
-fn the_python_sdk_finds_everything_as_expected() {
+fn compare_python(way: Way) {
     let Some(packages) = packages("venv/bin/python") else { return };
     let mut client = Command::new(packages.join("venv/bin/python"));
     client.args(["-c", PYTHON]);
-    compare(client);
+    compare(client, way);
+}
+
+fn compare_typescript(way: Way) {
+    let Some(packages) = packages("node_modules/@modelcontextprotocol/sdk") else { return };
+    // A script finds its packages beside itself. Several tests write it at the same time.
+    let script = packages.join(format!("backstitch-client-{}.mjs", std::process::id()));
+    std::fs::write(&script, NODE).unwrap();
+    let mut client = Command::new("node");
+    client.arg(text_of(&script));
+    compare(client, way);
+    let _ = std::fs::remove_file(script);
+}
+
+#[test]
+fn the_python_sdk_finds_everything_as_expected() {
+    compare_python(Way::Pipes);
+}
+
+#[test]
+fn the_python_sdk_finds_everything_as_expected_over_http() {
+    compare_python(Way::Http);
 }
 
 #[test]
 fn the_typescript_sdk_finds_everything_as_expected() {
-    let Some(packages) = packages("node_modules/@modelcontextprotocol/sdk") else { return };
-    let script = packages.join("backstitch-client.mjs");
-    std::fs::write(&script, NODE).unwrap();
-    let mut client = Command::new("node");
-    client.arg(text_of(&script));
-    compare(client);
+    compare_typescript(Way::Pipes);
+}
+
+#[test]
+fn the_typescript_sdk_finds_everything_as_expected_over_http() {
+    compare_typescript(Way::Http);
 }
 
 /// Runs calls of a server of others, and returns the session.
 fn call_all(stage: &Stage, server: &str, calls: &[Value]) -> String {
-    let agent = stage
-        .write("outer.toml", &format!("name = \"outer\"\ntools = []\n[[mcp]]\nname = \"it\"\n{server}\n"));
+    let agent = stage.write(
+        "outer.toml",
+        &format!("name = \"outer\"\ntools = [\"shell\"]\n[[mcp]]\nname = \"it\"\n{server}\n"),
+    );
     let replies: Vec<Value> =
         calls.iter().map(|call| json!({"calls": [call]})).chain([json!({"text": "Done."})]).collect();
     let model = scripted(stage, &json!(replies));
@@ -90,6 +126,55 @@ fn the_server_everything_is_used_as_expected() {
     assert!(session.contains("42"), "{session}");
     assert!(session.contains("image/png"), "{session}");
     assert!(session.contains("many"), "{session}");
+}
+
+#[test]
+fn the_server_everything_is_used_over_http_and_reached_again() {
+    let package = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    let Some(packages) = packages(package) else { return };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let start = || {
+        let mut server = Command::new("node");
+        server.arg(packages.join(package)).arg("streamableHttp").env("PORT", &port);
+        let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("the server", || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+        KilledAtEnd(server)
+    };
+    let stage = Stage::new();
+    let first = start();
+    let wait = "touch ../wanted; while [ ! -e ../go ]; do sleep 0.05; done";
+    let calls = [
+        json!({"name": "it__echo", "arguments": {"message": "thimble"}}),
+        json!({"name": "it__get-sum", "arguments": {"a": 20, "b": 22}}),
+        json!({"name": "it__get-tiny-image", "arguments": {}}),
+        json!({"name": "it__get-sum", "arguments": {"a": "many"}}),
+        json!({"name": "shell", "arguments": {"command": wait}}),
+        json!({"name": "it__echo", "arguments": {"message": "bobbin"}}),
+    ];
+    let url = format!("url = \"http://127.0.0.1:{port}/mcp\"");
+    let session = std::thread::scope(|scope| {
+        let ran = scope.spawn(|| call_all(&stage, &url, &calls));
+        wait_until("the calls", || stage.path("wanted").exists() || ran.is_finished());
+        drop(first);
+        let second = start();
+        std::fs::write(stage.path("go"), "").unwrap();
+        let ran = ran.join().unwrap();
+        drop(second);
+        ran
+    });
+    for words in ["Echo: thimble", "42", "image/png", "many", "Echo: bobbin"] {
+        assert!(session.contains(words), "{words}: {session}");
+    }
+}
+
+/// A process that is killed when the test ends.
+struct KilledAtEnd(Child);
+
+impl Drop for KilledAtEnd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

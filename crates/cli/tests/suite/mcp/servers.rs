@@ -124,6 +124,80 @@ fn a_killed_run_leaves_no_server_and_resumes_with_the_same_tools() {
 }
 
 #[test]
+fn a_sub_agent_has_servers_of_its_own() {
+    let stage = Stage::new().with_variable("THREAD_TOKEN", "spool-7-of-silk");
+    // The file of the sub-agent has the server.
+    let child = agent(&stage, "env = { TOKEN = \"THREAD_TOKEN\" }\n");
+    let replies = json!([
+        call("inner__mend", json!({"script": "pwd > ../where; echo $TOKEN; echo one > a.txt"})),
+        {"text": "Hemmed."},
+    ]);
+    stage.write(
+        "child.json",
+        &json!({"reply": [
+            {"text": "", "call": replies[0]["calls"]}, {"text": "Hemmed."},
+        ]})
+        .to_string(),
+    );
+    let text = std::fs::read_to_string(&child).unwrap();
+    std::fs::write(&child, text.replace("tools = []", "model = \"scripted:child.json\"\ntools = []"))
+        .unwrap();
+    let top = "name = \"top\"\ntools = []\n[[sub_agent]]\nname = \"hem\"\ndescription = \"Hems.\"\nfile = \"outer.toml\"\n";
+    let top = stage.write("top.toml", top);
+    let calls =
+        [call("hem", json!({"mission": "Hem the coat"})), call("inner__mend", json!({"script": "true"}))];
+    let model = scripted(&stage, &json!([calls[0], calls[1], {"text": "Done."}]));
+    let ran = stage.run(&["run", "Sew", "--agent", &top, "--model", &model]);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    assert!(ran.errors.contains("MCP server inner: "), "{}", ran.errors);
+    assert_eq!(std::fs::read_to_string(stage.path("inner/a.txt")).unwrap(), "one\n");
+    let session = stage.json(&["ls", "--agent", "top"])["session"].as_str().unwrap().to_owned();
+    let shown = shown(&stage.json(&["show", &session]));
+    assert!(shown.contains("Hemmed."), "{shown}");
+    assert!(
+        shown.contains("there is no tool \\\"inner__mend\\\""),
+        "its caller does not have the tools: {shown}"
+    );
+    let stored = String::from_utf8_lossy(&stage.stored_bytes()).into_owned();
+    assert!(!stored.contains("spool-7-of-silk"));
+}
+
+#[test]
+fn a_changed_list_of_tools_is_recorded() {
+    let stage = Stage::new();
+    let agent = agent(&stage, "exclude = [\"fork\"]");
+    run(&stage, &agent, &[call("inner__mend", json!({"script": "true"}))]);
+    let session = stage.session();
+    let log = stage.run(&["log", &session]).worked_quietly();
+    assert!(!log.contains("has other tools"), "{log}");
+    // The program of the server is another one now: a tool is gone, one is new, and one has other parameters.
+    let changed = AGENT
+        .replace("\"shell\"]", "\"edit_file\"]")
+        .replace("{script}", "{text}")
+        .replace("script =", "text =")
+        .replace("[\"script\"]", "[\"text\"]");
+    stage.write("inner.toml", &changed);
+    let model = scripted(
+        &stage,
+        &json!([
+            {"text": "before"},
+            {"text": "before"},
+            call("inner__read_file", json!({"path": "a.txt"})),
+            call("inner__mend", json!({"script": "true"})),
+            call("inner__shell", json!({"command": "true"})),
+            {"text": "Done."},
+        ]),
+    );
+    let asked = stage.run(&["ask", &session, "Again", "--model", &model]);
+    assert_eq!(asked.code, Some(0), "{}", asked.errors);
+    let log = stage.run(&["log", &session]).worked_quietly();
+    let told = "MCP server inner has other tools: added edit_file; removed shell; changed mend";
+    assert_eq!(log.matches(told).count(), 1, "{log}");
+    let shown = shown(&stage.json(&["show", &session]));
+    assert!(shown.contains("have changed") && shown.contains("no longer has the tool"), "{shown}");
+}
+
+#[test]
 fn calls_of_a_server_can_need_approval() {
     let stage = Stage::new();
     let agent = agent(&stage, "\n[approval]\ninner__write_file = \"ask\"");

@@ -1,0 +1,300 @@
+//! A client over HTTP that writes the bytes by hand, so that it shares no code with the server.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::TcpStream;
+use std::process::Child;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::AGENT;
+use crate::command::Ran;
+use crate::stage::{Stage, ended, signal};
+
+/// Time limit of an answer. The machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The token of the servers.
+pub(super) const TOKEN: &str = "silk-thread-of-seven-spools";
+
+/// A server process.
+pub(super) struct HttpServer {
+    child: Option<Child>,
+    pub(super) url: String,
+    /// `HOST:PORT`.
+    pub(super) address: String,
+}
+
+/// The answer to one request.
+pub(super) struct HttpAnswer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    body: BufReader<Body>,
+}
+
+/// A client of one server.
+pub(super) struct HttpClient {
+    address: String,
+    /// What the server named the client.
+    session: Option<String>,
+    revision: &'static str,
+    next: AtomicU64,
+}
+
+impl HttpServer {
+    /// Starts a server at a free port, with the token [`TOKEN`].
+    pub(super) fn start(stage: &Stage, more: &[&str]) -> Self {
+        Self::start_at(stage, "0", more)
+    }
+
+    /// Starts a server at a port.
+    pub(super) fn start_at(stage: &Stage, port: &str, more: &[&str]) -> Self {
+        let agent = stage.write("tailor.toml", AGENT);
+        let mut arguments = vec!["mcp", "serve", "--agent", &agent, "--sandbox", "off", "--http", port];
+        arguments.extend(more);
+        let mut command = stage.command(&arguments);
+        command.env("BACKSTITCH_MCP_TOKEN", TOKEN);
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        if !url.starts_with("http://") {
+            let ran = ended(child);
+            panic!("the server did not start: {}", ran.errors);
+        }
+        let url = url.trim().to_owned();
+        let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+        Self { child: Some(child), url, address }
+    }
+
+    pub(super) fn port(&self) -> String {
+        self.address.rsplit(':').next().unwrap().to_owned()
+    }
+
+    /// Connects a client with a handshake.
+    pub(super) fn client(&self) -> HttpClient {
+        self.client_with(&json!({}))
+    }
+
+    /// Connects a client that has capabilities.
+    pub(super) fn client_with(&self, capabilities: &Value) -> HttpClient {
+        let mut client = self.newest_client();
+        client.revision = "2025-11-25";
+        let information = json!({
+            "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "needle", "version": "1"},
+        });
+        let mut answer = client.post("initialize", information).1;
+        assert_eq!(answer.status, 200);
+        client.session = answer.header("mcp-session-id");
+        assert!(client.session.is_some());
+        assert_eq!(answer.event()["result"]["protocolVersion"], "2025-11-25");
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(client.send(&ready).status, 202);
+        client
+    }
+
+    /// Returns a client of the revision without a handshake.
+    pub(super) fn newest_client(&self) -> HttpClient {
+        HttpClient {
+            address: self.address.clone(),
+            session: None,
+            revision: "2026-07-28",
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// Sends a head and a body, and reads the head of the answer.
+    pub(super) fn exchange(&self, head: &str, body: &[u8]) -> HttpAnswer {
+        HttpAnswer::read(written(&self.address, head, body))
+    }
+
+    /// Kills the server.
+    pub(super) fn kill(mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks the server to end.
+    pub(super) fn end(mut self) -> Ran {
+        let child = self.child.take().unwrap();
+        signal(&child, "TERM");
+        ended(child)
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl HttpClient {
+    /// Sends a message, and reads the head of the answer.
+    pub(super) fn send(&self, message: &Value) -> HttpAnswer {
+        let body = message.to_string();
+        let mut head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n",
+            self.address,
+            self.revision,
+            body.len()
+        );
+        if let Some(session) = &self.session {
+            head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+        }
+        if let (None, Some(method)) = (&self.session, message["method"].as_str()) {
+            head.push_str(&format!("Mcp-Method: {method}\r\n"));
+            if let Some(name) = message["params"]["name"].as_str() {
+                head.push_str(&format!("Mcp-Name: {name}\r\n"));
+            }
+        }
+        head.push_str("\r\n");
+        HttpAnswer::read(written(&self.address, &head, body.as_bytes()))
+    }
+
+    /// Sends a request. Returns its id, and the answer, of which only the head was read.
+    pub(super) fn post(&self, method: &str, mut parameters: Value) -> (u64, HttpAnswer) {
+        let id = self.next.fetch_add(1, Ordering::SeqCst);
+        if self.revision == "2026-07-28" && method != "initialize" {
+            let meta = &mut parameters["_meta"];
+            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "needle", "version": "2"});
+            if meta.get("io.modelcontextprotocol/clientCapabilities").is_none() {
+                meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            }
+        }
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
+        (id, self.send(&message))
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) fn request(&self, method: &str, parameters: Value) -> Value {
+        self.post(method, parameters).1.answer()
+    }
+
+    pub(super) fn post_call(&self, id: Option<&str>, name: &str, arguments: Value) -> (u64, HttpAnswer) {
+        let mut parameters = json!({"name": name, "arguments": arguments});
+        if let Some(id) = id {
+            parameters["_meta"] = json!({"claudecode/toolUseId": id});
+        }
+        self.post("tools/call", parameters)
+    }
+
+    pub(super) fn call(&self, name: &str, arguments: Value) -> Value {
+        self.post_call(None, name, arguments).1.answer()
+    }
+
+    pub(super) fn call_as(&self, id: &str, name: &str, arguments: Value) -> Value {
+        self.post_call(Some(id), name, arguments).1.answer()
+    }
+}
+
+fn written(address: &str, head: &str, body: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    // A server that refuses the head need not read the body.
+    let _ = stream.write_all(body);
+    stream
+}
+
+impl HttpAnswer {
+    fn read(stream: TcpStream) -> Self {
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).unwrap() == 0 || line.trim().is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':') {
+                headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+            }
+        }
+        let is =
+            |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let is_chunked = is("transfer-encoding") == Some("chunked");
+        let length = is("content-length").and_then(|length| length.parse().ok());
+        let body = Body { stream, is_chunked, left: length.unwrap_or(0), is_ended: false };
+        Self { status, headers, body: BufReader::new(body) }
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<String> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
+    /// Reads the whole body as text.
+    pub(super) fn text(mut self) -> String {
+        let mut text = String::new();
+        self.body.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// Waits for the next message of the stream, or reads the only one.
+    pub(super) fn event(&mut self) -> Value {
+        if self.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
+            let mut text = String::new();
+            self.body.read_to_string(&mut text).unwrap();
+            return serde_json::from_str(&text).unwrap();
+        }
+        loop {
+            let mut line = String::new();
+            let read = self.body.read_line(&mut line).unwrap();
+            assert!(read > 0, "the stream ended before the answer, status {}", self.status);
+            if let Some(data) = line.strip_prefix("data:").map(str::trim).filter(|data| !data.is_empty()) {
+                return serde_json::from_str(data).unwrap();
+            }
+        }
+    }
+
+    /// Waits for the answer, and skips notifications.
+    pub(super) fn answer(mut self) -> Value {
+        loop {
+            let event = self.event();
+            if event.get("result").is_some() || event.get("error").is_some() {
+                return event;
+            }
+        }
+    }
+}
+
+/// A body, without its chunks.
+struct Body {
+    stream: BufReader<TcpStream>,
+    is_chunked: bool,
+    left: usize,
+    is_ended: bool,
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 && self.is_chunked && !self.is_ended {
+            let mut line = String::new();
+            while line.trim().is_empty() {
+                line.clear();
+                if self.stream.read_line(&mut line)? == 0 {
+                    self.is_ended = true;
+                    return Ok(0);
+                }
+            }
+            self.left = usize::from_str_radix(line.trim(), 16).unwrap_or_default();
+            self.is_ended = self.left == 0;
+        }
+        if self.left == 0 {
+            return Ok(0);
+        }
+        let most = buffer.len().min(self.left);
+        let read = self.stream.read(&mut buffer[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}

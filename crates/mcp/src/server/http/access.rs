@@ -1,0 +1,166 @@
+//! Which requests over HTTP are let in.
+//!
+//! A web page can send requests to a server on the same machine: to a loopback address, or to a name of its own that
+//! resolves to one. It cannot choose the headers `Host` and `Origin`, so these are checked first. The token comes
+//! next, before any byte of the body is read.
+
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::{HeaderMap, StatusCode, Uri};
+
+use super::token::AccessToken;
+
+/// The names by which a server on a loopback address is reached.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Who may use a server over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpAccess {
+    token: AccessToken,
+    hosts: Vec<String>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Host,
+    Origin,
+    Token,
+}
+
+impl HttpAccess {
+    /// Lets clients in that have the token, and that reach the server by a name of this machine.
+    pub fn new(token: AccessToken) -> Self {
+        Self { token, hosts: LOOPBACK.map(str::to_owned).to_vec() }
+    }
+
+    /// Adds a name or an address by which other machines reach the server, without a port.
+    #[must_use]
+    pub fn with_host(mut self, host: &str) -> Self {
+        let is_bare_v6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+        self.hosts.push(if is_bare_v6 { format!("[{host}]") } else { host.to_ascii_lowercase() });
+        self
+    }
+
+    /// Returns the names by which the server is reached.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Checks the head of a request.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        let single = |name| {
+            let mut values = headers.get_all(name).iter();
+            let first = values.next().map(|value| value.to_str().ok());
+            (first, values.next().is_some())
+        };
+        let host = match single(HOST) {
+            (Some(host), false) => host.and_then(|host| host.parse::<http::uri::Authority>().ok()),
+            (None, _) => uri.authority().cloned(),
+            (Some(_), true) => None,
+        };
+        if !host.is_some_and(|host| self.knows(host.host())) {
+            return Err(Refusal::Host);
+        }
+        match single(ORIGIN) {
+            (None, _) => {}
+            (Some(Some(origin)), false) if self.is_known_origin(origin) => {}
+            _ => return Err(Refusal::Origin),
+        }
+        let sent = match single(AUTHORIZATION) {
+            (Some(Some(sent)), false) => sent.split_once(' '),
+            _ => None,
+        };
+        match sent {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && self.token.is(token.trim()) => {
+                Ok(())
+            }
+            _ => Err(Refusal::Token),
+        }
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+    }
+
+    fn is_known_origin(&self, origin: &str) -> bool {
+        let Ok(origin) = origin.parse::<Uri>() else { return false };
+        let is_web = matches!(origin.scheme_str(), Some("http" | "https"));
+        is_web && origin.host().is_some_and(|host| self.knows(host))
+    }
+}
+
+impl Refusal {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::Token => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Host => "this server is not reached by the name in the header Host",
+            Self::Origin => "web pages of other origins may not use this server",
+            Self::Token => "the header Authorization has to be `Bearer` and the token of this server",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "Bearer thimble-thimble-7";
+
+    fn checked(headers: &[(&'static str, &'static str)]) -> Result<(), Refusal> {
+        let access =
+            HttpAccess::new(AccessToken::new("thimble-thimble-7").unwrap()).with_host("Tailor.example");
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        access.check(&"/mcp".parse().unwrap(), &map)
+    }
+
+    #[test]
+    fn requests_of_this_machine_with_the_token_are_let_in() {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8750", "[::1]:8750", "tailor.example:1"] {
+            assert_eq!(checked(&[("host", host), ("authorization", GOOD)]), Ok(()), "{host}");
+        }
+        let local = [("host", "localhost"), ("origin", "http://localhost:3000"), ("authorization", GOOD)];
+        assert_eq!(checked(&local), Ok(()));
+        let lower = [("host", "localhost"), ("authorization", "bearer thimble-thimble-7")];
+        assert_eq!(checked(&lower), Ok(()));
+    }
+
+    #[test]
+    fn foreign_names_pages_and_tokens_are_refused() {
+        let with = |name, value| {
+            let mut all = vec![("host", "localhost"), ("authorization", GOOD)];
+            all.retain(|(known, _)| *known != name);
+            all.push((name, value));
+            checked(&all)
+        };
+        for host in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "a b", "10.0.0.1"]
+        {
+            assert_eq!(with("host", host), Err(Refusal::Host), "{host:?}");
+        }
+        for origin in
+            ["http://evil.example", "null", "file://", "", "localhost", "http://localhost.evil.example"]
+        {
+            assert_eq!(with("origin", origin), Err(Refusal::Origin), "{origin:?}");
+        }
+        for token in
+            ["", "Bearer", "Bearer ", "thimble-thimble-7", "Basic thimble-thimble-7", "Bearer thimble"]
+        {
+            assert_eq!(with("authorization", token), Err(Refusal::Token), "{token:?}");
+        }
+        assert_eq!(checked(&[("authorization", GOOD)]), Err(Refusal::Host));
+        assert_eq!(checked(&[("host", "localhost")]), Err(Refusal::Token));
+        let twice = [("host", "localhost"), ("host", "evil.example"), ("authorization", GOOD)];
+        assert_eq!(checked(&twice), Err(Refusal::Host));
+        let twice = [("host", "localhost"), ("authorization", GOOD), ("authorization", "Bearer other")];
+        assert_eq!(checked(&twice), Err(Refusal::Token));
+    }
+}
