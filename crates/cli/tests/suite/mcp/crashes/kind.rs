@@ -60,7 +60,7 @@ impl Kind {
         matches!(self, Self::Shell | Self::Failing | Self::Approved)
     }
 
-    /// Whether an interrupted call is told apart from one that never happened, and so always has a result at last.
+    /// Whether the journal shows if an interrupted call has happened, so that a repeated one always has its result.
     pub(super) fn is_always_completed(self) -> bool {
         matches!(self, Self::Rewind | Self::Undo)
     }
