@@ -97,7 +97,7 @@ pub(super) fn by_hand(place: &Place, case: &Case) {
 /// An agent of its own, whose tools are those of the server.
 pub(super) fn ours(place: &Place, case: &Case) {
     let threads = threads();
-    let mcp = McpServer::new(ServerSpec::new("it", server::command(place)));
+    let mcp = McpServer::new(ServerSpec::program("it", server::command(place)));
     let known: Vec<_> = Place::tools().iter().map(|tool| tool.name().to_string()).collect();
     let listed = threads.block_on(mcp.list()).unwrap();
     let offered = listed.iter().filter(|tool| known.contains(&tool.name));
