@@ -48,7 +48,7 @@ impl Engines for InstalledEngines {
     fn open(&self, name: &str) -> Result<Arc<dyn Engine>, EngineError> {
         match name {
             ClaudeCode::NAME => Ok(Arc::new(ClaudeCode::find(self.key)?)),
-            Codex::NAME => Ok(Arc::new(Codex::find()?)),
+            Codex::NAME => Ok(Arc::new(Codex::find(self.key)?)),
             _ => {
                 let known = format!("{}, {}", ClaudeCode::NAME, Codex::NAME);
                 Err(EngineError::Unknown { name: name.to_owned(), known })

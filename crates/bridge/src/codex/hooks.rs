@@ -9,9 +9,9 @@ use serde_json::Value;
 pub enum TrustStatus {
     /// It runs.
     Trusted,
-    /// It is skipped, because nobody has trusted it.
+    /// It is skipped, because no person has trusted it.
     Untrusted,
-    /// It is skipped, because it was changed after somebody trusted it.
+    /// It is skipped, because it was changed after a person trusted it.
     Changed,
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::TITLE;
 use super::hooks::ListedHook;
 use super::thread::{Cut, ThreadId, TurnId, thread_of, turns_of};
-use super::wire::{self, Incoming, RequestId, ServerMessage};
+use super::wire::{self, IncomingLine, RequestId, ServerMessage};
 use crate::process::EngineProcess;
 
 /// How long an answer may take. Codex opens its databases and reads its settings first.
@@ -101,10 +101,10 @@ impl AppServer {
         let answered = tokio::time::timeout(PATIENCE, async {
             loop {
                 match self.incoming().await? {
-                    Incoming::Message(message) => self.waiting.push_back(message),
+                    IncomingLine::Message(message) => self.waiting.push_back(message),
                     // An answer to a request that nobody waits for.
-                    Incoming::Answer { id, .. } if id != wanted => {}
-                    Incoming::Answer { outcome, .. } => return Ok(outcome),
+                    IncomingLine::Answer { id, .. } if id != wanted => {}
+                    IncomingLine::Answer { outcome, .. } => return Ok(outcome),
                 }
             }
         });
@@ -134,7 +134,7 @@ impl AppServer {
             return Ok(message);
         }
         loop {
-            if let Incoming::Message(message) = self.incoming().await? {
+            if let IncomingLine::Message(message) = self.incoming().await? {
                 return Ok(message);
             }
         }
@@ -160,7 +160,7 @@ impl AppServer {
     /// Begins a conversation that knows another one up to a cut.
     pub async fn fork(&mut self, thread: &ThreadId, cut: &Cut) -> Result<ThreadId, EngineError> {
         let method = "thread/fork";
-        let answer = self.request(method, cut.params(thread)).await?;
+        let answer = self.request(method, Value::Object(cut.params(thread))).await?;
         thread_of(&answer).ok_or_else(|| incomplete(method, "thread.id"))
     }
 
@@ -186,9 +186,9 @@ impl AppServer {
         self.process.end().await;
     }
 
-    async fn incoming(&mut self) -> Result<Incoming, EngineError> {
+    async fn incoming(&mut self) -> Result<IncomingLine, EngineError> {
         match self.process.next().await? {
-            Some(line) => Incoming::of(line).ok_or_else(|| {
+            Some(line) => IncomingLine::of(line).ok_or_else(|| {
                 protocol("a line is neither a request, nor an answer, nor a notification".to_owned())
             }),
             None => Err(self.process.ended_early().await),

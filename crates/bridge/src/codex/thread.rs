@@ -47,14 +47,13 @@ pub enum Cut {
 
 impl Cut {
     /// Returns the parameters of `thread/fork`.
-    pub(super) fn params(&self, thread: &ThreadId) -> Value {
+    pub(super) fn params(&self, thread: &ThreadId) -> Map<String, Value> {
         let (name, turn) = match self {
             Self::Before(turn) => ("beforeTurnId", turn),
             Self::After(turn) => ("lastTurnId", turn),
         };
         let fields = [("threadId", thread.as_str()), (name, turn.as_str())];
-        let fields = fields.map(|(name, value)| (name.to_owned(), json!(value)));
-        Value::Object(Map::from_iter(fields))
+        Map::from_iter(fields.map(|(name, value)| (name.to_owned(), json!(value))))
     }
 }
 
@@ -69,17 +68,6 @@ pub(super) fn turns_of(answer: &Value) -> Option<Vec<TurnId>> {
     turns.iter().map(|turn| TurnId::new(turn.get("id")?.as_str()?)).collect()
 }
 
-/// Returns the turn whose prompt this client has given an id.
-pub(super) fn turn_of_prompt(answer: &Value, prompt: &str) -> Option<TurnId> {
-    let is_it = |item: &Value| item.get("clientId").and_then(Value::as_str) == Some(prompt);
-    let turns = answer.pointer("/thread/turns")?.as_array()?;
-    let turn = turns.iter().find(|turn| {
-        let items = turn.get("items").and_then(Value::as_array);
-        items.into_iter().flatten().any(is_it)
-    })?;
-    TurnId::new(turn.get("id")?.as_str()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,20 +80,16 @@ mod tests {
         }
         let (thread, turn) = (ThreadId::new("01a1-e4").unwrap(), TurnId::new("t_1").unwrap());
         assert_eq!(
-            Cut::Before(turn.clone()).params(&thread),
+            Value::Object(Cut::Before(turn.clone()).params(&thread)),
             json!({"threadId": "01a1-e4", "beforeTurnId": "t_1"})
         );
         assert_eq!(
-            Cut::After(turn.clone()).params(&thread),
+            Value::Object(Cut::After(turn.clone()).params(&thread)),
             json!({"threadId": "01a1-e4", "lastTurnId": "t_1"})
         );
         assert_eq!(thread_of(&json!({"thread": {"id": "01a1-e4", "x": 1}})), Some(thread));
         assert_eq!(thread_of(&json!({"thread": {"id": "-rf"}})), None);
         assert_eq!(turns_of(&json!({"thread": {"turns": [{"id": "t_1"}]}})), Some(vec![turn]));
         assert_eq!(turns_of(&json!({"thread": {"turns": [{}]}})), None);
-        let items = json!([{"type": "userMessage", "clientId": "p1"}, 3]);
-        let read = json!({"thread": {"turns": [{"id": "t_0"}, {"id": "t_1", "items": items}]}});
-        assert_eq!(turn_of_prompt(&read, "p1"), TurnId::new("t_1"));
-        assert_eq!(turn_of_prompt(&read, "p2"), None);
     }
 }

@@ -33,7 +33,7 @@ pub enum ServerMessage {
 
 /// A line of the app-server.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Incoming {
+pub(super) enum IncomingLine {
     Message(ServerMessage),
     /// The answer to a request of this client: the result, or why it was refused.
     Answer {
@@ -42,7 +42,7 @@ pub(super) enum Incoming {
     },
 }
 
-impl Incoming {
+impl IncomingLine {
     /// Reads a line. Returns `None` if it is no message.
     pub(super) fn of(line: Value) -> Option<Self> {
         let Value::Object(mut fields) = line else { return None };
@@ -94,28 +94,29 @@ mod tests {
 
     #[test]
     fn the_kinds_of_messages_are_told_apart_by_their_fields() {
-        let note = Incoming::of(json!({"method": "turn/started", "params": {"a": 1}, "emittedAtMs": 5}));
+        let note = IncomingLine::of(json!({"method": "turn/started", "params": {"a": 1}, "emittedAtMs": 5}));
         let expected =
             ServerMessage::Notification { method: "turn/started".to_owned(), params: json!({"a": 1}) };
-        assert_eq!(note, Some(Incoming::Message(expected)));
-        let Some(Incoming::Message(ServerMessage::Request { id, params, .. })) =
-            Incoming::of(json!({"id": "x", "method": "item/fileChange/requestApproval"}))
+        assert_eq!(note, Some(IncomingLine::Message(expected)));
+        let Some(IncomingLine::Message(ServerMessage::Request { id, params, .. })) =
+            IncomingLine::of(json!({"id": "x", "method": "item/fileChange/requestApproval"}))
         else {
             panic!("a request")
         };
         assert_eq!(params, Value::Null);
         assert_eq!(answer(&id, Ok(json!({}))), json!({"id": "x", "result": {}}));
         assert_eq!(
-            Incoming::of(json!({"id": 3})),
-            Some(Incoming::Answer { id: 3, outcome: Ok(Value::Null) })
+            IncomingLine::of(json!({"id": 3})),
+            Some(IncomingLine::Answer { id: 3, outcome: Ok(Value::Null) })
         );
-        let refused = Incoming::of(json!({"id": 3, "error": {"code": -1, "message": "no\u{1b}[2J thread"}}));
+        let refused =
+            IncomingLine::of(json!({"id": 3, "error": {"code": -1, "message": "no\u{1b}[2J thread"}}));
         let outcome = Err("no[2J thread".to_owned());
-        assert_eq!(refused, Some(Incoming::Answer { id: 3, outcome }));
+        assert_eq!(refused, Some(IncomingLine::Answer { id: 3, outcome }));
         let strange =
             [json!([]), json!(7), json!({}), json!({"method": 7}), json!({"id": {}, "method": "x"})];
         for line in strange.into_iter().chain([json!({"id": "x"}), json!({"id": -1})]) {
-            assert_eq!(Incoming::of(line.clone()), None, "{line}");
+            assert_eq!(IncomingLine::of(line.clone()), None, "{line}");
         }
     }
 }

@@ -8,11 +8,13 @@
 //!
 //! The sandbox of Codex is off in such a run: that of the session applies to the program and everything that it starts.
 //!
-//! A conversation continues as the same thread, or as a fork of it before or after a turn. Codex cannot cut inside of a turn;
-//! there the engine reports that the conversation is gone, and the driver passes the recorded one to a new thread.
+//! A conversation continues as the same thread, or as a fork of it after a turn. Codex cannot cut inside of a turn; if more of a
+//! turn was undone than calls that did not end, the engine reports that the conversation is gone, and the driver passes the
+//! recorded one to a new thread.
 
 mod approval;
 mod item;
+mod point;
 mod run;
 mod start;
 
@@ -23,10 +25,14 @@ use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineSta
 use super::TITLE;
 use crate::installed::{ProgramNeed, Version};
 
+/// The variables with API keys that it uses if it is not logged in.
+const KEYS: [&str; 2] = ["OPENAI_API_KEY", "CODEX_API_KEY"];
+
 /// The engine.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Codex {
     program: PathBuf,
+    keys: Vec<(&'static str, String)>,
 }
 
 impl Codex {
@@ -41,8 +47,9 @@ impl Codex {
     };
 
     /// Finds the program.
-    pub(crate) fn find() -> Result<Self, EngineError> {
-        Ok(Self { program: Self::NEED.find()? })
+    pub(crate) fn find(key: fn(&str) -> Option<String>) -> Result<Self, EngineError> {
+        let keys = KEYS.iter().filter_map(|name| Some((*name, key(name)?))).collect();
+        Ok(Self { program: Self::NEED.find()?, keys })
     }
 }
 
@@ -57,7 +64,7 @@ impl Engine for Codex {
 
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
         Box::pin(async move {
-            let run = run::CodexRun::start(&self.program, start).await?;
+            let run = run::CodexRun::start(&self.program, &self.keys, start).await?;
             Ok(Box::new(run) as Box<dyn EngineRun>)
         })
     }

@@ -18,6 +18,7 @@ use crate::codex::TITLE;
 use crate::codex::server::{AppServer, incomplete};
 use crate::codex::thread::ThreadId;
 use crate::codex::wire::{RequestId, ServerMessage, answer, request};
+use crate::installed::Version;
 use crate::relay::{SERVER, ToolSocket};
 
 /// The provider, in records of requests.
@@ -50,13 +51,21 @@ pub(super) struct CodexRun {
 }
 
 impl CodexRun {
-    pub(super) async fn start(program: &Path, start: EngineStart) -> Result<Self, EngineError> {
+    pub(super) async fn start(
+        program: &Path,
+        keys: &[(&str, String)],
+        start: EngineStart,
+    ) -> Result<Self, EngineError> {
         let failed = |reason: String| EngineError::Start { title: TITLE.to_owned(), reason };
         let tools = start.tools.clone().map(ToolSocket::serve).transpose();
         let tools = tools.map_err(|error| failed(format!("its tools cannot be served: {error}")))?;
         let relay = tools.as_ref().map(ToolSocket::command).transpose();
         let relay = relay.map_err(|error| failed(error.to_string()))?;
-        let mut server = AppServer::start(specification(program, &start, relay)).await?;
+        let mut specification = specification(program, &start, relay);
+        for (name, key) in keys {
+            specification.environment.insert((*name).to_owned(), Some(key.clone()));
+        }
+        let mut server = AppServer::start(specification).await?;
         let OpenThread { id: thread, transcript, model } = open_thread(&mut server, &start).await?;
         let input = json!([{"type": "text", "text": start.prompt}]);
         let params =
@@ -68,7 +77,7 @@ impl CodexRun {
             session: thread.as_str().to_owned(),
             transcript,
             model: model.clone(),
-            version: server.agent().map(str::to_owned),
+            version: server.agent().and_then(Version::in_text).map(|version| version.to_string()),
         };
         Ok(Self {
             server,

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::ports::Sandbox;
-use backstitch_runtime::{EngineError, EnginePoint, EngineResume, EngineStart};
+use backstitch_runtime::{EngineError, EngineResume, EngineStart};
 use serde_json::{Map, Value, json};
 
 use super::Codex;
+use super::point::{Continuation, continuation};
 use crate::ENGINE_VARIABLE;
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, AppServerSpec, incomplete};
-use crate::codex::thread::{ThreadId, TurnId, thread_of, turn_of_prompt};
+use crate::codex::thread::{ThreadId, thread_of};
 use crate::relay::SERVER;
 
 /// Returns how to start the app-server. `relay` is the command of the server of the agent's tools.
@@ -66,7 +67,7 @@ pub(super) async fn open_thread(
     start: &EngineStart,
 ) -> Result<OpenThread, EngineError> {
     let (method, named) = match &start.resume {
-        None => ("thread/start", Vec::new()),
+        None => ("thread/start", Map::new()),
         Some(resume) => continued(server, resume).await?,
     };
     let mut params = Map::from_iter([
@@ -75,7 +76,7 @@ pub(super) async fn open_thread(
         ("approvalsReviewer".to_owned(), json!("user")),
         ("sandbox".to_owned(), json!("danger-full-access")),
     ]);
-    params.extend(named.into_iter().map(|(name, value)| (name.to_owned(), Value::String(value))));
+    params.extend(named);
     params.extend(start.model.as_ref().map(|model| ("model".to_owned(), json!(model))));
     let system = start.system.as_ref().filter(|system| !system.trim().is_empty());
     params.extend(system.map(|system| ("developerInstructions".to_owned(), json!(system))));
@@ -95,24 +96,20 @@ pub(super) async fn open_thread(
 async fn continued(
     server: &mut AppServer,
     resume: &EngineResume,
-) -> Result<(&'static str, Vec<(&'static str, String)>), EngineError> {
+) -> Result<(&'static str, Map<String, Value>), EngineError> {
     let thread = ThreadId::new(&resume.session).ok_or_else(|| gone(resume))?;
-    let named = ("threadId", thread.as_str().to_owned());
-    let (cut, prompt) = match resume.after.first() {
-        None => return Ok(("thread/resume", vec![named])),
-        Some(EnginePoint::Answer(prompt)) => ("lastTurnId", prompt),
-        // Codex cuts only between turns.
-        Some(EnginePoint::Call(_)) => return Err(gone(resume)),
+    let params = json!({"threadId": thread.as_str(), "includeTurns": true});
+    let read = match server.request("thread/read", params).await {
+        Err(EngineError::Failed { .. }) => return Err(gone(resume)),
+        read => read?,
     };
-    let turn =
-        match server.request("thread/read", json!({"threadId": thread.as_str(), "includeTurns": true})).await
-        {
-            Ok(answer) => turn_of_prompt(&answer, prompt),
-            Err(EngineError::Failed { .. }) => None,
-            Err(error) => return Err(error),
-        };
-    let turn: TurnId = turn.ok_or_else(|| gone(resume))?;
-    Ok(("thread/fork", vec![named, (cut, turn.as_str().to_owned())]))
+    match continuation(&read, &resume.after).ok_or_else(|| gone(resume))? {
+        Continuation::Whole => {
+            let named = ("threadId".to_owned(), json!(thread.as_str()));
+            Ok(("thread/resume", Map::from_iter([named])))
+        }
+        Continuation::Cut(cut) => Ok(("thread/fork", cut.params(&thread))),
+    }
 }
 
 fn gone(resume: &EngineResume) -> EngineError {

@@ -1,0 +1,98 @@
+//! The real Codex as an engine, with a scripted model on loopback.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::codex_stand_in::CODEX_AGENT;
+use crate::guard::real::{model, named};
+use crate::stage::{Stage, ended, interrupt, text_of, wait_until};
+
+/// Answers by the last prompt of a conversation, and by the number of its calls since.
+fn events(script: &Value, request: &Value) -> Option<String> {
+    let items = request["input"].as_array()?;
+    let prompt = |item: &Value| {
+        let text = item["content"][0]["text"].as_str().filter(|_| item["role"] == "user")?;
+        script.as_object()?.keys().find(|key| text.contains(key.as_str())).cloned()
+    };
+    let since = items.iter().rposition(|item| prompt(item).is_some())?;
+    let steps = script[&prompt(&items[since])?].as_array()?;
+    let is_call = |item: &&Value| matches!(item["type"].as_str(), Some("function_call" | "custom_tool_call"));
+    let made = items[since..].iter().filter(is_call).count();
+    let step = steps.get(made)?;
+    let mut events = String::new();
+    let mut emit = |kind: &str, mut data: Value| {
+        data["type"] = json!(kind);
+        events.push_str(&format!("event: {kind}\ndata: {data}\n\n"));
+    };
+    emit("response.created", json!({"response": {"id": "r"}}));
+    emit("response.output_item.done", json!({"output_index": 0, "item": step}));
+    let usage = json!({"input_tokens": 50, "input_tokens_details": {"cached_tokens": 5}, "output_tokens": 9,
+        "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 59});
+    emit("response.completed", json!({"response": {"id": "r", "usage": usage}}));
+    Some(events)
+}
+
+fn call(id: &str, name: &str, arguments: Value) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments.to_string()})
+}
+
+fn says(text: &str) -> Value {
+    json!({"type": "message", "role": "assistant", "id": "m", "content": [{"type": "output_text", "text": text}]})
+}
+
+#[test]
+fn the_real_codex_works_for_an_agent() {
+    let Some(codex) = named("BACKSTITCH_CODEX") else { return };
+    let stage = Stage::new();
+    let home = stage.path("home");
+    fs::create_dir(&home).unwrap();
+    let agent = stage.write("tailor.toml", CODEX_AGENT);
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch";
+    let mut own = call("call_03", "stitch", json!({"script": "echo s > s"}));
+    own["namespace"] = json!("mcp__backstitch");
+    let url = model(
+        json!({
+            "Mend it": [
+                {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_01", "name": "apply_patch", "input": patch},
+                call("call_02", "exec_command", json!({"cmd": "echo two >> a.txt; exit 3"})),
+                own,
+                says("Mended."),
+            ],
+            "Wear it": [call("call_05", "exec_command", json!({"cmd": "echo half > half; exec sleep 600"})), says("Worn.")],
+            "half": [says("Late.")],
+        }),
+        events,
+    );
+    let settings = format!(
+        "model = \"gpt-5.5\"\nmodel_provider = \"local\"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n\
+         [model_providers.local]\nname = \"local\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n"
+    );
+    fs::write(home.join("config.toml"), settings).unwrap();
+    let path = format!("{}:{}", text_of(codex.parent().unwrap()), std::env::var("PATH").unwrap());
+    let stage = stage
+        .with_variable("PATH", &path)
+        .with_variable("HOME", &text_of(&home))
+        .with_variable("CODEX_HOME", &text_of(&home));
+    let output = stage.run(&["run", "Mend it", "--agent", &agent]).worked_quietly();
+    assert!(output.contains("Mended."), "{output}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
+    assert_eq!(stage.file("s").as_deref(), Some("s\n"));
+    let session = stage.session();
+    let log = stage.run(&["log", &session]).worked_quietly();
+    for part in ["calls apply_patch", "calls Bash", "calls stitch", "failed: Exit code 3"] {
+        assert_eq!(log.matches(part).count(), 1, "{part}\n{log}");
+    }
+    let tokens = stage.json(&["stats"]).to_string();
+    assert!(tokens.contains("200"), "four requests of 50 tokens: {tokens}");
+
+    // A follow-up in the same thread is interrupted in a command, which is rolled back, and continues.
+    let child = stage.command(&["ask", &session, "Wear it"]).spawn().unwrap();
+    wait_until("the command of the model", || stage.file("half").is_some());
+    let ran = interrupt(child);
+    assert!(ran.output.contains("paused") || ran.errors.contains("paused"), "{}\n{}", ran.output, ran.errors);
+    assert_eq!(stage.file("half"), None);
+    let child = stage.command(&["resume", &session]).spawn().unwrap();
+    assert!(ended(child).worked_quietly().contains("Late."));
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
+}
