@@ -1,5 +1,6 @@
 //! The command line of Claude Code.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::ports::{ProcessSpec, Sandbox};
@@ -73,6 +74,10 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let below = |name: &str| home.as_ref().map(|home| home.join(name));
+    // What does not exist cannot be made writable. Without its directory the program forgets the conversation.
+    if let Some(state) = own.clone().or_else(|| below(".claude")) {
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state);
+    }
     let state = [own, below(".claude"), below(".claude.json"), below(".cache/claude-cli-nodejs")];
     sandbox.write.extend(state.into_iter().flatten());
     sandbox

@@ -23,7 +23,7 @@ struct OpenAnswer {
 /// The requests of a run. Answers of sub-agents arrive between those of the main conversation.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// By the call that a sub-agent works for; none for the main conversation.
+    /// By the call that started the sub-agent; none for the main conversation.
     open: BTreeMap<Option<String>, OpenAnswer>,
     /// Answers that were seen only as messages.
     seen: Vec<OpenAnswer>,

@@ -13,6 +13,7 @@
 mod brittle;
 mod case;
 mod clients;
+mod engines;
 mod loops;
 mod outside;
 mod picture;
@@ -27,10 +28,11 @@ use place::Place;
 type Caller = fn(&Place, &Case);
 
 /// All callers, with their names.
-const CALLERS: [(&str, Caller); 6] = [
+const CALLERS: [(&str, Caller); 7] = [
     ("the loop with JSON calls", loops::json),
     ("a Lisp program", loops::lisp),
     ("a program outside, in this process", outside::call),
+    ("an engine", engines::engine),
     ("an MCP client by hand, over standard input and output", clients::by_hand),
     ("our MCP client, over standard input and output", clients::ours),
     ("the MCP client for Python, over standard input and output", clients::python),
