@@ -7,9 +7,8 @@ use backstitch_core::journal::Effect;
 use backstitch_core::tool::ToolSpec;
 use backstitch_runtime::{Approver, OutsideCall, OutsideCalls};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam, Implementation,
-    ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Implementation, ListToolsResult,
+    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -21,6 +20,7 @@ use super::approval::ClientApprover;
 use super::content::{failed, object, result_of};
 use super::history::{HISTORY_TOOLS, HistoryTool};
 use super::progress::ProgressReports;
+use super::questions::{OpenQuestions, QuestionSender};
 use super::requests::RunningRequests;
 
 /// Keys of `_meta` in which clients send their own id of a call.
@@ -39,6 +39,7 @@ pub(super) struct SessionHandler {
     history: Arc<BTreeMap<String, HistoryTool>>,
     /// Whether the client is asked about calls that need approval.
     asks_client: bool,
+    questions: OpenQuestions,
     /// The running requests of the connection.
     requests: RunningRequests,
 }
@@ -70,6 +71,7 @@ impl SessionHandler {
             tools: Arc::new(tools),
             history: Arc::new(history),
             asks_client: true,
+            questions: OpenQuestions::default(),
             requests: RunningRequests::default(),
         }
     }
@@ -96,23 +98,39 @@ impl SessionHandler {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let id = call_id(&context.meta)?;
         if let Some(client) = context.client_info() {
             self.calls.set_caller(format!("the MCP client {} {}", client.name, client.version));
         }
-        let call = OutsideCall {
-            call_id: self.calls.identify(id.as_deref()).await,
-            id,
-            name: request.name.into_owned(),
-            arguments: request.arguments.unwrap_or_default(),
-            cancel: CancellationToken::new(),
-            approver: self
-                .asks_client
-                .then(|| Arc::new(ClientApprover::new(self.host.clone(), context)) as Arc<dyn Approver>),
+        let (name, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let state = request.request_state.as_deref();
+        let question = state.and_then(|state| self.questions.take(state, &name, &arguments));
+        let (results, mut asked) = tokio::sync::mpsc::unbounded_channel();
+        let call = match question {
+            // The call waits already: the request joins it.
+            Some(question) => {
+                let (call_id, cancel) = (question.call, question.cancel.clone());
+                question.answer(request.input_responses.as_ref());
+                OutsideCall { call_id, id, name, arguments, cancel, approver: None }
+            }
+            None if state.is_some() && id.is_none() => {
+                let message = "requestState names no call with these arguments that waits for an answer";
+                return Err(ErrorData::invalid_params(message, None));
+            }
+            None => {
+                let cancel = CancellationToken::new();
+                let sender =
+                    QuestionSender { questions: self.questions.clone(), results, cancel: cancel.clone() };
+                let approver = self.asks_client.then(|| {
+                    Arc::new(ClientApprover::new(self.host.clone(), context, sender)) as Arc<dyn Approver>
+                });
+                let call_id = self.calls.identify(id.as_deref()).await;
+                OutsideCall { call_id, id, name, arguments, cancel, approver }
+            }
         };
         if let Some(tool) = self.history.get(&call.name) {
-            return tool.run(&self.calls, &self.host, call).await;
+            return tool.run(&self.calls, &self.host, call).await.map(CallToolResponse::from);
         }
         let reports = ProgressReports::start(self.calls.session(), call.call_id, context);
         let request = self.requests.enter(context);
@@ -121,6 +139,7 @@ impl SessionHandler {
         let ended = tokio::select! {
             biased;
             ended = &mut running => ended,
+            Some(question) = asked.recv() => return Ok(question.into()),
             () = request.cancelled() => {
                 cancel.cancel();
                 running.await
@@ -128,8 +147,8 @@ impl SessionHandler {
         };
         drop(reports);
         match ended {
-            Ok(done) => Ok(result_of(self.calls.session(), &done).await),
-            Err(error) => failed(&error),
+            Ok(done) => Ok(result_of(self.calls.session(), &done).await.into()),
+            Err(error) => failed(&error).map(CallToolResponse::from),
         }
     }
 }
@@ -165,7 +184,7 @@ impl ServerHandler for SessionHandler {
         if !self.tools.iter().any(|tool| tool.name == request.name) {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         }
-        self.run(request, &context).await.map(CallToolResponse::from)
+        self.run(request, &context).await
     }
 }
 

@@ -9,6 +9,7 @@ mod handler;
 mod history;
 mod http;
 mod progress;
+mod questions;
 mod requests;
 
 use std::future::Future;

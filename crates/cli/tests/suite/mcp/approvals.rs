@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{Client, failed, worked};
+use super::http_client::HttpServer;
 use crate::stage::{Stage, wait_until};
 
 const WRITE: [&str; 2] = ["--approve", "write_file"];
@@ -94,4 +95,69 @@ fn a_call_that_waits_when_the_server_is_killed_does_not_run() {
     assert_eq!(stage.file("a.txt"), None);
     assert_eq!(client.leave().code, Some(0));
     assert_eq!(stage.json(&["ls"])["status"], "idle");
+}
+
+/// The parameters of a call without a handshake, of a client that has elicitation.
+fn newest_call(more: &Value) -> Value {
+    let mut call = json!({"name": "write_file", "arguments": write(), "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    }});
+    for (key, value) in more.as_object().unwrap() {
+        call[key] = value.clone();
+    }
+    call
+}
+
+/// Asserts that a result is a question, and returns its state.
+fn question_of(answer: &Value) -> String {
+    let result = &answer["result"];
+    assert_eq!(result["resultType"], "input_required", "{answer}");
+    let question = &result["inputRequests"]["approval"];
+    assert_eq!(question["method"], "elicitation/create", "{answer}");
+    assert!(question["params"]["message"].as_str().unwrap().contains("a.txt"), "{answer}");
+    result["requestState"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_client_without_a_handshake_answers_with_its_next_request() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &WRITE);
+    let answers = |state: &str, action: &str| {
+        newest_call(
+            &json!({"requestState": state, "inputResponses": {"approval": {"action": action, "content": {}}}}),
+        )
+    };
+    let state = question_of(&client.request("tools/call", newest_call(&json!({}))));
+    assert_eq!(stage.file("a.txt"), None);
+    failed(&client.request("tools/call", answers(&state, "decline")));
+    assert_eq!(stage.file("a.txt"), None);
+    // The question is answered, and its state is of no use any more.
+    let again = client.request("tools/call", answers(&state, "accept"));
+    assert_eq!(again["error"]["code"], -32602, "{again}");
+    let state = question_of(&client.request("tools/call", newest_call(&json!({}))));
+    let mut other = answers(&state, "accept");
+    other["arguments"]["text"] = json!("2\n");
+    let other = client.request("tools/call", other);
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+    worked(&client.request("tools/call", answers(&state, "accept")));
+    assert_eq!(stage.file("a.txt").unwrap(), "1\n");
+    // A question that was dismissed is answered from another terminal.
+    let state = question_of(&client.request("tools/call", newest_call(&json!({}))));
+    let id = client.post("tools/call", answers(&state, "cancel"));
+    wait_for_question(&stage);
+    stage.run(&["deny", &stage.session(), "--all"]).worked();
+    failed(&client.answer(id));
+    assert_eq!(client.leave().code, Some(0));
+}
+
+#[test]
+fn a_question_over_http_is_answered_over_another_connection() {
+    let stage = Stage::new();
+    let server = HttpServer::start(&stage, &WRITE);
+    let state = question_of(&server.newest_client().request("tools/call", newest_call(&json!({}))));
+    let answers =
+        json!({"requestState": state, "inputResponses": {"approval": {"action": "accept", "content": {}}}});
+    worked(&server.newest_client().request("tools/call", newest_call(&answers)));
+    assert_eq!(stage.file("a.txt").unwrap(), "1\n");
 }
