@@ -263,10 +263,10 @@ impl CodexRun {
 
     fn turn_ended(&mut self, turn: &Value) {
         let message = turn.pointer("/error/message").and_then(Value::as_str);
-        let end = match turn.get("status").and_then(Value::as_str) {
-            _ if self.is_interrupted => EngineEnd::Interrupted,
-            Some("interrupted") => EngineEnd::Interrupted,
-            Some("failed") => EngineEnd::Failed(message.unwrap_or("it gave no reason").to_owned()),
+        let status = turn.get("status").and_then(Value::as_str).unwrap_or("completed");
+        let end = match if self.is_interrupted { "interrupted" } else { status } {
+            "interrupted" => EngineEnd::Interrupted,
+            "failed" => EngineEnd::Failed(message.unwrap_or("it gave no reason").to_owned()),
             _ => EngineEnd::Answered(self.text.take()),
         };
         self.ended(end);

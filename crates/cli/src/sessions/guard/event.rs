@@ -82,6 +82,11 @@ impl Event {
         self.text("transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
+    /// The file that the program writes the conversation of a sub-agent to, which has ended.
+    pub(super) fn agent_transcript(&self) -> Option<PathBuf> {
+        self.text("agent_transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
     /// The directory that the program works in at this moment.
     pub(super) fn directory(&self) -> Option<PathBuf> {
         self.text("cwd").map(PathBuf::from).filter(|path| path.is_absolute())

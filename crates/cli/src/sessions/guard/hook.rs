@@ -189,8 +189,12 @@ impl Hook {
                 let result = self.with_exit(event, &call, result);
                 session.call_finished(call, result).await?;
             }
-            Report::SubAgentEnd(Some(agent)) => session.barrier(Some(&agent)).await?,
-            Report::SubAgentEnd(None) => session.barrier(None).await?,
+            Report::SubAgentEnd(agent) => {
+                if let Some(path) = event.agent_transcript().filter(|_| self.program == Program::Codex) {
+                    session.requests(Transcript::all_requests(self.program, &path)).await?;
+                }
+                session.barrier(agent.as_deref()).await?;
+            }
             Report::Answer(text) => {
                 self.charge(session, event).await?;
                 session.answered(text, EvaluationOutcome::Completed).await?;

@@ -99,8 +99,7 @@ impl Install {
         let trust = self.trust(&path, &project).await;
         if common.json {
             let (trusted, advice) = match &trust {
-                Trust::NotNeeded => (true, None),
-                Trust::Added(_) => (true, None),
+                Trust::NotNeeded | Trust::Added(_) => (true, None),
                 Trust::Left(reason) => (false, Some(codex::trust_advice(reason.as_deref()))),
             };
             println!(

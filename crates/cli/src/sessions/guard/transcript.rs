@@ -25,6 +25,10 @@ const SUB_AGENTS: usize = 1_000;
 /// What Codex says to its model about a command that continues in the background.
 const STILL_RUNS: &str = "Process running with session ID";
 
+/// How the outputs begin that Codex gives its model for calls that it did not run, or could not.
+const FAILED: [&str; 4] =
+    ["exec_command failed", "patch rejected", "apply_patch verification failed", "aborted"];
+
 /// Records of a transcript.
 pub(super) struct Transcript {
     program: Program,
@@ -61,11 +65,13 @@ impl Transcript {
     pub(super) fn all_requests(program: Program, path: &Path) -> Vec<ObservedRequest> {
         let mut requests = Vec::new();
         for path in std::iter::once(path.to_owned()).chain(sub_agents(program, path)) {
-            let marker = match program {
-                Program::ClaudeCode => "\"usage\"",
-                Program::Codex => "\"token_usage_record\"",
+            let markers: &[&str] = match program {
+                Program::ClaudeCode => &["\"usage\""],
+                // The model is named where a turn begins.
+                Program::Codex => &["\"token_usage_record\"", "\"turn_context\""],
             };
-            let records = records(&path, None, |line| line.contains(marker)).unwrap_or_default();
+            let is_wanted = |line: &str| markers.iter().any(|marker| line.contains(marker));
+            let records = records(&path, None, is_wanted).unwrap_or_default();
             let mut model = String::new();
             for record in &records {
                 requests.extend(request_of(program, record, &mut model));
@@ -224,6 +230,9 @@ fn results_of(program: Program, record: &Value) -> Vec<(ObservedCall, ObservedRe
             // A command that continues in the background has not ended.
             let runs = text(&output).contains(STILL_RUNS);
             match id.filter(|_| kind.ends_with("_call_output") && !runs) {
+                Some(id) if FAILED.iter().any(|beginning| text(&output).starts_with(beginning)) => {
+                    vec![result(id, Err(text(&output)))]
+                }
                 Some(id) => vec![result(id, Ok(output))],
                 None => Vec::new(),
             }

@@ -153,6 +153,12 @@ impl Conversation<'_> {
         assert_eq!(ended(child).worked(), "");
     }
 
+    /// Adds a record to the rollout.
+    fn record(&self, record: &Value) {
+        let mut rollout = fs::File::options().create(true).append(true).open(self.rollout()).unwrap();
+        writeln!(rollout, "not JSON\n{record}").unwrap();
+    }
+
     fn prompt(&self, turn: &str) {
         self.report("UserPromptSubmit", turn, json!({"prompt": format!("prompt of {turn}")}));
     }
@@ -168,9 +174,7 @@ impl Conversation<'_> {
         fs::write(self.stage.path("files").join(call), call).unwrap();
         let status = if code == 0 { "completed" } else { "failed" };
         let item = json!({"type": "CommandExecution", "id": call, "exit_code": code, "status": status, "aggregated_output": "no rule\n"});
-        let record = json!({"type": "event_msg", "payload": {"type": "item_completed", "item": item}});
-        let mut rollout = fs::File::options().create(true).append(true).open(self.rollout()).unwrap();
-        writeln!(rollout, "not JSON\n{record}").unwrap();
+        self.record(&json!({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}));
         let mut more = more;
         more["tool_response"] = json!("no rule\n");
         self.report("PostToolUse", turn, more);
@@ -184,10 +188,26 @@ fn a_command_that_failed_is_shown_as_failed() {
     conversation.prompt("t1");
     conversation.call("t1", "good", 0);
     conversation.call("t1", "bad", 3);
+    // A call that Codex refuses has no report of its end, only an output for the model.
+    let refused =
+        json!({"tool_use_id": "refused", "tool_name": "Bash", "tool_input": {"command": "rm -f x"}});
+    conversation.report("PreToolUse", "t1", refused);
+    let output = "exec_command failed: rm -f style commands are not permitted";
+    conversation.record(&json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": "refused", "output": output}}));
+    conversation.record(&json!({"type": "turn_context", "payload": {"turn_id": "t1", "model": "seam-1"}}));
+    let usage = json!({"input_tokens": 50, "cached_input_tokens": 5, "output_tokens": 9});
+    conversation
+        .record(&json!({"type": "token_usage_record", "payload": {"response_id": "r1", "usage": usage}}));
+    conversation.call("t1", "last", 0);
     conversation.stop("t1");
     let log = stage.run(&["log", &stage.session()]).worked_quietly();
-    assert!(log.contains("failed: Exit code 3 no rule"), "{log}");
-    assert_eq!(log.matches("failed").count(), 1, "{log}");
+    assert!(
+        log.contains("failed: Exit code 3 no rule") && log.contains("failed: exec_command failed"),
+        "{log}"
+    );
+    assert_eq!(log.matches("failed: ").count(), 2 + 1, "{log}");
+    let stats = stage.json(&["stats"]).to_string();
+    assert!(stats.contains("seam-1") && stats.contains("50"), "{stats}");
 }
 
 #[test]
