@@ -68,10 +68,7 @@ impl EngineLoop {
                 return driver.pause_engine(evaluation, PauseReason::Budget, exceeded).await;
             }
             let has_tools = driver.agent().tools.iter().next().is_some();
-            let tools = match has_tools {
-                true => Some(OutsideCalls::beside(driver.beside()).await?),
-                false => None,
-            };
+            let tools = if has_tools { Some(OutsideCalls::beside(driver.beside()).await?) } else { None };
             let start = EngineStart {
                 session: live.id(),
                 evaluation,

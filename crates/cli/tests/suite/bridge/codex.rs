@@ -97,7 +97,7 @@ fn an_interrupted_codex_is_rolled_back_and_continues_in_its_thread() {
     fs::write(stage.path("files/half"), "half").unwrap();
     let ran = std::thread::scope(|scope| {
         let ending = scope.spawn(|| interrupt(child));
-        codex.is_interrupted();
+        codex.wait_for_interrupt();
         ending.join().unwrap()
     });
     assert!(ran.output.contains("paused"), "{}\n{}", ran.output, ran.errors);

@@ -241,7 +241,7 @@ impl<'a> Codex<'a> {
     }
 
     /// Waits for the request to stop, and ends the turn.
-    pub(super) fn is_interrupted(mut self) {
+    pub(super) fn wait_for_interrupt(mut self) {
         loop {
             let line = self.read();
             if line["method"] == "turn/interrupt" {
