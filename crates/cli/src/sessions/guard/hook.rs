@@ -156,10 +156,10 @@ impl Hook {
             binding.bind(conversation, id, Some(directory))?;
             return session::open(place, self.program.name(), id, directory, until).await;
         }
-        let created =
-            session::create(place, self.program.name(), Some(conversation), directory, until).await?;
-        binding.bind(conversation, created.id(), Some(directory))?;
-        Ok(created)
+        // Bound first: a hook that is killed in between leaves no session that the next one does not find.
+        let id = session::new_id()?;
+        binding.bind(conversation, id, Some(directory))?;
+        session::create_with_id(place, self.program.name(), Some(conversation), (directory, id), until).await
     }
 
     async fn apply(

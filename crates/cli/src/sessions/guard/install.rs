@@ -203,9 +203,12 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
     let until = Instant::now() + PATIENCE;
     let prepared = match session::bound(&place, &binding).await {
         Some(known) => session::open(&place, program.name(), known, project, until).await?,
-        None => session::create(&place, program.name(), None, project, until).await?,
+        None => {
+            let id = session::new_id()?;
+            binding.bind("", id, Some(project))?;
+            session::create_with_id(&place, program.name(), None, (project, id), until).await?
+        }
     };
-    binding.bind("", prepared.id(), Some(project))?;
     let started = prepared.started().await;
     prepared.live().release().await?;
     started?;

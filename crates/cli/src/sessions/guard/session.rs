@@ -65,18 +65,7 @@ pub(super) fn new_id() -> anyhow::Result<SessionId> {
     Ok(backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next())
 }
 
-/// Creates the session of a conversation, or one for the next conversation.
-pub(super) async fn create(
-    place: &OpenStore,
-    program: &str,
-    conversation: Option<&str>,
-    directory: &Path,
-    until: Instant,
-) -> anyhow::Result<ObservedSession> {
-    create_with_id(place, program, conversation, (directory, new_id()?), until).await
-}
-
-/// Creates a session with this id, for a directory.
+/// Creates a session with this id, for a directory: that of a conversation, or one for the next conversation.
 pub(super) async fn create_with_id(
     place: &OpenStore,
     program: &str,

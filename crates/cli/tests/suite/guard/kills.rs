@@ -58,11 +58,50 @@ fn a_hook_that_is_killed_at_any_time_loses_at_most_its_own_report() {
     }
 }
 
+/// Returns the crash points that a hook reaches. `report` makes its reports; the points of its second stage count.
+#[cfg(feature = "crash-points")]
+fn reached(report: impl Fn(&StandIn, &Stage)) -> std::collections::BTreeSet<String> {
+    let stage = Stage::new();
+    let list = stage.path("reached");
+    let counting = Stage::beside(&stage).with_variable("BACKSTITCH_REACHED", list.to_str().unwrap());
+    report(&StandIn::new(&stage, "one"), &counting);
+    fs::read_to_string(list).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The first hook ends at each crash point in turn.
+#[cfg(feature = "crash-points")]
+#[test]
+fn a_first_hook_that_dies_leaves_no_session_beside_that_of_the_conversation() {
+    let start =
+        |stage: &Stage| StandIn::new(stage, "one").try_report("SessionStart", json!({"source": "startup"}));
+    let counted = reached(|_, counting| drop(start(counting)));
+    assert!(counted.contains("session.created"), "{counted:?}");
+    for point in &counted {
+        let stage = Stage::new();
+        let dying = Stage::beside(&stage).with_variable("BACKSTITCH_ABORT_AT", point);
+        assert_eq!(start(&dying).code, None, "{point} was not reached");
+        let program = StandIn::new(&stage, "one");
+        program.start();
+        program.prompt("Mend it");
+        program.shell("echo one > one");
+        program.stop("Done.");
+        let listed = stage.run(&["ls", "--json"]).worked_quietly();
+        assert_eq!(listed.lines().count(), 1, "{point}: {listed}");
+        stage.run(&["verify"]).worked_quietly();
+    }
+}
+
 /// The process ends at each crash point in turn.
 #[cfg(feature = "crash-points")]
 #[test]
 fn a_hook_that_dies_at_a_crash_point_loses_at_most_its_own_report() {
-    for point in backstitch_core::crash::POINTS {
+    let counted = reached(|program, counting| {
+        program.start();
+        program.prompt("Mend it");
+        let more = json!({"tool_use_id": "t1", "tool_name": "Bash", "tool_input": {"command": "x"}});
+        StandIn::new(counting, "one").try_report("PreToolUse", more);
+    });
+    for point in &counted {
         let stage = Stage::new();
         let program = StandIn::new(&stage, "one");
         program.start();
