@@ -53,7 +53,7 @@ pub use contract::{InvalidSchema, OutputContract};
 pub use driver::Driver;
 pub use engine::{
     CallAnswer, CallReply, Engine, EngineEnd, EngineEvent, EngineFuture, EnginePoint, EngineResume,
-    EngineRun, EngineStart, Engines, Held,
+    EngineRun, EngineStart, Engines, ProgramHold,
 };
 pub use engine_error::EngineError;
 pub use entropy::{EntropyError, fresh_ids};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::journal::ProcessStarted;
 use backstitch_runtime::{
-    CallAnswer, CallReply, EngineEnd, EngineError, EngineEvent, EngineFuture, EngineRun, EngineStart, Held,
-    ObservedCall,
+    CallAnswer, CallReply, EngineEnd, EngineError, EngineEvent, EngineFuture, EngineRun, EngineStart,
+    ObservedCall, ProgramHold,
 };
 use serde_json::{Value, json};
 
@@ -278,8 +278,8 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Answers a request once the returned hold is dropped.
-fn held_until_done(input: crate::process::LineSender, request: String) -> Held {
-    let (held, done) = Held::new();
+fn held_until_done(input: crate::process::LineSender, request: String) -> ProgramHold {
+    let (held, done) = ProgramHold::new();
     tokio::spawn(async move {
         let _ = done.await;
         input.send(response(&request, &json!({})));

@@ -30,11 +30,11 @@ pub enum EngineEvent {
     /// A call is about to run. It runs once it is allowed.
     CallStarting(ObservedCall, CallReply),
     /// A call has ended. The program continues once this is acknowledged.
-    CallFinished(ObservedCall, ObservedResult, Held),
+    CallFinished(ObservedCall, ObservedResult, ProgramHold),
     /// The result that the model of the program receives. Calls that were denied, or never began, have only this.
     CallResult(ObservedCall, ObservedResult),
     /// A sub-agent of the program has ended.
-    SubAgentEnded(Option<String>, Held),
+    SubAgentEnded(Option<String>, ProgramHold),
     /// A request to the model has been answered.
     Request(ObservedRequest),
     /// The money that this run has cost so far, in millionths, as the program counts it.
@@ -89,9 +89,9 @@ impl CallReply {
 
 /// Holds a program until this is dropped.
 #[derive(Debug)]
-pub struct Held(#[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>);
+pub struct ProgramHold(#[expect(dead_code, reason = "dropping it is the message")] oneshot::Sender<()>);
 
-impl Held {
+impl ProgramHold {
     /// Creates a hold. The receiver completes, with an error, when it is dropped.
     pub fn new() -> (Self, oneshot::Receiver<()>) {
         let (send, receive) = oneshot::channel();

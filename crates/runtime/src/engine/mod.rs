@@ -29,7 +29,7 @@ use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::Sandbox;
 
 pub(crate) use drive::EngineLoop;
-pub use event::{CallAnswer, CallReply, EngineEnd, EngineEvent, Held};
+pub use event::{CallAnswer, CallReply, EngineEnd, EngineEvent, ProgramHold};
 
 use crate::engine_error::EngineError;
 use crate::outside::OutsideCalls;

@@ -8,7 +8,7 @@ use backstitch_core::view::CallStatus;
 
 use super::calls::{CallDecision, CallNeed, WaitingCall, decision, need};
 use super::origin::conversation_of;
-use super::{CallAnswer, Engine, EngineEvent, Held, budget};
+use super::{CallAnswer, Engine, EngineEvent, ProgramHold, budget};
 use crate::agent::AgentEngine;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
@@ -31,7 +31,7 @@ pub(super) struct EngineWork<'a> {
     exceeded: Option<String>,
     last_text: Option<String>,
     /// Holds the program until an event was handled completely.
-    held: Option<Held>,
+    held: Option<ProgramHold>,
 }
 
 impl<'a> EngineWork<'a> {

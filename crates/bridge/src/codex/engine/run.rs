@@ -6,8 +6,8 @@ use std::path::Path;
 use backstitch_core::budget::Amounts;
 use backstitch_core::journal::ProcessStarted;
 use backstitch_runtime::{
-    CallAnswer, CallReply, EngineEnd, EngineError, EngineEvent, EngineFuture, EngineRun, EngineStart, Held,
-    ObservedRequest,
+    CallAnswer, CallReply, EngineEnd, EngineError, EngineEvent, EngineFuture, EngineRun, EngineStart,
+    ObservedRequest, ProgramHold,
 };
 use serde_json::{Value, json};
 
@@ -150,7 +150,7 @@ impl CodexRun {
             }
             "turn/completed" => match agent {
                 Some(agent) => {
-                    let held = Held::new().0;
+                    let held = ProgramHold::new().0;
                     self.events.push_back(EngineEvent::SubAgentEnded(Some(agent.to_owned()), held));
                 }
                 None => self.turn_ended(params.get("turn").unwrap_or(&Value::Null)),
@@ -189,7 +189,7 @@ impl CodexRun {
             // It ran without a request for approval, so nothing can be decided about it any more.
             self.events.push_back(EngineEvent::CallStarting(call.clone(), CallReply::new().0));
         }
-        self.events.push_back(EngineEvent::CallFinished(call, result_of(item), Held::new().0));
+        self.events.push_back(EngineEvent::CallFinished(call, result_of(item), ProgramHold::new().0));
     }
 
     fn asked(&mut self, id: RequestId, method: &str, params: &Value) {
