@@ -84,6 +84,22 @@ fn a_call_that_is_repeated_while_it_runs_has_one_result() {
 }
 
 #[test]
+fn a_client_that_leaves_is_forgotten_and_its_calls_are_finished() {
+    let stage = Stage::new();
+    let server = HttpServer::start(&stage, &[]);
+    let client = server.client();
+    let (_, _answer) = client.post_call(Some("toolu_1"), "mend", waiting("a"));
+    wait_until("the call", || stage.file("a.half").is_some());
+    assert_eq!(client.leave(), 204);
+    wait_until("the farewell", || client.post("tools/list", json!({})).1.status == 404);
+    // Longer than the SDK waits for handlers.
+    std::thread::sleep(std::time::Duration::from_secs(7));
+    std::fs::write(stage.path("go"), "").unwrap();
+    worked(&server.client().call_as("toolu_1", "mend", waiting("a")));
+    assert_eq!(stage.file("a.done").unwrap(), "done\n");
+}
+
+#[test]
 fn a_client_that_is_gone_leaves_its_call_running() {
     let stage = Stage::new();
     let server = HttpServer::start(&stage, &[]);

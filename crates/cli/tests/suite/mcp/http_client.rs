@@ -158,6 +158,17 @@ impl HttpClient {
         HttpAnswer::read(written(&self.address, &head, body.as_bytes()))
     }
 
+    /// Tells the server that the client leaves. Returns the status.
+    pub(super) fn leave(&self) -> u16 {
+        let session = self.session.as_deref().unwrap_or_default();
+        let head = format!(
+            "DELETE /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nMcp-Session-Id: {session}\r\n\
+             Connection: close\r\n\r\n",
+            self.address
+        );
+        HttpAnswer::read(written(&self.address, &head, b"")).status
+    }
+
     /// Sends a request. Returns its id, and the answer, of which only the head was read.
     pub(super) fn post(&self, method: &str, mut parameters: Value) -> (u64, HttpAnswer) {
         let id = self.next.fetch_add(1, Ordering::SeqCst);

@@ -92,7 +92,13 @@ impl Front {
             Ok(Err(_)) => return refused(StatusCode::BAD_REQUEST, "the body is incomplete"),
             Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
         };
-        self.service.handle(Request::from_parts(head, Full::new(body))).await
+        let is_farewell = head.method == Method::DELETE;
+        let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
+        // Some clients report any other status as a failure.
+        if is_farewell && answer.status() == StatusCode::ACCEPTED {
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+        }
+        answer
     }
 }
 
