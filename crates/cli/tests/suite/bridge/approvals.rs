@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::json;
 
 use super::stand_in::{AGENT, Claude, run, stage};
-use crate::stage::{Stage, ended, wait_until};
+use crate::pty::Pty;
+use crate::stage::{Stage, ended, text_of, wait_until};
 
 fn asking() -> Stage {
     let stage = stage();
@@ -66,4 +67,49 @@ fn a_call_waits_for_a_person_and_then_runs_or_does_not() {
     ended(child).worked_quietly();
     let log = stage.run(&["log", &stage.session()]).worked_quietly();
     assert!(log.contains("Keep the seam"), "{log}");
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_while_the_engine_waits() {
+    let stage = asking();
+    let agent = text_of(&stage.path("tailor.toml"));
+    let terminal = Pty::start(&stage, &["run", "Mend it", "--agent", &agent], 100, 40);
+    let mut claude = Claude::begin(&stage);
+    let input = json!({"command": "touch ran"});
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            terminal.wait_for("Bash needs approval");
+            terminal.wait_for("  | touch ran");
+            terminal.wait_for("allow it?");
+            terminal.send("y\r");
+        });
+        claude.calls("toolu_01", "Bash", &input, |files| fs::write(files.join("ran"), "").unwrap());
+    });
+    claude.says("All done.");
+    claude.ends("All done.");
+    let (code, text) = terminal.finish();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("approved: Bash") && text.contains("All done."), "{text}");
+}
+
+#[test]
+fn a_run_that_is_killed_while_a_call_waits_continues_without_that_call() {
+    let stage = asking();
+    let mut child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    let call =
+        json!({"tool_name": "Bash", "tool_input": {"command": "touch ran"}, "tool_use_id": "toolu_01"});
+    claude.answers(&[
+        json!({"type": "tool_use", "id": "toolu_01", "name": "Bash", "input": {"command": "touch ran"}}),
+    ]);
+    claude.hook_begun("PreToolUse", call);
+    wait_until("a call that waits", || is_paused(&stage));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(claude);
+    let child = stage.command(&["resume", &stage.session()]).spawn().unwrap();
+    let mut claude = Claude::begin(&stage);
+    claude.says("Done.");
+    claude.ends("Done.");
+    assert!(ended(child).worked_quietly().contains("Done."));
 }

@@ -61,7 +61,7 @@ fn a_run_that_is_killed_before_the_first_answer_is_asked_again() {
 }
 
 #[test]
-fn a_rewound_session_continues_the_engine_at_that_point_and_a_fork_too() {
+fn a_rewound_session_continues_the_engine_at_that_point() {
     let stage = stage();
     let child = run(&stage, &[]);
     let mut claude = Claude::begin(&stage);
