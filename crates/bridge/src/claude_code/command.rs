@@ -48,9 +48,16 @@ pub(super) fn specification(
     match &start.resume {
         None => option("--session-id", new_id()?),
         Some(resume) => {
-            option("--resume", resume.session.clone());
-            if let Some(record) = record_of(resume)? {
+            // By its id it is found in its own directory only.
+            let transcript = resume.transcript.as_ref().filter(|_| resume.is_shared);
+            let named = transcript.map(|path| path.to_string_lossy().into_owned());
+            option("--resume", named.unwrap_or_else(|| resume.session.clone()));
+            let record = record_of(resume)?;
+            let is_copied = record.is_some() || resume.is_shared;
+            if let Some(record) = record {
                 option("--resume-session-at", record);
+            }
+            if is_copied {
                 words.push("--fork-session".to_owned());
             }
         }

@@ -4,11 +4,22 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::view::JournalView;
 
+/// What a call is charged with.
+pub(super) const ONE_CALL: Amounts = Amounts { calls: 1, ..Amounts::ZERO };
+
 /// Returns the limit that another request would exceed.
 pub(super) fn exceeded(view: &JournalView, evaluation: EvaluationId) -> Option<String> {
+    exceeded_by(view, evaluation, Amounts { input_tokens: 1, ..Amounts::ONE_TURN })
+}
+
+/// Returns the limit that another call would exceed.
+pub(super) fn exceeded_by_call(view: &JournalView, evaluation: EvaluationId) -> Option<String> {
+    exceeded_by(view, evaluation, ONE_CALL)
+}
+
+fn exceeded_by(view: &JournalView, evaluation: EvaluationId, more: Amounts) -> Option<String> {
     let known = view.evaluation(evaluation)?;
-    let least = Amounts { input_tokens: 1, ..Amounts::ONE_TURN };
-    known.budget?.check(view.spent_by(known).plus(least)).err().map(|exceeded| exceeded.to_string())
+    known.budget?.check(view.spent_by(known).plus(more)).err().map(|exceeded| exceeded.to_string())
 }
 
 /// Returns the money that is left, in millionths.

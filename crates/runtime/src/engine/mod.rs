@@ -97,6 +97,9 @@ pub struct EngineResume {
     pub session: String,
     /// The file that the program keeps it in, if it reported one.
     pub transcript: Option<PathBuf>,
+    /// Whether it belongs to the session that this one was forked from, which works in another directory. The program
+    /// continues with a copy of it.
+    pub is_shared: bool,
     /// Where to continue, the latest point first. The program continues after the first of these that its conversation
     /// has; what it knows beyond that point has been undone. If it has none of them, the start fails with
     /// [`EngineError::SessionGone`].

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch_core::id::EvaluationId;
+use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{EvaluationOutcome, InnerMessage, Note, ProcessStarted, RecordBody, Role};
 use backstitch_core::message::Content;
 use backstitch_core::text::one_line;
@@ -66,8 +66,7 @@ pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<En
     }
     let prompt = asked.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n\n");
     let prompt_id = asked.last().map(|message| message.message_id.to_string()).unwrap_or_default();
-    let known = conversation(&view);
-    let resume = known.map(|(session, transcript)| EngineResume { session, transcript, after });
+    let resume = conversation(&view).map(|known| EngineResume { after, ..known });
     let resume = resume.filter(|resume| !resume.after.is_empty());
     Ok(EngineTask { prompt_id, prompt, resume, history })
 }
@@ -83,18 +82,31 @@ fn followed(view: &JournalView, evaluation: EvaluationId) -> Vec<EvaluationId> {
     line
 }
 
-/// Returns the conversation of the last visible request.
-fn conversation(view: &JournalView) -> Option<(String, Option<PathBuf>)> {
+/// Returns the conversation of the last visible request, without the points in it.
+fn conversation(view: &JournalView) -> Option<EngineResume> {
     let evaluations: Vec<_> = view.evaluations().collect();
     let named = evaluations.iter().rev().flat_map(|evaluation| evaluation.requests.iter().rev());
     let conversation = named.into_iter().find_map(|request| observed_conversation(request))?;
     let text = |name: &str| conversation.get(name).and_then(Value::as_str).map(str::to_owned);
-    Some((text("session")?, text("transcript").map(PathBuf::from)))
+    let owner = text("owner");
+    Some(EngineResume {
+        session: text("session")?,
+        transcript: text("transcript").map(PathBuf::from),
+        is_shared: owner.is_some_and(|owner| owner != view.session_id().to_string()),
+        after: Vec::new(),
+    })
 }
 
-/// Returns the origin that requests of a conversation are recorded with.
-pub(super) fn conversation_of(session: &str, transcript: Option<&PathBuf>) -> Map<String, Value> {
-    let mut fields = Map::from_iter([("session".to_owned(), Value::from(session))]);
+/// Returns the origin that requests of a conversation are recorded with. `owner` is the session that it belongs to.
+pub(super) fn conversation_of(
+    owner: SessionId,
+    session: &str,
+    transcript: Option<&PathBuf>,
+) -> Map<String, Value> {
+    let mut fields = Map::from_iter([
+        ("session".to_owned(), Value::from(session)),
+        ("owner".to_owned(), Value::from(owner.to_string())),
+    ]);
     let transcript = transcript.map(|path| Value::from(path.to_string_lossy().into_owned()));
     fields.extend(transcript.map(|path| ("transcript".to_owned(), path)));
     fields

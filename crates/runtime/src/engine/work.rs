@@ -83,10 +83,14 @@ impl<'a> EngineWork<'a> {
                 let words = [Some(self.engine.title().to_owned()), version, model].into_iter().flatten();
                 let text = words.collect::<Vec<_>>().join(" ");
                 self.note(format!("{text}, conversation {session}")).await?;
-                let conversation = conversation_of(&session, transcript.as_ref());
+                let conversation = conversation_of(self.observed.id(), &session, transcript.as_ref());
                 self.observed.set_conversation(conversation);
             }
-            EngineEvent::Answering => self.observed.next_turn().await,
+            EngineEvent::Answering => {
+                self.observed.next_turn().await;
+                // The calls of the turn that reached the limit have ended.
+                return Ok(self.exceeded.clone());
+            }
             EngineEvent::Piece(text) => {
                 let turn = self.observed.turn();
                 let text = self.secrets.redact(&text).into_owned();
@@ -101,6 +105,12 @@ impl<'a> EngineWork<'a> {
                 reply.answer(CallAnswer::Deny("the session is being stopped".to_owned()));
             }
             EngineEvent::CallStarting(call, reply) => {
+                if let Some(limit) = self.call_limit().await {
+                    let result = ObservedResult { outcome: Err(limit.clone()), elapsed_micros: None };
+                    self.observed.refused(self.clean(call), result).await?;
+                    reply.answer(CallAnswer::Deny(limit.clone()));
+                    return Ok(Some(limit));
+                }
                 let needed = need(self.driver, self.engine, self.settings, &call).await?;
                 let call = self.clean(call);
                 match needed {
@@ -209,10 +219,16 @@ impl<'a> EngineWork<'a> {
 
     /// Records that a call is about to run, with the files before it.
     async fn start_call(&mut self, call: ObservedCall) -> Result<(), RuntimeError> {
-        let charged = BudgetCharged::new(None, Amounts { calls: 1, ..Amounts::ZERO });
+        let charged = BudgetCharged::new(None, budget::ONE_CALL);
         self.driver.session().record_when(vec![charged.into()], Durable::WithNext).await?;
         self.observed.call_started(call).await?;
         Ok(())
+    }
+
+    /// Returns the limit that another call would exceed.
+    async fn call_limit(&self) -> Option<String> {
+        let view = self.driver.session().state().await.view.clone();
+        budget::exceeded_by_call(&view, self.evaluation)
     }
 
     async fn check_budget(&mut self) {

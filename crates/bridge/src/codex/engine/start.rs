@@ -106,7 +106,8 @@ async fn continued(
     match continuation(&read, &resume.after).ok_or_else(|| gone(resume))? {
         Continuation::Whole => {
             let named = ("threadId".to_owned(), json!(thread.as_str()));
-            Ok(("thread/resume", Map::from_iter([named])))
+            let method = if resume.is_shared { "thread/fork" } else { "thread/resume" };
+            Ok((method, Map::from_iter([named])))
         }
         Continuation::Cut(cut) => Ok(("thread/fork", cut.params(&thread))),
     }

@@ -132,6 +132,51 @@ fn an_interrupted_codex_is_rolled_back_and_continues_in_its_thread() {
 }
 
 #[test]
+fn a_deadline_interrupts_codex_and_a_spent_budget_pauses_it() {
+    let stage = stage();
+    let child = run(&stage, &["--deadline", "3s", "--json"]);
+    let mut codex = Codex::begin(&stage, None);
+    assert!(codex.begins_call("call_01", "make everything"));
+    fs::write(stage.path("files/half"), "half").unwrap();
+    codex.wait_for_interrupt();
+    let ran = ended(child);
+    assert!(ran.output.contains("deadline"), "{}\n{}", ran.output, ran.errors);
+    assert_eq!(stage.file("half"), None, "a call that was stopped is rolled back");
+
+    let stage = self::stage();
+    let child = run(&stage, &["--budget", "calls=1", "--json"]);
+    let mut codex = Codex::begin(&stage, None);
+    codex.calls("call_01", "echo one > one", 0, |files| fs::write(files.join("one"), "1").unwrap());
+    assert!(!codex.begins_call("call_02", "echo two > two"), "one call is allowed");
+    codex.wait_for_interrupt();
+    let ran = ended(child);
+    assert!(ran.output.contains("budget"), "{}\n{}", ran.output, ran.errors);
+    assert_eq!(stage.file("one").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_fork_of_a_session_continues_with_a_fork_of_the_thread() {
+    let stage = stage();
+    let child = run(&stage, &[]);
+    let mut codex = Codex::begin(&stage, None);
+    let prompt = codex.prompt_id().clone();
+    codex.calls("call_01", "echo one > one", 0, |files| fs::write(files.join("one"), "1").unwrap());
+    codex.ends("Done.");
+    ended(child).worked_quietly();
+    let fork = stage.json(&["fork", &stage.session()])["session"].as_str().unwrap().to_owned();
+    let known = json!([{"id": "turn-1", "items": [{"type": "userMessage", "clientId": prompt}, {"type": "agentMessage"}]}]);
+    let child = stage.command(&["ask", &fork, "And now?"]).spawn().unwrap();
+    let codex = Codex::begin(&stage, Some(known));
+    assert_eq!(
+        (&codex.opened["method"], &codex.opened["params"]["threadId"]),
+        (&json!("thread/fork"), &json!("thread-1"))
+    );
+    assert_eq!(codex.prompt(), "And now?");
+    codex.ends("Forked.");
+    assert!(ended(child).worked_quietly().contains("Forked."));
+}
+
+#[test]
 fn a_missing_old_or_hostile_codex_is_an_error() {
     let stage = Stage::new();
     let agent = stage.write("tailor.toml", CODEX_AGENT);

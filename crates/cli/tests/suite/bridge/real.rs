@@ -49,6 +49,7 @@ fn the_real_claude_code_works_for_an_agent() {
     for part in ["calls Write", "calls Bash", "calls stitch"] {
         assert_eq!(log.matches(part).count(), 1, "{part}\n{log}");
     }
+    let fork = stage.json(&["fork", &session]);
     // Killed inside of a command, it takes the command with it, and continues.
     let mut child = stage.command(&["ask", &session, "More"]).spawn().unwrap();
     wait_until("the command of the model", || files.join("half").exists());
@@ -59,4 +60,10 @@ fn the_real_claude_code_works_for_an_agent() {
     let output = ended(child).worked_quietly();
     assert!(!output.is_empty());
     assert_eq!(stage.file("half"), None);
+    // The fork knows the conversation up to where it began, and works in its own directory.
+    let fork = fork["session"].as_str().unwrap().to_owned();
+    let output = stage.run(&["ask", &fork, "More"]).worked_quietly();
+    assert!(output.contains("Late."), "{output}");
+    let log = stage.run(&["log", &fork]).worked_quietly();
+    assert!(!log.contains("does not have the conversation"), "{log}");
 }

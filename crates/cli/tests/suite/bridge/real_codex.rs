@@ -61,6 +61,7 @@ fn the_real_codex_works_for_an_agent() {
             ],
             "Wear it": [call("call_05", "exec_command", json!({"cmd": "echo half > half; exec sleep 600"})), says("Worn.")],
             "half": [says("Late.")],
+            "Fold it": [says("Folded.")],
         }),
         events,
     );
@@ -86,6 +87,7 @@ fn the_real_codex_works_for_an_agent() {
     let tokens = stage.json(&["stats"]).to_string();
     assert!(tokens.contains("200"), "four requests of 50 tokens: {tokens}");
 
+    let fork = stage.json(&["fork", &session]);
     // A follow-up in the same thread is interrupted in a command, which is rolled back, and continues.
     let child = stage.command(&["ask", &session, "Wear it"]).spawn().unwrap();
     wait_until("the command of the model", || stage.file("half").is_some());
@@ -95,4 +97,11 @@ fn the_real_codex_works_for_an_agent() {
     let child = stage.command(&["resume", &session]).spawn().unwrap();
     assert!(ended(child).worked_quietly().contains("Late."));
     assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
+
+    // A fork continues with a copy of the thread.
+    let fork = fork["session"].as_str().unwrap().to_owned();
+    let output = stage.run(&["ask", &fork, "Fold it"]).worked_quietly();
+    assert!(output.contains("Folded."), "{output}");
+    let log = stage.run(&["log", &fork]).worked_quietly();
+    assert!(!log.contains("does not have the conversation"), "{log}");
 }

@@ -83,3 +83,30 @@ fn a_rewound_session_continues_the_engine_at_that_point() {
     claude.ends("Otherwise.");
     assert!(ended(child).worked_quietly().contains("Otherwise."));
 }
+
+#[test]
+fn a_fork_continues_with_a_copy_of_the_conversation() {
+    let stage = stage();
+    let child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+    claude.says("Done.");
+    claude.ends("Done.");
+    ended(child).worked_quietly();
+    let fork = stage.json(&["fork", &stage.session()])["session"].as_str().unwrap().to_owned();
+    let child = stage.command(&["ask", &fork, "And now?"]).spawn().unwrap();
+    let mut claude = Claude::begin(&stage);
+    let resumed = claude.option("--resume").unwrap();
+    assert!(resumed.ends_with(".jsonl"), "in another directory it is found by its file: {resumed}");
+    assert!(claude.option("--fork-session").is_some(), "{:?}", claude.arguments);
+    assert_eq!(claude.prompt["message"]["content"], "And now?");
+    claude.says("Forked.");
+    claude.ends("Forked.");
+    assert!(ended(child).worked_quietly().contains("Forked."));
+    // The fork has a conversation of its own now.
+    let child = stage.command(&["ask", &fork, "And then?"]).spawn().unwrap();
+    let claude = Claude::begin(&stage);
+    assert_eq!(claude.option("--resume").as_deref(), Some("forked"));
+    claude.ends("Again.");
+    ended(child).worked_quietly();
+}

@@ -37,5 +37,7 @@ setTimeout(() => control.abort(), 2000);
 await assert.rejects(call("shell", { command: "echo half > half.txt; sleep 600" }, undefined, { signal: control.signal }));
 while (fs.existsSync("half.txt")) await new Promise((resolve) => setTimeout(resolve, 50));
 assert(text(await call("read_file", { path: "note.txt" })).includes("seven"));
+const image = process.env.IMAGE_TOOL;
+if (image) assert((await call(image, {})).content.some((block) => block.type === "image" && block.mimeType === "image/png"));
 await client.close();
 console.log("all as expected");

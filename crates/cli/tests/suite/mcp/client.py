@@ -43,6 +43,10 @@ async def main():
             await asyncio.sleep(0.05)
         after = await session.call_tool("read_file", {"path": "note.txt"})
         assert "seven" in text(after), after
+        image = os.environ.get("IMAGE_TOOL")
+        if image:
+            kinds = [block.type for block in (await session.call_tool(image, {})).content]
+            assert "image" in kinds, kinds
     print("all as expected")
 
 asyncio.run(main())

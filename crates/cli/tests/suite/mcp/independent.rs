@@ -15,6 +15,9 @@ use crate::stage::{Stage, scripted, text_of, wait_until};
 const PYTHON: &str = include_str!("client.py");
 const NODE: &str = include_str!("client.mjs");
 
+/// A server with a tool of each kind.
+const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+
 /// Returns the directory of the packages, or says that the test is skipped.
 #[expect(clippy::print_stderr, reason = "a skipped comparison is reported")]
 fn packages(needed: &str) -> Option<PathBuf> {
@@ -35,7 +38,13 @@ enum Way {
 
 fn compare(mut client: Command, way: Way) {
     let stage = Stage::new();
-    let agent = stage.write("tailor.toml", AGENT);
+    // A server of others behind ours, which returns an image.
+    let images = packages(EVERYTHING).filter(|_| way == Way::Pipes).map(|packages| {
+        client.env("IMAGE_TOOL", "it__get-tiny-image");
+        let command = json!(["node", text_of(&packages.join(EVERYTHING)), "stdio"]);
+        format!("[[mcp]]\nname = \"it\"\ncommand = {command}\n")
+    });
+    let agent = stage.write("tailor.toml", &format!("{AGENT}{}", images.unwrap_or_default()));
     let server = (way == Way::Http).then(|| HttpServer::start(&stage, &[]));
     if let Some(server) = &server {
         client.env("SERVER_URL", &server.url).env("SERVER_TOKEN", TOKEN);
@@ -108,10 +117,9 @@ fn call_all(stage: &Stage, server: &str, calls: &[Value]) -> String {
 
 #[test]
 fn the_server_everything_is_used_as_expected() {
-    let package = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
-    let Some(packages) = packages(package) else { return };
+    let Some(packages) = packages(EVERYTHING) else { return };
     let stage = Stage::new();
-    let server = format!("command = {}", json!(["node", text_of(&packages.join(package)), "stdio"]));
+    let server = format!("command = {}", json!(["node", text_of(&packages.join(EVERYTHING)), "stdio"]));
     let session = call_all(
         &stage,
         &server,
@@ -130,12 +138,11 @@ fn the_server_everything_is_used_as_expected() {
 
 #[test]
 fn the_server_everything_is_used_over_http_and_reached_again() {
-    let package = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
-    let Some(packages) = packages(package) else { return };
+    let Some(packages) = packages(EVERYTHING) else { return };
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let start = || {
         let mut server = Command::new("node");
-        server.arg(packages.join(package)).arg("streamableHttp").env("PORT", &port);
+        server.arg(packages.join(EVERYTHING)).arg("streamableHttp").env("PORT", &port);
         let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         wait_until("the server", || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
         KilledAtEnd(server)
