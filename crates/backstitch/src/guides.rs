@@ -68,3 +68,6 @@ struct ProvidersGuide;
 
 #[doc = include_str!("../../../docs/guides/lisp-agents.md")]
 struct LispAgentsGuide;
+
+#[doc = include_str!("../../../docs/guides/bridge.md")]
+struct BridgeGuide;

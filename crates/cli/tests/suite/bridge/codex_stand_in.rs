@@ -68,6 +68,8 @@ pub(super) struct Codex<'a> {
     pub(super) begun: Value,
     /// Texts that came while it worked.
     pub(super) remarks: Vec<String>,
+    /// The request to stop, if it came while another answer was awaited.
+    stop: Option<Value>,
     thread: String,
     turn: String,
     next: u32,
@@ -128,6 +130,7 @@ impl<'a> Codex<'a> {
             opened,
             begun,
             remarks: Vec::new(),
+            stop: None,
             thread,
             turn,
             next: 0,
@@ -186,6 +189,8 @@ impl<'a> Codex<'a> {
                 assert_eq!(line["params"]["expectedTurnId"], json!(self.turn));
                 self.remarks.push(line["params"]["input"][0]["text"].as_str().unwrap().to_owned());
                 self.result(&line, json!({}));
+            } else if line["method"] == "turn/interrupt" {
+                self.stop = Some(line);
             } else if line["id"] == id {
                 return line;
             }
@@ -243,7 +248,7 @@ impl<'a> Codex<'a> {
     /// Waits for the request to stop, and ends the turn.
     pub(super) fn wait_for_interrupt(mut self) {
         loop {
-            let line = self.read();
+            let line = self.stop.take().unwrap_or_else(|| self.read());
             if line["method"] == "turn/interrupt" {
                 assert_eq!(line["params"], json!({"threadId": self.thread, "turnId": self.turn}));
                 self.result(&line, json!({}));
