@@ -104,7 +104,7 @@ impl DrivenSession<'_> {
 }
 
 /// Whether a call begins to wait for approval.
-fn is_approval(event: &SessionEvent) -> bool {
+pub(super) fn is_approval(event: &SessionEvent) -> bool {
     let SessionEvent::Record(record) = event else { return false };
     matches!(&record.body, RecordBody::Paused(paused) if paused.reason == PauseReason::Approval)
 }

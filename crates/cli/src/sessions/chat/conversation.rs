@@ -6,12 +6,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AnswerMode, BuiltAgent};
 use backstitch::id::SessionId;
-use backstitch::journal::{PauseReason, StopReason};
+use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
-use backstitch::workspace::HostWorkspace;
 use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions, SystemClock, entropy};
-use tokio::signal::unix::SignalKind;
 
 use super::attach;
 use super::context::context;
@@ -24,9 +22,6 @@ use crate::sessions::definition::{AgentFlags, answers_with, built, changed, defi
 use crate::sessions::drive::with_rules;
 use crate::sessions::guard::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
-use crate::sessions::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, is_askable, is_person_there,
-};
 use crate::sessions::isolated::{NewCopy, bring_back};
 use crate::sessions::live::{Screen, status_line};
 use crate::sessions::place::{OpenStore, short, uncovered};
@@ -45,22 +40,6 @@ pub(super) enum Flow {
     Leave,
     /// A signal asks the process to end.
     Stopped,
-}
-
-/// How a run ended.
-struct WatchedRun {
-    ended: Result<DriveOutcome, RuntimeError>,
-    /// Whether Ctrl-C was pressed.
-    interrupted: bool,
-    flow: Flow,
-}
-
-impl WatchedRun {
-    /// Whether the session waits for a decision that a person can make now.
-    fn can_ask(&self) -> bool {
-        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
-        waits && !self.interrupted && self.flow == Flow::Continue
-    }
 }
 
 /// A conversation.
@@ -272,88 +251,8 @@ impl Conversation {
         }
     }
 
-    /// Drives a run to its end. If it waits for approvals, asks the person, and continues.
-    async fn drive(&self, run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
-        let (place, session) = (self.place()?, run.session());
-        let screen = Screen::new(false);
-        let mut watched = self.watch(&screen, run, &mut signals).await;
-        while watched.can_ask() && is_person_there(&self.common) {
-            let workspace = place.workspace(&self.definition, session)?;
-            let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
-                break;
-            };
-            let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
-            let options = SessionOptions { workspace, ..SessionOptions::default() };
-            let resume = ResumeOptions { drift, ..ResumeOptions::default() };
-            let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
-            watched = self.watch(&screen, run, &mut signals).await;
-        }
-        self.report(&screen, session, watched.ended, watched.interrupted).await?;
-        Ok(watched.flow)
-    }
-
-    /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
-    async fn watch(&self, screen: &Screen, mut run: Run, signals: &mut Signals) -> WatchedRun {
-        let tick = screen.tick();
-        let (mut interrupts, mut flow) = (0, Flow::Continue);
-        loop {
-            tokio::select! {
-                event = run.next() => match event {
-                    Some(event) => screen.show(&self.common, run.session(), &event),
-                    None => break,
-                },
-                signal = signals.next() => if signal == SignalKind::interrupt() {
-                    interrupts += 1;
-                    match interrupts {
-                        1 => {
-                            screen.status("interrupting: running calls are rolled back");
-                            run.pause();
-                        }
-                        2 => screen.status("still interrupting; Ctrl-C once more leaves at once"),
-                        _ => screen.quit(),
-                    }
-                } else {
-                    flow = Flow::Stopped;
-                    if let Some(place) = &self.place {
-                        place.runtime.stop(StopReason::Signal);
-                    }
-                },
-            }
-        }
-        let ended = run.ended().await;
-        tick.abort();
-        WatchedRun { ended, interrupted: interrupts > 0, flow }
-    }
-
-    /// Asks about all calls that wait for approval.
-    async fn ask(
-        &self,
-        screen: &Screen,
-        workspace: Option<Arc<HostWorkspace>>,
-        signals: &mut Signals,
-    ) -> anyhow::Result<Decisions> {
-        let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
-        screen.end_streamed_line();
-        let agent = &self.built.agent;
-        let waiting =
-            WaitingSession { place, session, workspace, tools: &agent.tools, rules: &agent.approval_rules };
-        let interrupts = Arc::new(Interrupts::default());
-        let _asking = interrupts.asking();
-        let mut person = TerminalPerson::new(interrupts.clone());
-        let mut asking = std::pin::pin!(ask_person(&waiting, &mut person));
-        loop {
-            tokio::select! {
-                decided = &mut asking => return decided,
-                // A signal leaves the question open.
-                _ = signals.next() => {
-                    interrupts.take();
-                }
-            }
-        }
-    }
-
     /// Prints how a turn ended, and the status of the conversation.
-    async fn report(
+    pub(super) async fn report(
         &self,
         screen: &Screen,
         session: SessionId,

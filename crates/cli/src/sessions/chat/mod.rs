@@ -12,6 +12,7 @@ mod conversation;
 mod prompt;
 mod recap;
 mod slash;
+mod watch;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

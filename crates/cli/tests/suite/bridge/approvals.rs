@@ -93,6 +93,33 @@ fn a_person_at_the_terminal_is_asked_while_the_engine_waits() {
 }
 
 #[test]
+fn a_person_in_a_conversation_is_asked_while_the_engine_waits() {
+    let stage = asking();
+    let agent = text_of(&stage.path("tailor.toml"));
+    let terminal = Pty::start(&stage, &["chat", "--agent", &agent], 100, 40);
+    terminal.wait_for("Ctrl-D leaves");
+    terminal.send("Mend it\r");
+    let mut claude = Claude::begin(&stage);
+    let input = json!({"command": "touch ran"});
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            terminal.wait_for("  | touch ran");
+            terminal.wait_for("allow it?");
+            terminal.send("y\r");
+        });
+        claude.calls("toolu_01", "Bash", &input, |files| fs::write(files.join("ran"), "").unwrap());
+    });
+    claude.says("All done.");
+    claude.ends("All done.");
+    terminal.wait_for("All done.");
+    terminal.wait_for("turn 1");
+    terminal.send("\u{4}");
+    let (code, text) = terminal.finish();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("approved: Bash"), "{text}");
+}
+
+#[test]
 fn a_run_that_is_killed_while_a_call_waits_continues_without_that_call() {
     let stage = asking();
     let mut child = run(&stage, &[]);
