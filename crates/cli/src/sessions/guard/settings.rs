@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::file::{self, Memory};
 use super::program::Program;
+use crate::common::quoted;
 
 /// A settings file with hooks.
 #[derive(Debug)]
@@ -201,7 +202,10 @@ fn rendered(settings: &Map<String, Value>) -> anyhow::Result<String> {
 /// Returns whether a command is a hook of this guard, of any version and with any options.
 pub(super) fn is_own(program: Program, command: &str) -> bool {
     let own = format!("guard hook {}", program.name());
-    command.contains("backstitch")
+    // The command may have been renamed.
+    let this = std::env::current_exe().map(|path| quoted(&path.to_string_lossy())).unwrap_or_default();
+    let is_this = command.strip_prefix(&this).is_some_and(|rest| !this.is_empty() && rest.starts_with(' '));
+    (is_this || command.contains("backstitch"))
         && command.split(&own).nth(1).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
@@ -261,6 +265,11 @@ mod tests {
         let own = |command| is_own(Program::ClaudeCode, command);
         assert!(own(COMMAND) && own("'/a b/backstitch' guard hook claude-code --strict"));
         assert!(!own("/opt/other guard hook claude-code"));
+        let this = quoted(&std::env::current_exe().unwrap().to_string_lossy());
+        assert!(
+            is_own(Program::ClaudeCode, &format!("{this} guard hook claude-code")),
+            "whatever it is named"
+        );
         assert!(!own("backstitch guard hook claude-code2"));
         assert!(!own("backstitch guard hook codex"));
     }
