@@ -27,7 +27,7 @@ const WAITING: &str =
 /// left it and carry its mark. Nothing is ever written to it.
 const WATCHING: &str = r#"read -r _ || {
 kill -s KILL -- "-$1"
-for found in $(grep -laF "$2" /proc/[0-9]*/environ 2>/dev/null); do
+[ -n "$2" ] && for found in $(grep -laF "$2" /proc/[0-9]*/environ 2>/dev/null); do
   found=${found#/proc/}
   kill -s KILL "${found%/environ}" 2>/dev/null
 done
@@ -101,7 +101,7 @@ impl Group {
             return Err(failed(io::Error::other("its start time is not available")));
         }
         let mark = prepared.environment.iter().find(|(name, _)| name == MARK);
-        let mark = mark.and_then(|(_, value)| value.as_deref()).unwrap_or_default();
+        let mark = mark.and_then(|(_, value)| value.as_deref()).filter(|mark| !mark.is_empty());
         group.watchdog = Some(watchdog(id, mark).map_err(failed)?);
         let wait = move || {
             await_exit(id);
@@ -171,9 +171,11 @@ impl Drop for Group {
     }
 }
 
-fn watchdog(group: Pid, mark: &str) -> io::Result<Child> {
+fn watchdog(group: Pid, mark: Option<&str>) -> io::Result<Child> {
+    // An empty text would be found in every process.
+    let mark = mark.map(|mark| format!("{MARK}={mark}")).unwrap_or_default();
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", WATCHING, "sh", &group.as_raw_nonzero().to_string(), &format!("{MARK}={mark}")]);
+    command.args(["-c", WATCHING, "sh", &group.as_raw_nonzero().to_string(), &mark]);
     command.env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn()
