@@ -153,6 +153,7 @@ impl McpDefinition {
 /// Where the value of a header comes from: `VARIABLE`, or a word before it, such as `Bearer VARIABLE`.
 struct HeaderSource<'a> {
     /// The text before the value, with a space at its end if there is one.
+    #[cfg_attr(not(all(feature = "mcp", unix)), expect(dead_code, reason = "only a server receives it"))]
     before: &'a str,
     variable: &'a str,
 }
