@@ -5,6 +5,7 @@
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
 //! - [`tool::conformance`] is the suite that every way of calling tools passes;
 //! - `crash`, with the feature of that name, kills a process at a crash point;
+//! - [`program`] finds real programs of others, and scripts models for them;
 //! - [`fold`] compares views of journals;
 //! - [`source`] finds cycles between the modules of a crate;
 //! - [`block_on`] runs a future to its end without an async runtime.
@@ -16,6 +17,7 @@
 pub mod crash;
 pub mod filesystem;
 pub mod fold;
+pub mod program;
 pub mod sample;
 pub mod source;
 pub mod store;

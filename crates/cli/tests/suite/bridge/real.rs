@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use backstitch_testkit::program::{model, named};
 use serde_json::json;
 
 use super::stand_in::AGENT;
-use crate::guard::real::{model, named};
 use crate::guard::real_claude::claude_events;
 use crate::stage::{Stage, ended, text_of, wait_until};
 
@@ -21,17 +21,15 @@ fn the_real_claude_code_works_for_an_agent() {
     let write = json!({"type": "tool_use", "id": "toolu_01", "name": "Write",
         "input": {"file_path": text_of(&files.join("a.txt")), "content": "one\n"}});
     let bash = |id: &str, command: &str| json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command, "description": "x"}});
-    let url = model(
-        json!({"main": [
-            [{"type": "text", "text": "First."}, write],
-            [bash("toolu_02", "echo two >> a.txt; exit 3")],
-            [{"type": "tool_use", "id": "toolu_03", "name": "mcp__backstitch__stitch", "input": {"script": "echo s > s"}}],
-            [{"type": "text", "text": "Mended."}],
-            [bash("toolu_05", "test -e ../go || { echo half > half; exec sleep 600; }")],
-            [{"type": "text", "text": "Late."}],
-        ]}),
-        claude_events,
-    );
+    let script = json!({"main": [
+        [{"type": "text", "text": "First."}, write],
+        [bash("toolu_02", "echo two >> a.txt; exit 3")],
+        [{"type": "tool_use", "id": "toolu_03", "name": "mcp__backstitch__stitch", "input": {"script": "echo s > s"}}],
+        [{"type": "text", "text": "Mended."}],
+        [bash("toolu_05", "test -e ../go || { echo half > half; exec sleep 600; }")],
+        [{"type": "text", "text": "Late."}],
+    ]});
+    let url = model(move |request| Some(claude_events(&script, request)));
     let path = format!("{}:{}", stage.path("programs").display(), std::env::var("PATH").unwrap());
     let home = text_of(&stage.path("home"));
     let stage = stage

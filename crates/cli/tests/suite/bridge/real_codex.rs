@@ -1,11 +1,12 @@
 //! The real Codex as an engine, with a scripted model on loopback.
 
 use std::fs;
+use std::path::Path;
 
+use backstitch_testkit::program::{is_call, model, named, responses_events, step_after};
 use serde_json::{Value, json};
 
 use super::codex_stand_in::CODEX_AGENT;
-use crate::guard::real::{model, named};
 use crate::stage::{Stage, ended, interrupt, text_of, wait_until};
 
 /// Answers by the last prompt of a conversation, and by the number of its calls since.
@@ -16,21 +17,9 @@ fn events(script: &Value, request: &Value) -> Option<String> {
         script.as_object()?.keys().find(|key| text.contains(key.as_str())).cloned()
     };
     let since = items.iter().rposition(|item| prompt(item).is_some())?;
-    let steps = script[&prompt(&items[since])?].as_array()?;
-    let is_call = |item: &&Value| matches!(item["type"].as_str(), Some("function_call" | "custom_tool_call"));
-    let made = items[since..].iter().filter(is_call).count();
-    let step = steps.get(made)?;
-    let mut events = String::new();
-    let mut emit = |kind: &str, mut data: Value| {
-        data["type"] = json!(kind);
-        events.push_str(&format!("event: {kind}\ndata: {data}\n\n"));
-    };
-    emit("response.created", json!({"response": {"id": "r"}}));
-    emit("response.output_item.done", json!({"output_index": 0, "item": step}));
-    let usage = json!({"input_tokens": 50, "input_tokens_details": {"cached_tokens": 5}, "output_tokens": 9,
-        "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 59});
-    emit("response.completed", json!({"response": {"id": "r", "usage": usage}}));
-    Some(events)
+    let steps = &script[&prompt(&items[since])?];
+    let made = items[since..].iter().filter(|item| is_call(item)).count();
+    Some(responses_events(made, step_after(steps, made)?))
 }
 
 fn call(id: &str, name: &str, arguments: Value) -> Value {
@@ -41,40 +30,44 @@ fn says(text: &str) -> Value {
     json!({"type": "message", "role": "assistant", "id": "m", "content": [{"type": "output_text", "text": text}]})
 }
 
-#[test]
-fn the_real_codex_works_for_an_agent() {
-    let Some(codex) = named("BACKSTITCH_CODEX") else { return };
+/// A stage with the agent of the tests, Codex and a scripted model.
+fn prepared(codex: &Path, script: Value) -> Stage {
+    let url = model(move |request| events(&script, request));
     let stage = Stage::new();
     let home = stage.path("home");
     fs::create_dir(&home).unwrap();
-    let agent = stage.write("tailor.toml", CODEX_AGENT);
-    let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch";
-    let mut own = call("call_03", "stitch", json!({"script": "echo s > s"}));
-    own["namespace"] = json!("mcp__backstitch");
-    let url = model(
-        json!({
-            "Mend it": [
-                {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_01", "name": "apply_patch", "input": patch},
-                call("call_02", "exec_command", json!({"cmd": "echo two >> a.txt; exit 3"})),
-                own,
-                says("Mended."),
-            ],
-            "Wear it": [call("call_05", "exec_command", json!({"cmd": "echo half > half; exec sleep 600"})), says("Worn.")],
-            "half": [says("Late.")],
-            "Fold it": [says("Folded.")],
-        }),
-        events,
-    );
+    stage.write("tailor.toml", CODEX_AGENT);
     let settings = format!(
         "model = \"gpt-5.5\"\nmodel_provider = \"local\"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n\
          [model_providers.local]\nname = \"local\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n"
     );
     fs::write(home.join("config.toml"), settings).unwrap();
     let path = format!("{}:{}", text_of(codex.parent().unwrap()), std::env::var("PATH").unwrap());
-    let stage = stage
+    stage
         .with_variable("PATH", &path)
         .with_variable("HOME", &text_of(&home))
-        .with_variable("CODEX_HOME", &text_of(&home));
+        .with_variable("CODEX_HOME", &text_of(&home))
+}
+
+#[test]
+fn the_real_codex_works_for_an_agent() {
+    let Some(codex) = named("BACKSTITCH_CODEX") else { return };
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch";
+    let mut own = call("call_03", "stitch", json!({"script": "echo s > s"}));
+    own["namespace"] = json!("mcp__backstitch");
+    let script = json!({
+        "Mend it": [
+            [{"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_01", "name": "apply_patch", "input": patch}],
+            [call("call_02", "exec_command", json!({"cmd": "echo two >> a.txt; exit 3"}))],
+            [own],
+            [says("Mended.")],
+        ],
+        "Wear it": [[call("call_05", "exec_command", json!({"cmd": "echo half > half; exec sleep 600"}))], [says("Worn.")]],
+        "half": [[says("Late.")]],
+        "Fold it": [[says("Folded.")]],
+    });
+    let stage = prepared(&codex, script);
+    let agent = text_of(&stage.path("tailor.toml"));
     let output = stage.run(&["run", "Mend it", "--agent", &agent]).worked_quietly();
     assert!(output.contains("Mended."), "{output}");
     assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
@@ -104,4 +97,34 @@ fn the_real_codex_works_for_an_agent() {
     assert!(output.contains("Folded."), "{output}");
     let log = stage.run(&["log", &fork]).worked_quietly();
     assert!(!log.contains("does not have the conversation"), "{log}");
+}
+
+#[test]
+fn calls_of_a_sub_agent_of_the_real_codex_are_recorded() {
+    let Some(codex) = named("BACKSTITCH_CODEX") else { return };
+    let mut spawn = call("call_01", "spawn_agent", json!({"message": "Sew the child"}));
+    spawn["namespace"] = json!("multi_agent_v1");
+    let shell = |id: &str, command: &str| call(id, "exec_command", json!({ "cmd": command }));
+    let script = json!({
+        "Mend it": [
+            [spawn],
+            [shell("call_02", "while [ ! -e child ]; do sleep 0.05; done; sleep 1; echo parent > parent")],
+            [says("Mended.")],
+        ],
+        "Sew the child": [[shell("call_03", "echo child > child")], [says("The child is sewn.")]],
+    });
+    let stage = prepared(&codex, script);
+    let agent = text_of(&stage.path("tailor.toml"));
+    let output = stage.run(&["run", "Mend it", "--agent", &agent]).worked_quietly();
+    assert!(output.contains("Mended."), "{output}");
+    assert_eq!(stage.file("child").as_deref(), Some("child\n"));
+    assert_eq!(stage.file("parent").as_deref(), Some("parent\n"));
+    let session = stage.session();
+    let log = stage.run(&["log", &session]).worked_quietly();
+    assert_eq!(log.matches("calls Bash").count(), 2, "{log}");
+    assert_eq!(stage.run(&["ls", "--json"]).worked_quietly().lines().count(), 1, "it is one session");
+    stage.run(&["rewind", &session, "start"]).worked_quietly();
+    assert_eq!((stage.file("child"), stage.file("parent")), (None, None));
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(stage.file("child").as_deref(), Some("child\n"));
 }

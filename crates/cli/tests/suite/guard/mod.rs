@@ -5,7 +5,6 @@ mod codex;
 mod command;
 mod failures;
 mod kills;
-pub(crate) mod real;
 pub(crate) mod real_claude;
 mod real_codex;
 mod real_codex_calls;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use backstitch_testkit::program::{messages_events, model, named};
 use serde_json::{Value, json};
 
-use super::real::{model, named};
 use super::stand_in::{Picture, StandIn, picture};
 use crate::pty::Pty;
 use crate::stage::{Stage, text_of, wait_until};
@@ -40,11 +40,11 @@ impl<'a> RealClaude<'a> {
     fn new(stage: &'a Stage, command: PathBuf, script: Value) -> Self {
         let (seen, files, go) = (Arc::default(), stage.path("files"), stage.path("go"));
         let list: Arc<Mutex<Vec<SeenRequest>>> = Arc::clone(&seen);
-        let url = model(script, move |script, request| {
+        let url = model(move |request| {
             if request["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
                 list.lock().unwrap().push(SeenRequest::of(request, &files));
             }
-            let events = claude_events(script, request)?;
+            let events = claude_events(&script, request);
             if events.contains("Done.") {
                 fs::write(&go, "").unwrap();
             }
@@ -155,54 +155,15 @@ fn last_text(request: &Value) -> String {
 }
 
 /// Answers by the number of earlier answers in the conversation.
-pub(crate) fn claude_events(script: &Value, request: &Value) -> Option<String> {
+pub(crate) fn claude_events(script: &Value, request: &Value) -> String {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
     let has_tools = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     let script = if is_of_sub_agent(request) { &script["sub"] } else { &script["main"] };
     let is_continued = last_text(request).contains("continue from here");
     let blocks = script.get(turn).filter(|_| has_tools && !is_continued).cloned();
-    let blocks = blocks.unwrap_or_else(|| json!([{"type": "text", "text": "ok"}]));
-    let mut events = String::new();
-    let mut emit = |kind: &str, mut data: Value| {
-        data["type"] = json!(kind);
-        events.push_str(&format!("event: {kind}\ndata: {data}\n\n"));
-    };
-    let usage = json!({"input_tokens": 100, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3, "output_tokens": 1});
-    emit(
-        "message_start",
-        json!({"message": {"id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": request["model"],
-            "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage}}),
-    );
-    let mut stop = "end_turn";
-    for (index, block) in blocks.as_array()?.iter().enumerate() {
-        if block["type"] == "text" {
-            emit(
-                "content_block_start",
-                json!({"index": index, "content_block": {"type": "text", "text": ""}}),
-            );
-            emit(
-                "content_block_delta",
-                json!({"index": index, "delta": {"type": "text_delta", "text": block["text"]}}),
-            );
-        } else {
-            stop = "tool_use";
-            let start = json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}});
-            emit("content_block_start", json!({"index": index, "content_block": start}));
-            let input = block["input"].to_string();
-            emit(
-                "content_block_delta",
-                json!({"index": index, "delta": {"type": "input_json_delta", "partial_json": input}}),
-            );
-        }
-        emit("content_block_stop", json!({"index": index}));
-    }
-    emit(
-        "message_delta",
-        json!({"delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 25}}),
-    );
-    emit("message_stop", json!({}));
-    Some(events)
+    let blocks = blocks.unwrap_or_else(|| json!([text("ok")]));
+    messages_events(turn, &request["model"], blocks.as_array().unwrap())
 }
 
 fn bash(id: &str, command: &str) -> Value {
@@ -335,7 +296,7 @@ fn the_real_claude_code_is_guarded_on_a_terminal() {
         [bash("toolu_02", "echo two > two")],
         [text("All is done.")],
     ]});
-    let url = model(script, claude_events);
+    let url = model(move |request| Some(claude_events(&script, request)));
     let home = stage.path("home");
     fs::create_dir(&home).unwrap();
     // A person has answered the questions of the first start.

@@ -5,39 +5,16 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use backstitch_testkit::program::{is_call, model, named, responses_events, step_after};
 use serde_json::{Value, json};
 
-use super::real::{model, named};
 use super::stand_in::{StandIn, picture};
 use crate::stage::{Stage, text_of};
 
 /// Answers by the number of earlier calls in the conversation.
 fn codex_events(script: &Value, request: &Value) -> Option<String> {
-    let calls = request["input"].as_array()?.iter().filter(|item| item["type"] == "function_call").count();
-    let mut before = 0;
-    let steps = script.as_array()?.iter();
-    let step = steps.into_iter().find(|step| {
-        let count = step
-            .as_array()
-            .map_or(0, |items| items.iter().filter(|item| item["type"] == "function_call").count());
-        let is_next = before == calls;
-        before += count;
-        is_next
-    })?;
-    let id = format!("resp_{calls}");
-    let mut events = String::new();
-    let mut emit = |kind: &str, mut data: Value| {
-        data["type"] = json!(kind);
-        events.push_str(&format!("event: {kind}\ndata: {data}\n\n"));
-    };
-    emit("response.created", json!({"response": {"id": id}}));
-    for (index, item) in step.as_array()?.iter().enumerate() {
-        emit("response.output_item.done", json!({"output_index": index, "item": item}));
-    }
-    let usage = json!({"input_tokens": 50, "input_tokens_details": {"cached_tokens": 5}, "output_tokens": 9,
-        "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 59});
-    emit("response.completed", json!({"response": {"id": id, "usage": usage}}));
-    Some(events)
+    let calls = request["input"].as_array()?.iter().filter(|item| is_call(item)).count();
+    Some(responses_events(calls, step_after(script, calls)?))
 }
 
 fn shell(id: &str, command: &str) -> Value {
@@ -58,7 +35,7 @@ fn the_real_codex_is_rewound() {
         [shell("call_02", "echo two >> a.txt; rm kept.txt; exit 3"), shell("call_03", "echo three > c.txt")],
         [done],
     ]);
-    let url = model(script, codex_events);
+    let url = model(move |request| codex_events(&script, request));
     let settings = format!(
         "model = \"m\"\nmodel_provider = \"local\"\n[model_providers.local]\nname = \"local\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n"
     );

@@ -8,33 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
+use backstitch_testkit::program::{is_call, model, named, responses_events, step_after};
 use serde_json::{Value, json};
 
-use super::real::{model, named};
 use super::stand_in::{Picture, StandIn, picture};
 use crate::stage::{Stage, text_of, wait_until};
-
-/// Answers the items of one step as the Responses API does.
-fn events(id: usize, step: &[Value]) -> String {
-    let mut events = String::new();
-    let mut emit = |kind: &str, mut data: Value| {
-        data["type"] = json!(kind);
-        events.push_str(&format!("event: {kind}\ndata: {data}\n\n"));
-    };
-    let id = format!("resp_{id}");
-    emit("response.created", json!({"response": {"id": id}}));
-    for (index, item) in step.iter().enumerate() {
-        emit("response.output_item.done", json!({"output_index": index, "item": item}));
-    }
-    let usage = json!({"input_tokens": 50, "input_tokens_details": {"cached_tokens": 5}, "output_tokens": 9,
-        "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 59});
-    emit("response.completed", json!({"response": {"id": id, "usage": usage}}));
-    events
-}
-
-fn is_call(item: &Value) -> bool {
-    matches!(item["type"].as_str(), Some("function_call" | "custom_tool_call"))
-}
 
 /// Returns the prompts of a request, without what Codex adds itself.
 fn prompts(request: &Value) -> Vec<String> {
@@ -58,7 +36,7 @@ impl RealCodex {
         let program = named("BACKSTITCH_CODEX")?;
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = requests.clone();
-        let url = model(script, move |script: &Value, request: &Value| {
+        let url = model(move |request| {
             let mut seen = seen.lock().unwrap();
             seen.push(request.clone());
             let prompts = prompts(request);
@@ -67,15 +45,8 @@ impl RealCodex {
             let since = items.iter().rposition(|item| item["content"][0]["text"] == json!(last))?;
             let made = items[since..].iter().filter(|item| is_call(item)).count();
             let steps = script.as_object()?.iter().find(|(prompt, _)| last.starts_with(prompt.as_str()))?.1;
-            let mut before = 0;
-            let step = steps.as_array()?.iter().find(|step| {
-                let is_next = before == made;
-                before +=
-                    step.as_array().map_or(0, |items| items.iter().filter(|item| is_call(item)).count());
-                is_next
-            });
-            let done = vec![text("Nothing more.")];
-            Some(events(seen.len(), step.and_then(Value::as_array).unwrap_or(&done)))
+            let done = [text("Nothing more.")];
+            Some(responses_events(seen.len(), step_after(steps, made).unwrap_or(&done)))
         });
         let stage = Stage::new();
         let home = stage.path("home");
