@@ -31,7 +31,7 @@ fn each_call_of_codex_is_a_point_and_its_tokens_are_counted() {
     assert_eq!(opened["params"]["approvalPolicy"], "untrusted", "so that it asks about each call: {opened}");
     assert_eq!(opened["params"]["developerInstructions"], "You mend clothes.");
     assert_eq!(codex.prompt(), "Mend it");
-    let settings = codex.arguments.join(" ");
+    let settings = codex.pipes.arguments.join(" ");
     assert!(
         settings.contains("mcp_servers.backstitch.command=") && settings.contains("\"relay\""),
         "{settings}"
@@ -194,8 +194,8 @@ fn a_missing_old_or_hostile_codex_is_an_error() {
         let mut codex = Codex::begin(&stage, None);
         assert!(codex.begins_call("call_01", "echo half > half"));
         fs::write(stage.path("files/half"), "half").unwrap();
-        codex.write(line);
-        while codex.try_read().is_some() {}
+        codex.pipes.write(line);
+        codex.pipes.read_rest();
         drop(codex);
         let errors = ended(child).failed();
         assert!(errors.contains("engine_failed") && !errors.contains('\u{1b}'), "{errors:?}");

@@ -10,13 +10,13 @@ use crate::stage::{ended, interrupt};
 /// Waits for the request to stop, and ends the turn.
 fn is_interrupted(claude: &mut Claude<'_>) {
     loop {
-        let line = claude.read();
+        let line = claude.pipes.read();
         if line["request"]["subtype"] == "interrupt" {
             break;
         }
     }
-    claude.send(&json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "total_cost_usd": 0.1}));
-    while claude.try_read().is_some() {}
+    claude.pipes.send(&json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "total_cost_usd": 0.1}));
+    claude.pipes.read_rest();
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_spent_budget_pauses_and_more_of_it_continues() {
     let session = stage.session();
     let child = stage.command(&["resume", &session, "--budget", "turns=10"]).spawn().unwrap();
     let mut claude = Claude::begin(&stage);
-    assert!(claude.option("--resume").is_some(), "{:?}", claude.arguments);
+    assert!(claude.option("--resume").is_some(), "{:?}", claude.pipes.arguments);
     assert!(
         claude.prompt["message"]["content"].as_str().unwrap().starts_with("Continue"),
         "{}",

@@ -34,8 +34,8 @@ fn hostile_lines_end_the_run_with_an_error_and_the_session_can_be_resumed() {
         let child = run(&stage, &[]);
         let mut claude = Claude::begin(&stage);
         claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
-        claude.write(line);
-        while claude.try_read().is_some() {}
+        claude.pipes.write(line);
+        claude.pipes.read_rest();
         drop(claude);
         let errors = ended(child).failed();
         assert!(errors.contains("engine_failed") && errors.contains("not a JSON object"), "{errors}");
@@ -58,9 +58,9 @@ fn unknown_lines_and_fields_are_ignored() {
         json!({"type": "stream_event", "event": {"type": "later"}}),
         json!({"type": "control_request", "request_id": "z", "request": {"subtype": "later"}}),
     ] {
-        claude.send(&line);
+        claude.pipes.send(&line);
     }
-    assert_eq!(claude.read()["response"]["subtype"], "error", "a request that is not known is refused");
+    assert_eq!(claude.pipes.read()["response"]["subtype"], "error", "a request that is not known is refused");
     claude.says("Done.");
     claude.ends("Done.");
     assert!(ended(child).worked_quietly().contains("Done."));
@@ -71,10 +71,10 @@ fn a_program_that_reports_an_error_or_dies_leaves_a_session_that_continues() {
     let stage = stage();
     let child = run(&stage, &[]);
     let mut claude = Claude::begin(&stage);
-    claude.send(
+    claude.pipes.send(
         &json!({"type": "result", "subtype": "success", "is_error": true, "result": "Invalid API key"}),
     );
-    while claude.try_read().is_some() {}
+    claude.pipes.read_rest();
     drop(claude);
     let errors = ended(child).failed();
     assert!(errors.contains("engine_failed") && errors.contains("Invalid API key"), "{errors}");

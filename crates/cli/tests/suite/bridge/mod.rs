@@ -5,6 +5,7 @@ mod codex;
 mod codex_stand_in;
 mod ends;
 mod failures;
+mod pipes;
 mod real;
 mod real_codex;
 mod resume;

@@ -98,7 +98,7 @@ fn a_fork_continues_with_a_copy_of_the_conversation() {
     let mut claude = Claude::begin(&stage);
     let resumed = claude.option("--resume").unwrap();
     assert!(resumed.ends_with(".jsonl"), "in another directory it is found by its file: {resumed}");
-    assert!(claude.option("--fork-session").is_some(), "{:?}", claude.arguments);
+    assert!(claude.option("--fork-session").is_some(), "{:?}", claude.pipes.arguments);
     assert_eq!(claude.prompt["message"]["content"], "And now?");
     claude.says("Forked.");
     claude.ends("Forked.");

@@ -20,7 +20,7 @@ fn an_engine_edits_fails_and_answers_and_each_call_can_be_undone() {
     let mut claude = Claude::begin(&stage);
     assert_eq!(claude.prompt["message"]["content"], "Mend it");
     assert_eq!(claude.option("--append-system-prompt").as_deref(), Some("You mend clothes."));
-    assert!(claude.option("--mcp-config").unwrap().contains("relay"), "{:?}", claude.arguments);
+    assert!(claude.option("--mcp-config").unwrap().contains("relay"), "{:?}", claude.pipes.arguments);
     claude.says("First, the sleeve.");
     let input = json!({"file_path": "a.txt", "content": "one\n"});
     claude.calls("toolu_01", "Write", &input, |files| fs::write(files.join("a.txt"), "one\n").unwrap());

@@ -1,14 +1,14 @@
 //! A program that speaks the protocol of Claude Code. The test plays its part over two pipes.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, text_of, wait_until};
+use super::pipes::{Pipes, stage_with};
+use crate::stage::{Stage, text_of};
 
 /// The agent of the tests: the engine, and one tool of its own.
 pub(super) const AGENT: &str = r#"
@@ -24,41 +24,13 @@ parameters = { type = "object", properties = { script = { type = "string" } }, r
 effect = "workspace"
 "#;
 
-/// The command: connects standard input and output with the pipes.
-const COMMAND: &str = r#"#!/bin/sh
-if [ "$1" = --version ]; then echo "@VERSION@ (Claude Code)"; exit; fi
-cd @PIPES@ || exit 9
-env > environment
-echo $$ > pid
-for word in "$@"; do printf '%s\0' "$word"; done > arguments.new
-mv arguments.new arguments
-exec 3<&0
-cat <&3 > to &
-cat from
-wait
-"#;
-
 /// A stage with the stand-in as `claude`.
 pub(super) fn stage() -> Stage {
     stage_of("2.1.197")
 }
 
 pub(super) fn stage_of(version: &str) -> Stage {
-    let stage = Stage::new();
-    let (programs, pipes) = (stage.path("programs"), stage.path("pipes"));
-    for directory in [&programs, &pipes, &stage.path("home")] {
-        fs::create_dir(directory).unwrap();
-    }
-    for name in ["to", "from"] {
-        assert!(Command::new("mkfifo").arg(pipes.join(name)).status().unwrap().success());
-    }
-    let text = COMMAND.replace("@PIPES@", &text_of(&pipes)).replace("@VERSION@", version);
-    fs::write(programs.join("claude"), text).unwrap();
-    fs::set_permissions(programs.join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
-    stage.write("tailor.toml", AGENT);
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let home = text_of(&stage.path("home"));
-    stage.with_variable("PATH", &path).with_variable("HOME", &home)
+    stage_with("claude", &format!("{version} (Claude Code)"), AGENT)
 }
 
 /// Starts the command with the agent of the tests.
@@ -72,9 +44,7 @@ pub(super) fn run(stage: &Stage, more: &[&str]) -> Child {
 /// The part of the program.
 pub(super) struct Claude<'a> {
     stage: &'a Stage,
-    pub(super) arguments: Vec<String>,
-    input: BufReader<File>,
-    output: Option<File>,
+    pub(super) pipes: Pipes,
     pub(super) session: String,
     pub(super) prompt: Value,
     next: u32,
@@ -85,12 +55,12 @@ impl<'a> Claude<'a> {
     /// Waits until the program is started, and opens its conversation.
     pub(super) fn begin(stage: &'a Stage) -> Self {
         let mut claude = Self::accept(stage);
-        let initialize = claude.read();
+        let initialize = claude.pipes.read();
         assert_eq!(initialize["request"]["subtype"], "initialize", "{initialize}");
         assert!(initialize["request"]["hooks"]["PreToolUse"].is_array(), "{initialize}");
-        claude.prompt = claude.read();
+        claude.prompt = claude.pipes.read();
         assert_eq!(claude.prompt["type"], "user");
-        claude.send(&json!({"type": "control_response", "response":
+        claude.pipes.send(&json!({"type": "control_response", "response":
             {"subtype": "success", "request_id": initialize["request_id"], "response": {}}}));
         let option = |name: &str| claude.option(name);
         let resumed = option("--resume").filter(|_| option("--fork-session").is_none());
@@ -98,7 +68,7 @@ impl<'a> Claude<'a> {
         let prompt = claude.prompt.clone();
         claude.record(json!({"type": "user", "uuid": prompt["uuid"], "message": prompt["message"]}));
         claude.hook("UserPromptSubmit", json!({"prompt": prompt["message"]["content"]}));
-        claude.send(
+        claude.pipes.send(
             &json!({"type": "system", "subtype": "init", "session_id": claude.session, "model": "seam-1",
             "claude_code_version": "2.1.197", "later": {"unknown": true}}),
         );
@@ -107,21 +77,14 @@ impl<'a> Claude<'a> {
 
     /// Waits until the program is started.
     pub(super) fn accept(stage: &'a Stage) -> Self {
-        let pipes = stage.path("pipes");
-        wait_until("the start of the program", || pipes.join("arguments").exists());
-        let words = fs::read_to_string(pipes.join("arguments")).unwrap();
-        fs::remove_file(pipes.join("arguments")).unwrap();
-        let arguments = words.split_terminator('\0').map(str::to_owned).collect();
-        let input = BufReader::new(File::open(pipes.join("to")).unwrap());
-        let output = Some(File::options().write(true).open(pipes.join("from")).unwrap());
         let (session, prompt) = (String::new(), Value::Null);
-        Self { stage, arguments, input, output, session, prompt, next: 0, answers: 0 }
+        Self { stage, pipes: Pipes::accept(stage), session, prompt, next: 0, answers: 0 }
     }
 
     /// Returns the value of an option; an empty text for one at the end.
     pub(super) fn option(&self, name: &str) -> Option<String> {
-        let at = self.arguments.iter().position(|word| word == name)?;
-        Some(self.arguments.get(at + 1).cloned().unwrap_or_default())
+        let at = self.pipes.arguments.iter().position(|word| word == name)?;
+        Some(self.pipes.arguments.get(at + 1).cloned().unwrap_or_default())
     }
 
     pub(super) fn transcript(&self) -> PathBuf {
@@ -136,31 +99,10 @@ impl<'a> Claude<'a> {
         writeln!(file, "{record}").unwrap();
     }
 
-    /// Reads a line. Fails the test at the end of the input.
-    pub(super) fn read(&mut self) -> Value {
-        self.try_read().expect("a line")
-    }
-
-    pub(super) fn try_read(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        let read = self.input.read_line(&mut line).ok()?;
-        (read > 0).then(|| serde_json::from_str(&line).unwrap())
-    }
-
-    pub(super) fn send(&mut self, line: &Value) {
-        self.write(&format!("{line}\n"));
-    }
-
-    /// Writes anything.
-    pub(super) fn write(&mut self, text: &str) {
-        // The other side may be gone.
-        let _ = self.output.as_mut().unwrap().write_all(text.as_bytes());
-    }
-
     fn request(&mut self, body: Value) -> String {
         self.next += 1;
         let id = format!("q{}", self.next);
-        self.send(&json!({"type": "control_request", "request_id": id, "request": body}));
+        self.pipes.send(&json!({"type": "control_request", "request_id": id, "request": body}));
         id
     }
 
@@ -168,7 +110,7 @@ impl<'a> Claude<'a> {
     fn asked(&mut self, body: Value) -> Value {
         let id = self.request(body);
         loop {
-            let line = self.read();
+            let line = self.pipes.read();
             if line["response"]["request_id"] == id.as_str() {
                 return line["response"]["response"].clone();
             }
@@ -201,21 +143,21 @@ impl<'a> Claude<'a> {
         let usage = json!({"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 1});
         let stream =
             |event: Value| json!({"type": "stream_event", "event": event, "parent_tool_use_id": null});
-        self.send(&stream(
+        self.pipes.send(&stream(
             json!({"type": "message_start", "message": {"id": id, "model": "seam-1", "usage": usage}}),
         ));
         for (index, block) in blocks.iter().enumerate() {
             if let Some(text) = block["text"].as_str() {
-                self.send(&stream(
+                self.pipes.send(&stream(
                     json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}),
                 ));
             }
             let message = json!({"id": id, "model": "seam-1", "usage": usage, "content": [block]});
-            self.send(&json!({"type": "assistant", "message": message, "parent_tool_use_id": null}));
+            self.pipes.send(&json!({"type": "assistant", "message": message, "parent_tool_use_id": null}));
             self.record(json!({"type": "assistant", "uuid": format!("a-{}-{index}", self.answers), "message": message}));
         }
-        self.send(&stream(json!({"type": "message_delta", "usage": {"output_tokens": 25}})));
-        self.send(&stream(json!({"type": "message_stop"})));
+        self.pipes.send(&stream(json!({"type": "message_delta", "usage": {"output_tokens": 25}})));
+        self.pipes.send(&stream(json!({"type": "message_stop"})));
     }
 
     pub(super) fn says(&mut self, text: &str) {
@@ -253,7 +195,7 @@ impl<'a> Claude<'a> {
         let block =
             json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error});
         let message = json!({"role": "user", "content": [block]});
-        self.send(&json!({"type": "user", "message": message, "parent_tool_use_id": null}));
+        self.pipes.send(&json!({"type": "user", "message": message, "parent_tool_use_id": null}));
         self.record(
             json!({"type": "user", "uuid": format!("r-{}", id.replace('_', "-")), "message": message}),
         );
@@ -262,15 +204,15 @@ impl<'a> Claude<'a> {
     /// Ends the turn with the result line, and the program once its input ends.
     pub(super) fn ends(mut self, text: &str) {
         self.hook("Stop", json!({"background_tasks": []}));
-        self.send(&json!({"type": "result", "subtype": "success", "is_error": false, "result": text,
+        self.pipes.send(&json!({"type": "result", "subtype": "success", "is_error": false, "result": text,
             "total_cost_usd": 0.25, "terminal_reason": "completed"}));
-        while self.try_read().is_some() {}
+        self.pipes.read_rest();
     }
 
     /// Ends the program at once, without a word.
     pub(super) fn dies(&mut self) {
         let id = fs::read_to_string(self.stage.path("pipes/pid")).unwrap();
         Command::new("kill").args(["-9", id.trim()]).status().unwrap();
-        self.output = None;
+        self.pipes.close();
     }
 }
