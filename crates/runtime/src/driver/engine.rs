@@ -61,14 +61,6 @@ impl Driver {
 
     /// Completes when the work on an evaluation has to stop. Time in which a person is asked does not count.
     pub(crate) async fn wish_to_stop(&self, evaluation: EvaluationId, counts_time: bool) -> StopWish {
-        let left = self.live.deadline(evaluation).filter(|_| counts_time);
-        let left = left.map(|at| at.since(self.live.clock().now()));
-        let out_of_time = async {
-            match left {
-                Some(left) => tokio::time::sleep(left).await,
-                None => std::future::pending().await,
-            }
-        };
         let is_wish = |wishes: &InboxRequests| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
         tokio::select! {
             biased;
@@ -78,7 +70,7 @@ impl Driver {
                 let cancels = self.inbox.cancel.is_cancelled() || !wishes.cancels.is_empty();
                 if cancels { StopWish::Cancel } else { StopWish::Pause }
             }
-            () = out_of_time => StopWish::OutOfTime,
+            () = self.inbox.out_of_time(evaluation), if counts_time => StopWish::OutOfTime,
         }
     }
 

@@ -198,19 +198,20 @@ impl Inbox {
     /// Completes when a running program is to be stopped, and returns whether the evaluation is out of time.
     /// Requests themselves are processed between two actions.
     pub(super) async fn wait_for_stop(&self, evaluation: EvaluationId) -> Advance {
-        let left = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
-        let out_of_time = async {
-            match left {
-                Some(left) => tokio::time::sleep(left).await,
-                None => std::future::pending().await,
-            }
-        };
         let is_wish = |wishes: &InboxRequests| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Advance::Interrupted,
             () = self.wait_for_wish(evaluation, is_wish) => Advance::Interrupted,
-            () = out_of_time => Advance::OutOfTime,
+            () = self.out_of_time(evaluation) => Advance::OutOfTime,
+        }
+    }
+
+    /// Completes when the evaluation is out of time.
+    pub(super) async fn out_of_time(&self, evaluation: EvaluationId) {
+        match self.live.deadline(evaluation) {
+            Some(at) => tokio::time::sleep(at.since(self.live.clock().now())).await,
+            None => std::future::pending().await,
         }
     }
 
