@@ -15,6 +15,7 @@ mod installed;
 mod lines;
 mod process;
 mod relay;
+pub mod transcript;
 
 use std::sync::Arc;
 

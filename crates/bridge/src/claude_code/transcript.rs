@@ -1,19 +1,11 @@
-//! The transcript of a conversation, which is read and never written.
-//!
-//! Its records form a tree: each names its parent. A prompt has the id that it was sent with.
+//! The transcript of a conversation. Its records form a tree: each names its parent. A prompt has the id that it was sent with.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
 
-/// The most bytes that are read.
-const WHOLE: u64 = 512 * 1024 * 1024;
-
-/// The longest line.
-const LINE: u64 = 64 * 1024 * 1024;
+use crate::transcript::{record_id, record_of_result, records};
 
 /// The records of a transcript.
 #[derive(Debug, Default)]
@@ -22,32 +14,14 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    /// Reads a transcript. Lines that are not JSON are skipped: the last one may be incomplete.
+    /// Reads a transcript.
     pub(super) fn read(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let mut reader = BufReader::new(file.take(WHOLE));
-        let (mut records, mut line) = (Vec::new(), Vec::new());
-        loop {
-            line.clear();
-            if (&mut reader).take(LINE).read_until(b'\n', &mut line).ok()? == 0 {
-                return Some(Self { records });
-            }
-            records.extend(serde_json::from_slice::<Value>(&line));
-        }
+        Some(Self { records: records(path, None, |_| true)? })
     }
 
     /// Returns the record with the result of a call.
     pub(super) fn record_of_result(&self, call: &str) -> Option<String> {
-        let is_it = |record: &&Value| {
-            let content = record.pointer("/message/content").and_then(Value::as_array);
-            content.is_some_and(|blocks| {
-                blocks.iter().any(|block| block.get("tool_use_id").and_then(Value::as_str) == Some(call))
-            })
-        };
-        uuid(self.records.iter().rev().find(is_it)?)
+        record_of_result(&self.records, call)
     }
 
     /// Returns the last record of the answer to a prompt: the last one below it before the next prompt.
@@ -67,7 +41,9 @@ impl Transcript {
             false
         };
         let answers = self.records.iter().rev().filter(|record| text(record, "type") == Some("assistant"));
-        uuid(answers.filter(|record| record.get("isSidechain") != Some(&Value::Bool(true))).find(is_below)?)
+        record_id(
+            answers.filter(|record| record.get("isSidechain") != Some(&Value::Bool(true))).find(is_below)?,
+        )
     }
 
     /// Whether nothing of the conversation comes after a record.
@@ -96,17 +72,6 @@ impl Transcript {
 
 fn text<'a>(record: &'a Value, name: &str) -> Option<&'a str> {
     record.get(name)?.as_str()
-}
-
-fn uuid(record: &Value) -> Option<String> {
-    let id = text(record, "uuid")?;
-    is_plain(id).then(|| id.to_owned())
-}
-
-/// Whether an id can be an argument of a command.
-fn is_plain(id: &str) -> bool {
-    let plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    plain && !id.is_empty() && !id.starts_with('-')
 }
 
 #[cfg(test)]

@@ -1,23 +1,16 @@
 //! Transcripts of programs, which are read and never written.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use backstitch::budget::Amounts;
 use backstitch::{ObservedCall, ObservedRequest, ObservedResult};
+use backstitch_bridge::transcript::{record_id, record_of_result, records};
 use serde_json::Value;
 
 use super::program::Program;
 
 /// The most bytes that are read of the end of a transcript.
 const END: u64 = 4 * 1024 * 1024;
-
-/// The most bytes that are read of a whole transcript.
-const WHOLE: u64 = 512 * 1024 * 1024;
-
-/// The longest line.
-const LINE: u64 = 64 * 1024 * 1024;
 
 /// The most transcripts of sub-agents.
 const SUB_AGENTS: usize = 1_000;
@@ -90,13 +83,7 @@ impl Transcript {
 
     /// Returns the id of the record with the result of a call, after which a conversation can be continued.
     pub(super) fn record_of_result(&self, call: &str) -> Option<String> {
-        let is_it = |record: &&Value| {
-            let content = record.pointer("/message/content").and_then(Value::as_array);
-            content.is_some_and(|blocks| {
-                blocks.iter().any(|block| block.get("tool_use_id").and_then(Value::as_str) == Some(call))
-            })
-        };
-        uuid(self.records.iter().rev().find(is_it)?)
+        record_of_result(&self.records, call)
     }
 
     /// Returns the id of the record of a prompt.
@@ -106,7 +93,7 @@ impl Transcript {
                 && record.get("promptId").and_then(Value::as_str) == Some(prompt)
                 && record.pointer("/message/content/0/tool_use_id").is_none()
         };
-        uuid(self.records.iter().find(is_it)?)
+        record_id(self.records.iter().find(is_it)?)
     }
 
     /// Returns the id of the last record of the answer to a prompt: the last one before the next prompt.
@@ -123,7 +110,7 @@ impl Transcript {
             text(record, "type").as_deref() == Some("assistant")
                 && record.get("isSidechain") != Some(&Value::Bool(true))
         });
-        uuid(answers.last()?)
+        record_id(answers.last()?)
     }
 }
 
@@ -150,44 +137,6 @@ fn failure_of_item(record: &Value, call: &str) -> Option<String> {
     let texts = ["aggregated_output", "stderr", "stdout"];
     let output = texts.iter().filter_map(|name| item.get(*name)?.as_str()).find(|text| !text.is_empty());
     Some(output.map_or_else(|| reason.clone(), |output| format!("{reason}\n{output}")))
-}
-
-fn uuid(record: &Value) -> Option<String> {
-    let id = record.get("uuid")?.as_str()?;
-    let is_plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    (is_plain && !id.starts_with('-')).then(|| id.to_owned())
-}
-
-/// Reads the records of a file of JSON lines. Lines that are not JSON are skipped: the last one may be incomplete.
-fn records(path: &Path, end: Option<u64>, is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Value>> {
-    let mut file = File::open(path).ok()?;
-    let found = file.metadata().ok()?;
-    if !found.is_file() {
-        return None;
-    }
-    let length = found.len();
-    let mut skips_first = false;
-    if let Some(end) = end.filter(|end| length > *end) {
-        file.seek(SeekFrom::Start(length - end)).ok()?;
-        skips_first = true;
-    }
-    let mut reader = BufReader::new(file.take(WHOLE));
-    let (mut records, mut line) = (Vec::new(), Vec::new());
-    loop {
-        line.clear();
-        let read = (&mut reader).take(LINE).read_until(b'\n', &mut line).ok()?;
-        if read == 0 {
-            return Some(records);
-        }
-        if std::mem::take(&mut skips_first) {
-            continue;
-        }
-        if let Some(text) = str::from_utf8(&line).ok().filter(|text| is_wanted(text))
-            && let Ok(record) = serde_json::from_str(text)
-        {
-            records.push(record);
-        }
-    }
 }
 
 /// Returns the transcripts of the sub-agents of a conversation.
