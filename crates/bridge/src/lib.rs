@@ -22,7 +22,7 @@ use std::sync::Arc;
 use backstitch_runtime::{Engine, EngineError, Engines};
 
 pub use installed::{Installation, installations};
-pub use relay::relay;
+pub use relay::{RelayCommand, relay};
 
 use claude_code::ClaudeCode;
 use codex::Codex;
@@ -36,20 +36,15 @@ pub const ENGINE_VARIABLE: &str = "BACKSTITCH_ENGINE";
 pub struct InstalledEngines {
     /// Returns the API key in an environment variable. A program gets only the keys that it uses itself.
     pub key: fn(&str) -> Option<String>,
-}
-
-impl Default for InstalledEngines {
-    /// Keys from the environment.
-    fn default() -> Self {
-        Self { key: |name| std::env::var(name).ok() }
-    }
+    /// The command by which a program reaches the tools of its agent.
+    pub relay: RelayCommand,
 }
 
 impl Engines for InstalledEngines {
     fn open(&self, name: &str) -> Result<Arc<dyn Engine>, EngineError> {
         match name {
-            ClaudeCode::NAME => Ok(Arc::new(ClaudeCode::find(self.key)?)),
-            Codex::NAME => Ok(Arc::new(Codex::find(self.key)?)),
+            ClaudeCode::NAME => Ok(Arc::new(ClaudeCode::find(*self)?)),
+            Codex::NAME => Ok(Arc::new(Codex::find(*self)?)),
             _ => {
                 let known = format!("{}, {}", ClaudeCode::NAME, Codex::NAME);
                 Err(EngineError::Unknown { name: name.to_owned(), known })

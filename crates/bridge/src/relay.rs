@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
-use backstitch_runtime::OutsideCalls;
+use backstitch_runtime::{EngineError, OutsideCalls};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -23,6 +23,9 @@ pub(crate) const SERVER: &str = "backstitch";
 
 /// The longest path of a socket that all systems accept.
 const LONGEST: usize = 100;
+
+/// Returns a command that calls [`relay`] with its last argument. The path of the socket is added to it.
+pub type RelayCommand = fn() -> io::Result<Vec<String>>;
 
 /// The socket on which tools are served, until it is dropped.
 pub(crate) struct ToolSocket {
@@ -48,8 +51,25 @@ impl ServerHost for NoHistory {
 }
 
 impl ToolSocket {
-    /// Serves the tools of a session.
-    pub(crate) fn serve(calls: Arc<OutsideCalls>) -> io::Result<Self> {
+    /// Serves the tools of a session, if it has any. Returns the command too that connects a program with the socket.
+    pub(crate) fn offer(
+        title: &str,
+        calls: Option<Arc<OutsideCalls>>,
+        relay: RelayCommand,
+    ) -> Result<Option<(Self, Vec<String>)>, EngineError> {
+        let Some(calls) = calls else { return Ok(None) };
+        let offered = Self::serve(calls).and_then(|socket| {
+            let mut words = relay()?;
+            words.push(socket.directory.join("socket").to_string_lossy().into_owned());
+            Ok((socket, words))
+        });
+        offered.map(Some).map_err(|error| EngineError::Start {
+            title: title.to_owned(),
+            reason: format!("its tools cannot be served: {error}"),
+        })
+    }
+
+    fn serve(calls: Arc<OutsideCalls>) -> io::Result<Self> {
         let directory = private_directory()?;
         let listener = match UnixListener::bind(directory.join("socket")) {
             Ok(listener) => listener,
@@ -80,13 +100,6 @@ impl ToolSocket {
         });
         Ok(Self { directory, _stop: stop.drop_guard() })
     }
-
-    /// Returns the command that connects a program with the socket: the program first, then its arguments.
-    pub(crate) fn command(&self) -> io::Result<Vec<String>> {
-        let own = std::env::current_exe()?.to_string_lossy().into_owned();
-        let socket = self.directory.join("socket").to_string_lossy().into_owned();
-        Ok(vec![own, "mcp".to_owned(), "relay".to_owned(), socket])
-    }
 }
 
 impl Drop for ToolSocket {
@@ -107,17 +120,21 @@ pub(crate) fn private_directory() -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Connects standard input and output with a socket, until either ends.
-pub async fn relay(socket: &Path) -> io::Result<()> {
+/// Connects an input and an output with a socket, until the socket ends. Those of the process are its standard input and
+/// output.
+pub async fn relay(
+    socket: &Path,
+    mut input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
     let (mut from, mut to) = UnixStream::connect(socket).await?.into_split();
     let input = async {
-        tokio::io::copy(&mut tokio::io::stdin(), &mut to).await?;
+        tokio::io::copy(&mut input, &mut to).await?;
         to.shutdown().await
     };
     let output = async {
-        let mut stdout = tokio::io::stdout();
-        tokio::io::copy(&mut from, &mut stdout).await?;
-        stdout.flush().await
+        tokio::io::copy(&mut from, &mut output).await?;
+        output.flush().await
     };
     // The end of the input ends nothing by itself: answers to the last requests still come.
     let output = std::pin::pin!(output);

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineStart};
 
 use crate::installed::{ProgramNeed, Version};
+use crate::{InstalledEngines, RelayCommand};
 
 /// Tools that change nothing. The calls of a sub-agent are asked about one by one.
 const READS: [&str; 14] = [
@@ -44,6 +45,7 @@ pub(crate) struct ClaudeCode {
     program: PathBuf,
     /// The API key, if it is not logged in.
     key: Option<String>,
+    relay: RelayCommand,
 }
 
 impl ClaudeCode {
@@ -59,8 +61,8 @@ impl ClaudeCode {
     };
 
     /// Finds the program.
-    pub(crate) fn find(key: fn(&str) -> Option<String>) -> Result<Self, EngineError> {
-        Ok(Self { program: Self::NEED.find()?, key: key(KEY) })
+    pub(crate) fn find(engines: InstalledEngines) -> Result<Self, EngineError> {
+        Ok(Self { program: Self::NEED.find()?, key: (engines.key)(KEY), relay: engines.relay })
     }
 }
 
@@ -79,7 +81,7 @@ impl Engine for ClaudeCode {
 
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
         Box::pin(async move {
-            let run = run::ClaudeRun::start(&self.program, self.key.as_deref(), start).await?;
+            let run = run::ClaudeRun::start(self, start).await?;
             Ok(Box::new(run) as Box<dyn EngineRun>)
         })
     }

@@ -1,7 +1,7 @@
 //! A run of Claude Code: its lines become events, and its requests are answered.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::journal::ProcessStarted;
@@ -48,18 +48,10 @@ pub(super) struct ClaudeRun {
 }
 
 impl ClaudeRun {
-    pub(super) async fn start(
-        program: &Path,
-        key: Option<&str>,
-        start: EngineStart,
-    ) -> Result<Self, EngineError> {
-        let failed = |reason: String| EngineError::Start { title: ClaudeCode::TITLE.to_owned(), reason };
-        let tools = start.tools.clone().map(ToolSocket::serve).transpose();
-        let tools = tools.map_err(|error| failed(format!("its tools cannot be served: {error}")))?;
-        let relay = tools.as_ref().map(ToolSocket::command).transpose();
-        let relay = relay.map_err(|error| failed(error.to_string()))?;
-        let mut spec = specification(program, &start, relay)?;
-        if let Some(key) = key {
+    pub(super) async fn start(engine: &ClaudeCode, start: EngineStart) -> Result<Self, EngineError> {
+        let (tools, relay) = ToolSocket::offer(ClaudeCode::TITLE, start.tools.clone(), engine.relay)?.unzip();
+        let mut spec = specification(&engine.program, &start, relay)?;
+        if let Some(key) = &engine.key {
             spec = spec.env(super::KEY, key);
         }
         let process =

@@ -112,8 +112,10 @@ impl OpenStore {
         let store = Arc::new(store);
         let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
         #[cfg(feature = "bridge")]
-        let runtime =
-            runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines { key: crate::keys::key }));
+        let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
+            key: crate::keys::key,
+            relay: super::mcp::relay_command,
+        }));
         Self { store, runtime }
     }
 

@@ -24,6 +24,7 @@ use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineSta
 
 use super::TITLE;
 use crate::installed::{ProgramNeed, Version};
+use crate::{InstalledEngines, RelayCommand};
 
 /// The variables with API keys that it uses if it is not logged in.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "CODEX_API_KEY"];
@@ -33,6 +34,7 @@ const KEYS: [&str; 2] = ["OPENAI_API_KEY", "CODEX_API_KEY"];
 pub(crate) struct Codex {
     program: PathBuf,
     keys: Vec<(&'static str, String)>,
+    relay: RelayCommand,
 }
 
 impl Codex {
@@ -47,9 +49,9 @@ impl Codex {
     };
 
     /// Finds the program.
-    pub(crate) fn find(key: fn(&str) -> Option<String>) -> Result<Self, EngineError> {
-        let keys = KEYS.iter().filter_map(|name| Some((*name, key(name)?))).collect();
-        Ok(Self { program: Self::NEED.find()?, keys })
+    pub(crate) fn find(engines: InstalledEngines) -> Result<Self, EngineError> {
+        let keys = KEYS.iter().filter_map(|name| Some((*name, (engines.key)(name)?))).collect();
+        Ok(Self { program: Self::NEED.find()?, keys, relay: engines.relay })
     }
 }
 
@@ -64,7 +66,7 @@ impl Engine for Codex {
 
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
         Box::pin(async move {
-            let run = run::CodexRun::start(&self.program, &self.keys, start).await?;
+            let run = run::CodexRun::start(self, start).await?;
             Ok(Box::new(run) as Box<dyn EngineRun>)
         })
     }

@@ -1,7 +1,6 @@
 //! A run of Codex: its messages become events, and its requests are answered.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::Path;
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::journal::ProcessStarted;
@@ -11,6 +10,7 @@ use backstitch_runtime::{
 };
 use serde_json::{Value, json};
 
+use super::Codex;
 use super::approval::Ask;
 use super::item::{call_of, id_of, is_ours, result_of};
 use super::start::{OpenThread, open_thread, specification};
@@ -51,18 +51,10 @@ pub(super) struct CodexRun {
 }
 
 impl CodexRun {
-    pub(super) async fn start(
-        program: &Path,
-        keys: &[(&str, String)],
-        start: EngineStart,
-    ) -> Result<Self, EngineError> {
-        let failed = |reason: String| EngineError::Start { title: TITLE.to_owned(), reason };
-        let tools = start.tools.clone().map(ToolSocket::serve).transpose();
-        let tools = tools.map_err(|error| failed(format!("its tools cannot be served: {error}")))?;
-        let relay = tools.as_ref().map(ToolSocket::command).transpose();
-        let relay = relay.map_err(|error| failed(error.to_string()))?;
-        let mut specification = specification(program, &start, relay);
-        for (name, key) in keys {
+    pub(super) async fn start(engine: &Codex, start: EngineStart) -> Result<Self, EngineError> {
+        let (tools, relay) = ToolSocket::offer(TITLE, start.tools.clone(), engine.relay)?.unzip();
+        let mut specification = specification(&engine.program, &start, relay);
+        for (name, key) in &engine.keys {
             specification.environment.insert((*name).to_owned(), Some(key.clone()));
         }
         let mut server = AppServer::start(specification).await?;

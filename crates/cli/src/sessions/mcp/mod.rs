@@ -11,6 +11,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::Common;
+#[cfg(feature = "bridge")]
+pub(super) use relay::relay_command;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

@@ -1,10 +1,17 @@
 //! `mcp relay`: connects the program of an engine with the process that holds its session.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+
+/// Returns the command that runs it. The socket is added.
+pub(crate) fn relay_command() -> io::Result<Vec<String>> {
+    let own = std::env::current_exe()?.to_string_lossy().into_owned();
+    Ok(vec![own, "mcp".to_owned(), "relay".to_owned()])
+}
 
 #[derive(Args)]
 pub(crate) struct Relay {
@@ -14,7 +21,7 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let relayed = backstitch_bridge::relay(&self.socket).await;
+        let relayed = backstitch_bridge::relay(&self.socket, tokio::io::stdin(), tokio::io::stdout()).await;
         relayed.with_context(|| format!("the session at {} cannot be reached", self.socket.display()))?;
         Ok(ExitCode::SUCCESS)
     }
