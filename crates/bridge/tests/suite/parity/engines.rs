@@ -9,7 +9,7 @@ use backstitch_core::journal::ProcessStarted;
 use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
 use backstitch_runtime::{
     Agent, AgentEngine, DriveOutcome, Engine, EngineEnd, EngineError, EngineEvent, EngineFuture, EngineRun,
-    EngineStart, Engines,
+    EngineStart, Engines, Run,
 };
 use backstitch_testkit::tool::CallSpec;
 use serde_json::{Value, json};
@@ -133,13 +133,23 @@ async fn sew(stream: DuplexStream, calls: Vec<CallSpec>) {
     }
 }
 
+/// Starts an agent whose work an engine does.
+pub(super) fn start(
+    threads: &tokio::runtime::Runtime,
+    place: &Place,
+    engine: &str,
+    engines: Arc<dyn Engines>,
+) -> Run {
+    let runtime = place.runtime().with_engines(engines);
+    let named = AgentEngine { name: engine.to_owned(), ..AgentEngine::default() };
+    let agent = place.complete(Agent::new("tests/parity").engine(named).tools(Place::tools()));
+    threads.block_on(runtime.start_with(&agent, "Sew.", place.options())).unwrap()
+}
+
 /// An agent whose engine makes the calls.
 pub(super) fn engine(place: &Place, case: &Case) {
     let threads = threads();
-    let runtime = place.runtime().with_engines(Arc::new(SewingMachine { calls: case.calls() }));
-    let named = AgentEngine { name: NAME.to_owned(), ..AgentEngine::default() };
-    let agent = place.complete(Agent::new("tests/parity").engine(named).tools(Place::tools()));
-    let run = threads.block_on(runtime.start_with(&agent, "Sew.", place.options())).unwrap();
+    let run = start(&threads, place, NAME, Arc::new(SewingMachine { calls: case.calls() }));
     match case.trouble {
         Trouble::Cancelled => {
             place.wait_for_begin();

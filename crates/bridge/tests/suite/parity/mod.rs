@@ -5,7 +5,7 @@
 //! is read in one way for all of them, from the store and the directory: see [`Picture`], which defines what is equivalent.
 //! The first caller of [`CALLERS`] is the one that the others are compared with.
 //!
-//! To add a caller, such as a bridge to another program, write a `fn(&Place, &Case)` and add one line to [`CALLERS`].
+//! To add a caller, write a `fn(&Place, &Case)` and add one line to [`CALLERS`].
 //! It has to use the tools of [`Place::tools`] with the reducers, the resources and the workspace of
 //! [`Place::options`], on the session [`Place::SESSION`] of [`Place::store`], and to do what the [`Trouble`] of the case asks for. A
 //! caller in another process starts [`server::command`], which is an MCP server over all of this.
@@ -18,6 +18,7 @@ mod loops;
 mod outside;
 mod picture;
 mod place;
+mod programs;
 mod server;
 
 use case::{Case, Trouble};
@@ -28,11 +29,13 @@ use place::Place;
 type Caller = fn(&Place, &Case);
 
 /// All callers, with their names.
-const CALLERS: [(&str, Caller); 7] = [
+const CALLERS: [(&str, Caller); 9] = [
     ("the loop with JSON calls", loops::json),
     ("a Lisp program", loops::lisp),
     ("a program outside, in this process", outside::call),
-    ("an engine", engines::engine),
+    ("an engine in this process", engines::engine),
+    ("Claude Code, driven by the bridge", programs::claude_code),
+    ("Codex, driven by the bridge", programs::codex),
     ("an MCP client by hand, over standard input and output", clients::by_hand),
     ("our MCP client, over standard input and output", clients::ours),
     ("the MCP client for Python, over standard input and output", clients::python),

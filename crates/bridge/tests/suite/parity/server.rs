@@ -11,6 +11,7 @@ use std::sync::Arc;
 use backstitch_core::id::CallId;
 use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
 use serde_json::Value;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::outside::{closed, opened};
@@ -29,9 +30,37 @@ const SCRIPT: &str =
 /// Returns the command of a server over the session of a place.
 pub(super) fn command(place: &Place) -> Vec<String> {
     let program = std::env::current_exe().unwrap();
-    let directory = format!("{DIRECTORY}={}", place.directory.display());
-    let budget = format!("{BUDGET}={}", u8::from(place.has_budget));
+    let [directory, budget] = variables(place).map(|(name, value)| format!("{name}={value}"));
     ["env", &directory, &budget, "sh", "-c", SCRIPT, program.to_str().unwrap()].map(str::to_owned).to_vec()
+}
+
+/// Returns the environment variables that name a place to another process.
+pub(super) fn variables(place: &Place) -> [(&'static str, String); 2] {
+    [(DIRECTORY, place.directory.display().to_string()), (BUDGET, u8::from(place.has_budget).to_string())]
+}
+
+/// Returns the place that the environment variables of this process name.
+pub(super) fn place_of_variables() -> Option<Place> {
+    let directory = PathBuf::from(std::env::var_os(DIRECTORY)?);
+    Some(Place::at(directory, std::env::var(BUDGET).as_deref() == Ok("1")))
+}
+
+/// The pipes of a client, as descriptors 3 and 4. Their types are those of the other end, which are the ones that make a
+/// pipe of a descriptor.
+pub(super) struct Pipes {
+    pub(super) input: ChildStdout,
+    pub(super) output: ChildStdin,
+}
+
+impl Pipes {
+    pub(super) fn open() -> Self {
+        let input: OwnedFd = File::open("/dev/fd/3").unwrap().into();
+        let output: OwnedFd = File::options().write(true).open("/dev/fd/4").unwrap().into();
+        Self {
+            input: ChildStdout::from_std(input.into()).unwrap(),
+            output: ChildStdin::from_std(output.into()).unwrap(),
+        }
+    }
 }
 
 /// A host without other sessions.
@@ -54,17 +83,12 @@ impl ServerHost for BareHost {
 #[test]
 #[ignore = "it is the process of a server, which the other tests start"]
 fn process() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
-    let place = Place::at(PathBuf::from(directory), std::env::var(BUDGET).as_deref() == Ok("1"));
+    let Some(place) = place_of_variables() else { return };
     threads().block_on(async {
         let runtime = place.runtime();
         let calls = opened(&place, &runtime).await;
         let server = ToolServer::new(calls.clone(), Arc::new(BareHost), "parity", None);
-        let input: OwnedFd = File::open("/dev/fd/3").unwrap().into();
-        let output: OwnedFd = File::options().write(true).open("/dev/fd/4").unwrap().into();
-        // Types of the other end, which are the ones that make a pipe of a descriptor.
-        let input = tokio::process::ChildStdout::from_std(input.into()).unwrap();
-        let output = tokio::process::ChildStdin::from_std(output.into()).unwrap();
+        let Pipes { input, output } = Pipes::open();
         server.serve(input, output, CancellationToken::new()).await.unwrap();
         closed(&calls).await;
     });
