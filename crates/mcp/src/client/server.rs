@@ -60,8 +60,8 @@ impl McpServer {
     }
 
     /// Starts the server if it does not run, and lists its tools.
-    pub async fn list(&self) -> Result<Vec<PinnedTool>, ClientError> {
-        Ok(self.connection().await?.tools().to_vec())
+    pub fn list(&self) -> BoxFuture<'_, Result<Vec<PinnedTool>, ClientError>> {
+        Box::pin(async move { Ok(self.connection().await?.tools().to_vec()) })
     }
 
     /// Returns the name under which an agent knows a tool of this server.

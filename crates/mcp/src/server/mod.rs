@@ -12,11 +12,10 @@ mod progress;
 mod questions;
 mod requests;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
+use backstitch_core::ports::BoxFuture;
 use backstitch_runtime::OutsideCalls;
 use rmcp::ServiceExt as _;
 use rmcp::transport::stdio_pipes;
@@ -30,7 +29,7 @@ use requests::RunningRequests;
 pub use http::{AccessToken, HttpAccess, InvalidToken};
 
 /// A future of a [`ServerHost`].
-pub type HostFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type HostFuture<'a, T> = BoxFuture<'a, T>;
 
 /// What the server needs from the program that it runs in. An error is a text for the client.
 pub trait ServerHost: Send + Sync + 'static {
@@ -98,17 +97,27 @@ impl ToolServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let handler = self.handler.of_connection(RunningRequests::default());
-        let service = match handler.serve_with_ct((input, output), stop.clone()).await {
-            Ok(service) => service,
-            // A client that leaves before it has said anything is no error.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-            Err(_) if stop.is_cancelled() => return Ok(()),
-            Err(error) => return Err(ServeError::Opening(error.to_string())),
-        };
-        match service.waiting().await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ServeError::Connection(error.to_string())),
-        }
+        self.serve_streams((Box::new(input), Box::new(output)), stop).await
+    }
+
+    fn serve_streams(
+        self,
+        streams: (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>),
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), ServeError>> {
+        Box::pin(async move {
+            let handler = self.handler.of_connection(RunningRequests::default());
+            let service = match handler.serve_with_ct(streams, stop.clone()).await {
+                Ok(service) => service,
+                // A client that leaves before it has said anything is no error.
+                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+                Err(_) if stop.is_cancelled() => return Ok(()),
+                Err(error) => return Err(ServeError::Opening(error.to_string())),
+            };
+            match service.waiting().await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(ServeError::Connection(error.to_string())),
+            }
+        })
     }
 }

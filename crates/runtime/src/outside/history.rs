@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{Note, Position, RecordBody};
+use backstitch_core::ports::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{OutsideCall, OutsideCalls, OutsideError, OutsideResult, UNDONE};
@@ -30,6 +31,9 @@ pub enum HistoryChangeKind {
     /// A fork: another session.
     Fork,
 }
+
+/// Changes history, and returns a value or the reason of a refusal.
+type HistoryAct = Box<dyn FnOnce(HistoryChange) -> BoxFuture<'static, Result<Value, String>> + Send>;
 
 /// A change that was begun, as its note has it.
 #[derive(Debug, Clone)]
@@ -94,23 +98,27 @@ pub struct HistoryChange {
 
 impl HistoryChange {
     /// Rewinds to a point, like [`LiveSession::rewind`].
-    pub async fn rewind(
-        &self,
-        point: &PointSpec,
+    pub fn rewind<'a>(
+        &'a self,
+        point: &'a PointSpec,
         reason: Option<String>,
-    ) -> Result<RewindReport, RuntimeError> {
-        match &self.recorded {
-            Some(report) => Ok(report.clone()),
-            None => self.session.rewind_for(Some(self.call), point, reason).await,
-        }
+    ) -> BoxFuture<'a, Result<RewindReport, RuntimeError>> {
+        Box::pin(async move {
+            match &self.recorded {
+                Some(report) => Ok(report.clone()),
+                None => self.session.rewind_for(Some(self.call), point, reason).await,
+            }
+        })
     }
 
     /// Undoes the latest rewind, like [`LiveSession::undo`].
-    pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
-        match &self.recorded {
-            Some(report) => Ok(report.clone()),
-            None => self.session.undo_for(Some(self.call)).await,
-        }
+    pub fn undo(&self) -> BoxFuture<'_, Result<RewindReport, RuntimeError>> {
+        Box::pin(async move {
+            match &self.recorded {
+                Some(report) => Ok(report.clone()),
+                None => self.session.undo_for(Some(self.call)).await,
+            }
+        })
     }
 }
 
@@ -127,8 +135,8 @@ impl OutsideCalls {
         F: FnOnce(HistoryChange) -> W + Send + 'static,
         W: Future<Output = Result<Value, String>> + Send + 'static,
     {
-        let calls = self.clone();
-        let changed = self.tasks.spawn(async move { calls.change(call, kind, act).await });
+        let act: HistoryAct = Box::new(|change| Box::pin(act(change)));
+        let changed = self.tasks.spawn(self.clone().change(call, kind, act));
         match changed.await {
             Ok(result) => result.map_err(Arc::new),
             Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
@@ -136,33 +144,32 @@ impl OutsideCalls {
         }
     }
 
-    async fn change<F, W>(
-        &self,
+    fn change(
+        self: Arc<Self>,
         call: OutsideCall,
         kind: HistoryChangeKind,
-        act: F,
-    ) -> Result<OutsideResult, OutsideError>
-    where
-        F: FnOnce(HistoryChange) -> W,
-        W: Future<Output = Result<Value, String>>,
-    {
-        let id = call.call_id;
-        let busy = || OutsideError::Busy { count: self.running().max(1) };
-        let _alone = self.gate.try_write().map_err(|_| busy())?;
-        if let Some(known) = self.repeated(id, &call).await? {
-            return Ok(known);
-        }
-        let recorded = self.begin_change(&call, kind).await?;
-        let before = visible_calls(self.session()).await;
-        let result = act(HistoryChange { session: self.session().clone(), call: id, recorded }).await;
-        let after = visible_calls(self.session()).await;
-        let undone = before.difference(&after).copied();
-        self.undone.lock().unwrap_or_else(PoisonError::into_inner).extend(undone);
-        self.driver.end_outside_calls(|_| UNDONE).await?;
-        let evaluation = self.evaluation().await?;
-        let new = NewCall { id, foreign: call.id.as_deref(), name: &call.name, arguments: &call.arguments };
-        let message = self.driver.record_outside(evaluation, new, &result).await?;
-        Ok(OutsideResult { call: id, message, is_repeated: false })
+        act: HistoryAct,
+    ) -> BoxFuture<'static, Result<OutsideResult, OutsideError>> {
+        Box::pin(async move {
+            let id = call.call_id;
+            let busy = || OutsideError::Busy { count: self.running().max(1) };
+            let _alone = self.gate.try_write().map_err(|_| busy())?;
+            if let Some(known) = self.repeated(id, &call).await? {
+                return Ok(known);
+            }
+            let recorded = self.begin_change(&call, kind).await?;
+            let before = visible_calls(self.session()).await;
+            let result = act(HistoryChange { session: self.session().clone(), call: id, recorded }).await;
+            let after = visible_calls(self.session()).await;
+            let undone = before.difference(&after).copied();
+            self.undone.lock().unwrap_or_else(PoisonError::into_inner).extend(undone);
+            self.driver.end_outside_calls(|_| UNDONE).await?;
+            let evaluation = self.evaluation().await?;
+            let new =
+                NewCall { id, foreign: call.id.as_deref(), name: &call.name, arguments: &call.arguments };
+            let message = self.driver.record_outside(evaluation, new, &result).await?;
+            Ok(OutsideResult { call: id, message, is_repeated: false })
+        })
     }
 
     /// Records the note of a change. For one that was begun before, returns how far it came.

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{Decision, InnerMessage};
+use backstitch_core::ports::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ use tokio_util::task::TaskTracker;
 pub use error::OutsideError;
 use history::{BegunChange, KnownCalls};
 pub use history::{HistoryChange, HistoryChangeKind};
-use running::{CallDone, RunningCalls};
+use running::{CallDone, RunningCalls, RunningGuard};
 
 use crate::driver::{AskedDecision, CallEnds, Driver, NewCall};
 use crate::error::RuntimeError;
@@ -94,19 +95,21 @@ pub struct OutsideCalls {
 impl OutsideCalls {
     /// Prepares a session for calls. Calls that an earlier process left open end with an error, and their files are
     /// restored. Fails if an evaluation of another kind is open.
-    pub async fn open(driver: Driver) -> Result<Arc<Self>, RuntimeError> {
-        driver.check_outside().await?;
-        let known = KnownCalls::read(driver.session()).await?;
-        driver
-            .close_outside(|call| {
-                if known.ended.contains(&call.call_id) {
-                    UNDONE
-                } else {
-                    "was interrupted, because its server ended; its changes to files were rolled back"
-                }
-            })
-            .await?;
-        Ok(Self::of(driver, known))
+    pub fn open(driver: Driver) -> BoxFuture<'static, Result<Arc<Self>, RuntimeError>> {
+        Box::pin(async move {
+            driver.check_outside().await?;
+            let known = KnownCalls::read(driver.session()).await?;
+            driver
+                .close_outside(|call| {
+                    if known.ended.contains(&call.call_id) {
+                        UNDONE
+                    } else {
+                        "was interrupted, because its server ended; its changes to files were rolled back"
+                    }
+                })
+                .await?;
+            Ok(Self::of(driver, known))
+        })
     }
 
     /// Serves calls within the evaluation that is open. Nothing is closed, here and at the end.
@@ -164,15 +167,18 @@ impl OutsideCalls {
         let done = match self.running.enter(id, &call)? {
             CallDone::Joined(done) => done,
             CallDone::Entered(done, guard) => {
-                let calls = self.clone();
-                self.tasks.spawn(async move {
-                    let result = calls.run(id, &call).await.map_err(Arc::new);
-                    guard.leave(result);
-                });
+                self.tasks.spawn(self.clone().run_to_end(call, guard));
                 done
             }
         };
         running::wait(done).await
+    }
+
+    fn run_to_end(self: Arc<Self>, call: OutsideCall, guard: RunningGuard) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let result = self.run(call.call_id, &call).await.map_err(Arc::new);
+            guard.leave(result);
+        })
     }
 
     async fn run(&self, id: CallId, call: &OutsideCall) -> Result<OutsideResult, OutsideError> {
@@ -243,9 +249,11 @@ impl OutsideCalls {
     }
 
     /// Waits for running calls, and ends the evaluation. Later calls fail.
-    pub async fn close(&self) -> Result<(), RuntimeError> {
-        self.settled().await;
-        let _alone = self.gate.write().await;
-        self.driver.close_outside(|_| "was given up, because its caller is gone").await
+    pub fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            self.settled().await;
+            let _alone = self.gate.write().await;
+            self.driver.close_outside(|_| "was given up, because its caller is gone").await
+        })
     }
 }

@@ -11,6 +11,7 @@ mod token;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::ports::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -36,63 +37,65 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 impl ToolServer {
     /// Serves clients over HTTP until `stop` is cancelled. Their endpoint is `/mcp`.
-    pub async fn serve_http(
+    pub fn serve_http(
         self,
         listener: TcpListener,
         access: HttpAccess,
         stop: CancellationToken,
-    ) -> Result<(), ServeError> {
-        // Ends the streams that never end by themselves.
-        let streams = CancellationToken::new();
-        let front = Arc::new(Front::new(self.handler, access, streams.clone()));
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        let connections = TaskTracker::new();
-        let ending = CancellationToken::new();
-        loop {
-            let accepted = tokio::select! {
-                () = stop.cancelled() => break,
-                accepted = accepted(&listener, &room) => accepted,
-            };
-            let (stream, place) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // A client that was gone at once, or no descriptor is left for a moment.
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            let (front, ending) = (front.clone(), ending.clone());
-            connections.spawn(async move {
-                let service = service_fn(move |request| {
-                    let front = front.clone();
-                    async move { Ok::<_, std::convert::Infallible>(front.answer(request).await) }
-                });
-                let mut builder = http1::Builder::new();
-                builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
-                let connection = builder.serve_connection(TokioIo::new(stream), service);
-                let mut connection = std::pin::pin!(connection);
-                let ended = tokio::select! {
-                    ended = connection.as_mut() => ended,
-                    () = ending.cancelled() => {
-                        connection.as_mut().graceful_shutdown();
-                        connection.await
+    ) -> BoxFuture<'static, Result<(), ServeError>> {
+        Box::pin(async move {
+            // Ends the streams that never end by themselves.
+            let streams = CancellationToken::new();
+            let front = Arc::new(Front::new(self.handler, access, streams.clone()));
+            let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+            let connections = TaskTracker::new();
+            let ending = CancellationToken::new();
+            loop {
+                let accepted = tokio::select! {
+                    () = stop.cancelled() => break,
+                    accepted = accepted(&listener, &room) => accepted,
+                };
+                let (stream, place) = match accepted {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        // A client that was gone at once, or no descriptor is left for a moment.
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
                     }
                 };
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended with an error");
-                }
-                drop(place);
-            });
-        }
-        drop(listener);
-        ending.cancel();
-        connections.close();
-        if tokio::time::timeout(LAST_ANSWERS, connections.wait()).await.is_err() {
-            streams.cancel();
-            let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
-        }
-        Ok(())
+                let (front, ending) = (front.clone(), ending.clone());
+                connections.spawn(async move {
+                    let service = service_fn(move |request| {
+                        let front = front.clone();
+                        async move { Ok::<_, std::convert::Infallible>(front.answer(request).await) }
+                    });
+                    let mut builder = http1::Builder::new();
+                    builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
+                    let connection = builder.serve_connection(TokioIo::new(stream), service);
+                    let mut connection = std::pin::pin!(connection);
+                    let ended = tokio::select! {
+                        ended = connection.as_mut() => ended,
+                        () = ending.cancelled() => {
+                            connection.as_mut().graceful_shutdown();
+                            connection.await
+                        }
+                    };
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended with an error");
+                    }
+                    drop(place);
+                });
+            }
+            drop(listener);
+            ending.cancel();
+            connections.close();
+            if tokio::time::timeout(LAST_ANSWERS, connections.wait()).await.is_err() {
+                streams.cancel();
+                let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
+            }
+            Ok(())
+        })
     }
 }
 
