@@ -24,7 +24,7 @@ pub(crate) const SERVER: &str = "backstitch";
 /// The longest path of a socket that all systems accept.
 const LONGEST: usize = 100;
 
-/// Returns a command that calls [`relay`] with its last argument. The path of the socket is added to it.
+/// Returns the words of a command that runs [`relay`]. The path of the socket is appended to them.
 pub type RelayCommand = fn() -> io::Result<Vec<String>>;
 
 /// The socket on which tools are served, until it is dropped.
@@ -51,7 +51,7 @@ impl ServerHost for NoHistory {
 }
 
 impl ToolSocket {
-    /// Serves the tools of a session, if it has any. Returns the command too that connects a program with the socket.
+    /// Serves the tools of a session, if it has any. Also returns the command that connects a program with the socket.
     pub(crate) fn offer(
         title: &str,
         calls: Option<Arc<OutsideCalls>>,
@@ -120,8 +120,8 @@ pub(crate) fn private_directory() -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Connects an input and an output with a socket, until the socket ends. Those of the process are its standard input and
-/// output.
+/// Copies an input to a socket and the socket to an output, until the socket ends. A command passes its standard input
+/// and output.
 pub async fn relay(
     socket: &Path,
     mut input: impl AsyncRead + Unpin,

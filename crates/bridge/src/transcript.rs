@@ -62,3 +62,44 @@ pub fn record_id(record: &Value) -> Option<String> {
     let is_plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (is_plain && !id.is_empty() && !id.starts_with('-')).then(|| id.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ids(records: Option<Vec<Value>>) -> Vec<String> {
+        records.unwrap().iter().filter_map(record_id).collect()
+    }
+
+    #[test]
+    fn broken_lines_are_skipped_and_the_end_begins_with_a_whole_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("transcript.jsonl");
+        let mut bytes = b"{\"uuid\":\"one\"}\nnot json\n\xff\xfe\n\n{\"uuid\":\"two\"}\n".to_vec();
+        bytes.extend(b"{\"uuid\":\"three\"}\n{\"uuid\":\"cut");
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(ids(records(&path, None, |_| true)), ["one", "two", "three"]);
+        assert_eq!(ids(records(&path, None, |line| line.contains("two"))), ["two"]);
+        // It begins inside of the second record.
+        assert_eq!(ids(records(&path, Some(35), |_| true)), ["three"]);
+        assert_eq!(ids(records(&path, Some(1_000), |_| true)), ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn what_is_no_file_has_no_records() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(records(directory.path(), None, |_| true), None);
+        assert_eq!(records(&directory.path().join("none"), None, |_| true), None);
+    }
+
+    #[test]
+    fn ids_that_look_like_options_are_refused() {
+        for id in ["", "-x", "--resume", "a b", "$(x)", &"a".repeat(65)] {
+            assert_eq!(record_id(&json!({ "uuid": id })), None, "{id}");
+        }
+        let result = json!({"uuid": "r-1", "message": {"content": [{"tool_use_id": "t1"}]}});
+        assert_eq!(record_of_result(&[result, json!(1)], "t1").as_deref(), Some("r-1"));
+    }
+}

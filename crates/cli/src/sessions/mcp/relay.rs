@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 
-/// Returns the command that runs it. The socket is added.
+/// Returns the words of this command, without the socket.
 pub(crate) fn relay_command() -> io::Result<Vec<String>> {
     let own = std::env::current_exe()?.to_string_lossy().into_owned();
     Ok(vec![own, "mcp".to_owned(), "relay".to_owned()])
