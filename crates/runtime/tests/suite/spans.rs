@@ -1,4 +1,7 @@
 //! Spans of `tracing`: the names of their fields, and no contents of messages by default.
+//!
+//! `tracing` remembers once for the whole process whether anyone listens to a span, so a test of another thread can turn
+//! off the spans that these tests wait for. Each therefore runs in a process of its own, where the listener is installed first.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -61,9 +64,31 @@ const fn either(plain: &'static str, otel: &'static str) -> &'static str {
     if cfg!(feature = "otel") { otel } else { plain }
 }
 
-async fn heard(with_contents: bool) -> Vec<(String, Fields)> {
+/// Set in a process that was started for one of these tests.
+const ALONE: &str = "BACKSTITCH_TEST_ALONE";
+
+/// Runs a test of this file in a process of its own. Returns false in that process, where the test has to run.
+fn runs_elsewhere(test: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return false;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("spans::{test}"), "--test-threads=1"]).env(ALONE, "1");
+    let ran = command.output().unwrap();
+    let (output, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}{errors}");
+    true
+}
+
+fn heard(with_contents: bool) -> Vec<(String, Fields)> {
     let listener = Listener::default();
-    let _guard = tracing::subscriber::set_default(listener.clone());
+    tracing::subscriber::set_global_default(listener.clone()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(sew(with_contents));
+    std::mem::take(&mut listener.0.lock().unwrap())
+}
+
+async fn sew(with_contents: bool) {
     let mut replies = vec![
         reply("the secret is blue", &[("keep", json!({"text": "blue"})), ("keep", json!({"text": "fail"}))]),
         reply("done", &[]),
@@ -75,12 +100,14 @@ async fn heard(with_contents: bool) -> Vec<(String, Fields)> {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap().answer().unwrap();
-    std::mem::take(&mut listener.0.lock().unwrap())
 }
 
-#[tokio::test]
-async fn evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields() {
-    let spans = heard(false).await;
+#[test]
+fn evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields() {
+    if runs_elsewhere("evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields") {
+        return;
+    }
+    let spans = heard(false);
     let named = |name: &str| -> Vec<Fields> {
         spans.iter().filter(|(known, _)| known == name).map(|(_, fields)| fields.clone()).collect()
     };
@@ -112,9 +139,12 @@ async fn evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields
     assert!(!format!("{spans:?}").contains("blue"), "spans have no contents by default: {spans:?}");
 }
 
-#[tokio::test]
-async fn spans_have_contents_if_the_agent_enables_them() {
-    let spans = heard(true).await;
+#[test]
+fn spans_have_contents_if_the_agent_enables_them() {
+    if runs_elsewhere("spans_have_contents_if_the_agent_enables_them") {
+        return;
+    }
+    let spans = heard(true);
     let all = format!("{spans:?}");
     assert!(all.contains("the secret is blue") && all.contains("kept blue"), "{all}");
 }
