@@ -1,6 +1,7 @@
 //! The tool runner over session state: what is committed, what is rolled back, what the model sees.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
@@ -10,7 +11,7 @@ use backstitch_core::ports::Store;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::CallStatus;
-use backstitch_runtime::{CallOutcome, ToolRunner, Tools};
+use backstitch_runtime::{CallOutcome, LiveSession, ToolRunner, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -226,8 +227,11 @@ async fn a_cancelled_call_is_rolled_back_and_pauses_the_session() {
     let runner =
         ToolRunner::new(harness.live.clone(), Tools::new([slow]).unwrap()).with_cancellation(cancel.clone());
     let call = harness.call("slow", json!({"text": "x"})).await;
+    let id = call.call_id;
     let running = tokio::spawn(async move { runner.run(call).await });
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    while harness.live.state().await.view.call(id).unwrap().intent.is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     cancel.cancel();
     let end = running.await.unwrap().unwrap();
     assert!(matches!(end, CallOutcome::Cancelled(_)), "{end:?}");
@@ -326,8 +330,14 @@ async fn concurrent_calls_lose_nothing() {
 
 #[tokio::test]
 async fn a_call_that_overwrites_what_another_changed_runs_again() {
+    static LIVE: OnceLock<Arc<LiveSession>> = OnceLock::new();
+    static HAS_READ: AtomicBool = AtomicBool::new(false);
+    const MOMENT: Duration = Duration::from_millis(1);
     let appending = tool("appending", |context, Note { text }| {
         Box::pin(async move {
+            while !HAS_READ.load(Ordering::SeqCst) {
+                tokio::time::sleep(MOMENT).await;
+            }
             note(&context, &text)?;
             Ok(ToolResult::ok("noted"))
         })
@@ -335,12 +345,17 @@ async fn a_call_that_overwrites_what_another_changed_runs_again() {
     let seeding = tool("seeding", |context, Note { text }| {
         Box::pin(async move {
             let count = context.session(|draft| draft.all::<Finding>())??.len();
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            HAS_READ.store(true, Ordering::SeqCst);
+            // The other call has committed.
+            while LIVE.get().unwrap().state().await.execution.session.all::<Finding>().unwrap().is_empty() {
+                tokio::time::sleep(MOMENT).await;
+            }
             context.session(|draft| draft.seed([Finding(format!("{text} after {count}"))]).map(|_| ()))??;
             Ok(ToolResult::ok("seeded"))
         })
     });
     let harness = Harness::new(vec![appending, seeding]).await;
+    LIVE.set(harness.live.clone()).unwrap_or_else(|_| panic!("it is set once"));
     let calls = vec![
         harness.call("seeding", json!({"text": "all"})).await,
         harness.call("appending", json!({"text": "one"})).await,
