@@ -51,7 +51,8 @@ impl Sweep<'_> {
     }
 }
 
-fn remove(parent: BorrowedFd<'_>, name: &[u8], depth: usize) {
+/// Removes a temporary file or directory, as far as that is possible.
+pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8], depth: usize) {
     if unlinkat(parent, name, AtFlags::empty()).is_ok() || depth > MAX_DEPTH {
         return;
     }

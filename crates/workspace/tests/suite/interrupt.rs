@@ -1,7 +1,10 @@
 //! An interrupted restore is simply repeated.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use backstitch_core::ports::Workspace as _;
 use backstitch_workspace::RestoreStep;
@@ -68,6 +71,54 @@ fn stopped_at_any_step_it_can_be_repeated() {
         assert_eq!(place.picture(), before, "step {stop_at}");
     }
     assert!(steps > 20, "{steps}");
+}
+
+/// The mode of each directory below a place, but for temporary ones.
+fn modes_of_directories(place: &Place) -> BTreeMap<PathBuf, u32> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![place.path("")];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).unwrap().flatten() {
+            let is_temporary = entry.file_name().to_string_lossy().starts_with(".backstitch-tmp-");
+            if entry.file_type().unwrap().is_dir() && !is_temporary {
+                found.insert(entry.path(), entry.metadata().unwrap().permissions().mode() & 0o7777);
+                open.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// Another mode would be taken for a change by a person.
+#[test]
+fn stopped_at_any_step_a_directory_has_the_mode_from_before_or_the_wanted_one() {
+    for stop_at in 0.. {
+        let place = Place::new();
+        furnish(&place);
+        place.shell("mkdir -p sealed/deep; echo x > sealed/deep/x; chmod 555 sealed/deep; chmod 500 sealed");
+        let workspace = place.open();
+        let root = place.capture(&workspace);
+        let wanted = modes_of_directories(&place);
+        place.shell("chmod -R u+w sealed; rm -r sealed");
+        wreck(&place);
+        let before = modes_of_directories(&place);
+        let mut taken = 0;
+        let mut progress = |_: &RestoreStep| {
+            taken += 1;
+            if taken > stop_at { Err(io::Error::other("stopped")) } else { Ok(()) }
+        };
+        let coverage = workspace.coverage();
+        let result = workspace.restore_with(root, &coverage, Some(&mut progress));
+        for (path, mode) in modes_of_directories(&place) {
+            let known = [before.get(&path), wanted.get(&path)];
+            assert!(known.contains(&Some(&mode)), "step {stop_at}: {} has {mode:o}", path.display());
+        }
+        if result.is_ok() {
+            assert!(stop_at > 20, "{stop_at} steps");
+            assert_eq!(modes_of_directories(&place), wanted);
+            return;
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, un
 use super::plan::{Plan, Step};
 use super::sync::Sync;
 use super::{Progress, Restore, RestoreAction, RestoreStep};
+use crate::host::sweep;
 use crate::host::sys::{self, EntryStat, Kind, set_mode};
 use crate::temporary::TEMPORARY;
 
@@ -202,19 +203,50 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                 {
                     self.remove(directory, name, path)?;
                 }
-                self.tick(path, RestoreAction::MakeDirectory)?;
-                match mkdirat(directory, name, Mode::RWXU) {
-                    Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                    Err(error) => return Err(failed(error.into())),
+                // Another process may have made it since then.
+                if let Ok(below) = sys::open_directory(directory, name) {
+                    return self.directory(below.as_fd(), path, plan);
                 }
-                let below = sys::open_directory(directory, name).map_err(failed)?;
-                let made = sys::look_at(&below).map_err(failed)?;
-                self.own(&below, &made, parent);
-                self.directory(below.as_fd(), path, plan)
+                let temporary = self.temporary();
+                let made = self.make(directory, parent, &temporary, (name, path), plan);
+                if made.is_err() {
+                    sweep::remove(directory, &temporary, 0);
+                }
+                made
             }
             Step::Enter(plan) => {
                 let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
                 self.directory(below.as_fd(), path, plan)
+            }
+        }
+    }
+
+    /// Makes a directory under a temporary name, renames it and fills it. It never has its name without its mode: after an
+    /// interruption, another mode would look like a change by a person. Where its mode does not let this process fill it, it is
+    /// filled before it is renamed.
+    fn make(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        parent: &EntryStat,
+        temporary: &[u8],
+        (name, path): (&[u8], &[u8]),
+        plan: Plan,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |error| refused(path, error);
+        self.tick(path, RestoreAction::MakeDirectory)?;
+        mkdirat(directory, temporary, Mode::RWXU).map_err(|error| failed(error.into()))?;
+        let below = sys::open_directory(directory, temporary).map_err(failed)?;
+        let made = sys::look_at(&below).map_err(failed)?;
+        self.own(&below, &made, parent);
+        match plan.mode {
+            Some(mode) if self.privileged || mode & 0o700 == 0o700 => {
+                set_mode(&below, mode).map_err(failed)?;
+                self.place(directory, temporary, name, path)?;
+                self.directory(below.as_fd(), path, plan)
+            }
+            _ => {
+                self.directory(below.as_fd(), path, plan)?;
+                self.place(directory, temporary, name, path)
             }
         }
     }

@@ -56,7 +56,7 @@ pub enum RestoreAction {
     Write,
     /// The rest of a temporary file is written.
     Complete,
-    /// A temporary file is renamed to its final name.
+    /// A temporary file or directory is renamed to its final name.
     Replace,
     /// A mode is set.
     Mode,
