@@ -20,6 +20,9 @@ use super::stderr::KeptStderr;
 /// Time limit of the handshake and of the list of tools. A package manager may have to download the server first.
 const START: Duration = Duration::from_secs(120);
 
+/// How long a server that failed has for its last words, before it is killed and after.
+const ENDING: Duration = Duration::from_secs(1);
+
 /// The most tools of a server.
 const MOST_TOOLS: usize = 500;
 
@@ -65,7 +68,8 @@ impl Connection {
             Ok(Ok(opened)) => opened,
             Ok(Err(reason)) => {
                 let reason = shown(spec, &reason);
-                return Err(ClientError::Protocol { server: server(), reason, stderr: stderr.shown() });
+                let stderr = last_words(&stderr, &Mutex::new(process)).await;
+                return Err(ClientError::Protocol { server: server(), reason, stderr });
             }
             Err(_) => {
                 let seconds = START.as_secs();
@@ -98,12 +102,13 @@ impl Connection {
 
     /// Kills the processes of the server.
     pub(super) fn kill(&self) {
-        drop(self.process.lock().unwrap_or_else(PoisonError::into_inner).take());
+        kill(&self.process);
     }
 
-    /// Returns the end of the server's standard error, for an error message.
-    pub(super) fn stderr(&self) -> String {
-        self.stderr.shown()
+    /// Returns the end of the standard error of a server that no longer answers, for an error message. It is killed if it does not
+    /// end by itself.
+    pub(super) async fn last_words(&self) -> String {
+        last_words(&self.stderr, &self.process).await
     }
 
     /// Calls a tool.
@@ -116,6 +121,22 @@ impl Connection {
         call.arguments = Some(arguments);
         self.service.call_tool(call).await
     }
+}
+
+fn kill(process: &Mutex<Option<ServerProcess>>) {
+    drop(process.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// Reads the standard error of a server that no longer answers to its end, and returns the last lines. The end of its other
+/// streams is noticed first, often before the background task has read anything.
+async fn last_words(stderr: &KeptStderr, process: &Mutex<Option<ServerProcess>>) -> String {
+    let is_running = process.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    if is_running && !stderr.has_ended_within(ENDING).await {
+        kill(process);
+        // A process that left the group of the server may still hold the stream open.
+        stderr.has_ended_within(ENDING).await;
+    }
+    stderr.shown()
 }
 
 fn client() -> ClientConfig {
@@ -161,5 +182,35 @@ pub(super) fn shown(spec: &ServerSpec, reason: &str) -> String {
     match reason.char_indices().nth(LONGEST_ERROR) {
         Some((end, _)) => format!("{} ...", &reason[..end]),
         None => reason.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn error_of(script: &str) -> String {
+        let opened = Connection::open(&ServerSpec::program("a", ["sh", "-c", script])).await;
+        opened.map(drop).unwrap_err().to_string()
+    }
+
+    /// Which of its streams is noticed first differs from run to run.
+    #[tokio::test]
+    async fn a_server_that_ends_at_once_is_reported_by_its_own_words() {
+        for _ in 0..40 {
+            let error = error_of("echo I cannot >&2; exit 1").await;
+            assert!(error.contains("I cannot"), "{error}");
+        }
+        let error = error_of("exec <&- >&-; sleep 0.1; echo I cannot >&2").await;
+        assert!(error.contains("I cannot"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stays_after_a_wrong_answer_is_killed() {
+        let error = error_of("echo I can >&2; echo '{}'; exec sleep 600").await;
+        assert!(error.contains("does not answer as expected") && error.contains("I can"), "{error}");
+        // The shell does not wait for a process that leaves its group and keeps the stream open.
+        let error = error_of("echo I can >&2; setsid sleep 5 & exit 1").await;
+        assert!(error.contains("I can"), "{error}");
     }
 }

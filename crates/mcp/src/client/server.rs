@@ -229,15 +229,11 @@ impl ServerTool {
         if is_forgotten(&error) {
             return Ok(Sent::Forgotten);
         }
-        if connection.is_program() {
-            // The stream of errors may end a moment after the server.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
         Err(unavailable(format!(
             "the MCP server {:?} ended before it answered: {}{}",
             spec.name,
             shown(spec, &of_request(&error)),
-            connection.stderr()
+            connection.last_words().await
         )))
     }
 
