@@ -74,8 +74,8 @@ fn a_program_that_computes_is_interrupted_and_begins_anew() {
     let more =
         ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
     let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
-    wait_until("the program", || stage.path("started").exists());
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let has_called = || stage.run(&["log", "--all", "--json"]).output.contains("call_finished");
+    wait_until("the end of its call", || stage.path("started").exists() && has_called());
     assert_eq!(interrupt(child).code, Some(130));
     assert_eq!(model.asked().len(), 1);
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();

@@ -1,7 +1,5 @@
 //! `ls` by the index: selection, outcomes, sub-agents, limits, and stores that are not indexed yet.
 
-use std::time::Duration;
-
 use backstitch::journal::Position;
 use backstitch::load_view;
 use backstitch::ports::{ClaimMode, Owner, Store as _};
@@ -11,7 +9,7 @@ use backstitch_testkit::store::version_1;
 use serde_json::{Value, json};
 
 use crate::command::Ran;
-use crate::stage::{Stage, last_line, scripted, wait_until};
+use crate::stage::{Stage, last_line, scripted};
 
 /// How many sessions the store of version 1 has that is migrated while the command is killed.
 fn old_sessions() -> u64 {
@@ -177,40 +175,45 @@ fn a_wrong_snapshot_is_found_and_deleted() {
     assert_eq!((&after["sound"], &after["wrong_snapshots"]), (&json!(true), &json!([])));
 }
 
+/// The command is killed before and after each commit: that of the migration, then those of the index.
+#[cfg(feature = "crash-points")]
 #[test]
 fn a_store_of_version_1_is_migrated_and_indexed_however_often_the_command_is_killed() {
     let stage = Stage::new();
     std::fs::create_dir(stage.path("store")).unwrap();
     let path = stage.path("store/store.db");
     let sessions = version_1::write_store(&path, old_sessions());
-    // First while the tables are migrated, or before.
-    for millis in [0, 2, 5, 10, 20, 40] {
-        let mut child = stage.command(&["ls", "--json"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(millis));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    // Then each time that some sessions were indexed.
-    let missing = || match SqliteStore::open_read_only(&path) {
-        Ok(store) => block_on(store.unindexed(usize::MAX)).unwrap().len(),
-        // It is not migrated yet.
-        Err(_) => sessions.len(),
+    let kill_at = |point: &str| {
+        let dying = Stage::beside(&stage).with_variable("BACKSTITCH_ABORT_AT", point);
+        assert_eq!(dying.run(&["ls", "--json"]).code, None, "{point} was not reached");
     };
-    let mut kills = 0;
-    let mut before = missing();
-    while before > 0 && kills < 5 {
-        let mut child = stage.command(&["ls", "--json"]).stdout(std::process::Stdio::null()).spawn().unwrap();
-        wait_until("progress", || missing() < before);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let after = missing();
-        assert!(after < before, "what was indexed stays indexed");
-        (before, kills) = (after, kills + 1);
+    // `None` while it is not migrated.
+    let missing = || match SqliteStore::open_read_only(&path) {
+        Ok(store) => Some(block_on(store.unindexed(usize::MAX)).unwrap().len()),
+        Err(backstitch::store::OpenError::Older { .. }) => None,
+        Err(error) => panic!("{error}"),
+    };
+    for _ in 0..2 {
+        kill_at("store.before_commit");
+        assert_eq!(missing(), None, "it is migrated by one commit");
     }
-    assert!(kills > 0, "it was killed in the middle");
+    kill_at("store.after_commit");
+    assert_eq!(missing(), Some(sessions.len()), "it is migrated, and nothing is indexed");
+    let mut before = sessions.len();
+    for _ in 0..5 {
+        kill_at("store.before_commit");
+        assert_eq!(missing(), Some(before), "what was not committed is not there");
+        kill_at("store.after_commit");
+        let after = missing().unwrap();
+        assert!(
+            0 < after && after < before,
+            "what was indexed stays indexed: {after} of {before} are missing"
+        );
+        before = after;
+    }
 
     let all = listed(&stage, &[]);
-    assert_eq!((all.len(), missing()), (sessions.len(), 0));
+    assert_eq!((all.len(), missing()), (sessions.len(), Some(0)));
     for (number, (line, session)) in (1..).zip(all.iter().zip(&sessions)) {
         let outcome = if number % 10 == 0 { "failed" } else { "completed" };
         assert_eq!(
