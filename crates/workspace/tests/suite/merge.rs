@@ -116,6 +116,32 @@ fn conflicts_have_kinds_and_leave_the_files_alone() {
     assert_eq!(merged.conflicts.len(), 4);
 }
 
+/// A restore that was killed while it replaced a directory by a file leaves such remains.
+#[test]
+fn a_directory_that_only_lost_files_is_replaced_without_a_conflict() {
+    let place = Place::new();
+    let base = [("kind/a", "1\n"), ("kind/deep/b", "2\n"), ("kind/deep/c", "3\n"), ("other", "4\n")];
+    let theirs = [("kind", "file\n"), ("other", "4\n")];
+    for ours in [&base[1..], &base[2..], &base[3..]] {
+        let (merged, files) = merge(&place, &base, &theirs, ours, ConflictResolution::List);
+        assert_eq!(conflicts(&merged), []);
+        assert_eq!(files["kind"], "file\n", "{ours:?}");
+    }
+    for edited in [[("kind/deep/c", "5\n"), base[3]], [("kind/new", "6\n"), base[3]]] {
+        let (merged, _) = merge(&place, &base, &theirs, &edited, ConflictResolution::List);
+        assert_eq!(conflicts(&merged), [("kind", ConflictKind::TypeChanged)], "{edited:?}");
+    }
+}
+
+#[test]
+fn a_file_that_became_a_directory_replaces_an_unchanged_file() {
+    let place = Place::new();
+    let (base, theirs) = ([("kind", "1\n")], [("kind/a", "2\n"), ("kind/deep/b", "3\n")]);
+    let (merged, files) = merge(&place, &base, &theirs, &base, ConflictResolution::List);
+    assert_eq!(conflicts(&merged), []);
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["kind/a", "kind/deep/b"]);
+}
+
 #[test]
 fn single_paths_are_merged_alone() {
     let place = Place::new();

@@ -183,7 +183,8 @@ impl<'a> Merging<'a> {
         let are_directories = match below {
             [_, Some(_), Some(_)] => true,
             [Some(_), Some(_), None] => theirs.is_none(),
-            [_, None, Some(_)] => ours.is_none(),
+            // A file that is unchanged here has become a directory.
+            [_, None, Some(_)] => ours.is_none() || ours == base,
             _ => false,
         };
         if are_directories {
@@ -193,7 +194,48 @@ impl<'a> Merging<'a> {
             // A path to merge lies below something that is no directory here.
             return self.conflict(path, sides, ConflictKind::TypeChanged, None);
         }
+        if let (Some(StoredItem::Directory(before)), Some(StoredItem::File { .. } | StoredItem::Link { .. })) =
+            (base, theirs)
+            && !excludes_below
+            && self.only_lacks(before, ours, place.depth)?
+        {
+            // Both deleted what was in the directory, and one of them has replaced it.
+            return Ok(self.take_theirs(path, theirs));
+        }
         self.leaf(path, sides)
+    }
+
+    /// Returns whether an entry is what remains of a directory of which some files were deleted, and nothing else was changed.
+    fn only_lacks(
+        &self,
+        before: DirectoryHandle<'_>,
+        now: Option<StoredItem<'_>>,
+        depth: usize,
+    ) -> Result<bool, WorkspaceError> {
+        let now = match now {
+            None => return Ok(true),
+            Some(StoredItem::Directory(now)) if depth <= MAX_DEPTH => now,
+            Some(_) => return Ok(false),
+        };
+        if now == before {
+            return Ok(true);
+        }
+        let (before, now) = (before.load(self.objects)?, now.load(self.objects)?);
+        // A restore lets its owner into a directory before it deletes what is in it.
+        if now.mode != before.mode && now.mode != before.mode | 0o700 {
+            return Ok(false);
+        }
+        for (name, now) in &now.entries {
+            let lacks = match before.entries.get(name) {
+                Some(before) if before == now => true,
+                Some(StoredItem::Directory(before)) => self.only_lacks(*before, Some(*now), depth + 1)?,
+                _ => false,
+            };
+            if !lacks {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Merges the entries of directories. One that is missing counts as empty.
