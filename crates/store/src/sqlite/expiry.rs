@@ -4,8 +4,6 @@
 //! process holds it or a sub-agent of it, if a sub-agent has not ended, or if it was forked and a fork stays.
 //! Sub-agents go with their parents, and sessions that are not indexed stay.
 
-use std::time::Duration;
-
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{IndexedSession, IndexedStatus, SessionQuery, StoreError, TimeRange};
@@ -24,21 +22,26 @@ const FINISHED: [IndexedStatus; 2] = [IndexedStatus::Idle, IndexedStatus::Failed
 /// Rule for the expiry of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expiry {
-    before: Timestamp,
+    /// `None` if nothing expires.
+    before: Option<Timestamp>,
     statuses: Vec<IndexedStatus>,
 }
 
 impl Expiry {
     /// Sessions without a record in the last `days` days, if they are idle or have failed.
     pub fn after_days(days: u32) -> Self {
-        let days = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
-        let before = super::now().since(Timestamp::UNIX_EPOCH).saturating_sub(days);
-        Self::before(Timestamp::UNIX_EPOCH.saturating_add(before))
+        Self::before_days(super::now(), days)
+    }
+
+    fn before_days(now: Timestamp, days: u32) -> Self {
+        // Before the first time there is nothing to expire.
+        let before = super::days_before(now, days);
+        Self { before, statuses: FINISHED.to_vec() }
     }
 
     /// Sessions without a record at or after a time, if they are idle or have failed.
     pub fn before(before: Timestamp) -> Self {
-        Self { before, statuses: FINISHED.to_vec() }
+        Self { before: Some(before), statuses: FINISHED.to_vec() }
     }
 
     /// Selects sessions of these statuses instead. One that a process holds never expires.
@@ -52,9 +55,10 @@ impl SqliteStore {
     /// Lists the sessions that a rule lets expire, in the order of their creation. They can be removed
     /// together; their sub-agents are not listed.
     pub fn expired(&self, expiry: &Expiry) -> Result<Vec<SessionId>, StoreError> {
+        let Some(before) = expiry.before else { return Ok(Vec::new()) };
         self.readers.at_once(|connection| {
             let mut wanted = SessionQuery::roots()
-                .with_updated(TimeRange { since: None, until: Some(expiry.before) })
+                .with_updated(TimeRange { since: None, until: Some(before) })
                 .with_limit(usize::MAX);
             wanted.statuses.clone_from(&expiry.statuses);
             let found = query::page(&self.locks, connection, &wanted)?.sessions;
@@ -71,5 +75,26 @@ impl SqliteStore {
             return Ok(true);
         }
         Ok(is_open(&read::read(connection, session, Position::START, usize::MAX)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_before_1970_too() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let expiry = Expiry::before_days(at("1960-03-02T00:00:00Z"), 30);
+        assert_eq!(expiry.before, Some(at("1960-02-01T00:00:00Z")));
+        let expiry = Expiry::before_days(at("1970-01-02T00:00:00Z"), 30);
+        assert_eq!(expiry.before, Some(at("1969-12-03T00:00:00Z")));
+        assert_eq!(
+            Expiry::before_days(Timestamp::UNIX_EPOCH, u32::MAX).before,
+            None,
+            "there is no such time"
+        );
+        let early = std::time::UNIX_EPOCH - std::time::Duration::from_secs(60);
+        assert_eq!(super::super::timestamp_of(early), at("1969-12-31T23:59:00Z"));
     }
 }

@@ -40,6 +40,7 @@ mod new_file;
 mod objects;
 mod open;
 mod options;
+mod padded;
 mod presence;
 mod private;
 mod query;
@@ -65,7 +66,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
@@ -214,8 +215,25 @@ fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
 
 /// Current time, for claims and migrations.
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::UNIX_EPOCH.saturating_add(since)
+    timestamp_of(SystemTime::now())
+}
+
+/// Converts a time of the system. A clock that was never set may be before 1970.
+fn timestamp_of(time: SystemTime) -> Timestamp {
+    let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => Timestamp::UNIX_EPOCH.saturating_add(since),
+        Err(before) => {
+            Timestamp::from_unix_micros(-micros(before.duration())).unwrap_or(Timestamp::UNIX_EPOCH)
+        }
+    }
+}
+
+/// Returns the time this many days before another, also before 1970. `None` if there is no such time.
+fn days_before(now: Timestamp, days: u32) -> Option<Timestamp> {
+    const MICROS_OF_A_DAY: i64 = 24 * 60 * 60 * 1_000_000;
+    let micros = now.unix_micros().checked_sub(i64::from(days) * MICROS_OF_A_DAY)?;
+    Timestamp::from_unix_micros(micros).ok()
 }
 
 impl Store for SqliteStore {

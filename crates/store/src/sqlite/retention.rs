@@ -9,7 +9,6 @@
 //! - the roots that the changes of an isolated session are merged with, and those of directories that they were applied to.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, WorkspaceRoot};
@@ -39,9 +38,10 @@ impl Retention {
     /// Keeps the boundaries of the last `days` days.
     #[must_use]
     pub fn keep_days(self, days: u32) -> Self {
-        let days = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
-        let since = super::now().since(Timestamp::UNIX_EPOCH).saturating_sub(days);
-        self.keep_since(Timestamp::UNIX_EPOCH.saturating_add(since))
+        match super::days_before(super::now(), days) {
+            Some(since) => self.keep_since(since),
+            None => self,
+        }
     }
 
     /// Keeps the boundaries at and after a time.

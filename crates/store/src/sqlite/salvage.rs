@@ -1,6 +1,6 @@
 //! Salvage: copies the sound parts of a damaged store.
 //!
-//! The old store is only read. The new store receives the longest intact prefix of each session, with all
+//! The old store is only read, and if its end is missing, a copy of it that has as many pages as it should have. The new store receives the longest intact prefix of each session, with all
 //! objects that it names. An object that cannot be read is marked as lost, so that reading it later fails
 //! with `LostObject`. Claims keep their fences, so that no earlier writer can write to the new store.
 
@@ -17,11 +17,12 @@ use super::append::{first_key, last_key};
 use super::chain::Checksum;
 use super::error::{Failure, OpenError};
 use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
+use super::padded::PaddedCopy;
 use super::read::texts;
 use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
-use super::{SqliteStore, gc, inbox, open, redactions, remove, snapshots};
+use super::{SqliteStore, absolute, gc, inbox, open, redactions, remove, schema, snapshots};
 use crate::references::{References, below, named_in_manifest};
 
 /// Result of salvaging a damaged store.
@@ -75,14 +76,29 @@ impl SqliteStore {
         if to.exists() {
             return Err(OpenError::Exists { path: to.to_owned() });
         }
-        let old = open::for_salvage(from)?;
-        let new = Self::open(to)?;
-        let report = new.writer()?.alone(|new| {
-            old.execute_batch("BEGIN")?;
-            transaction(new, || Salvage::new(&old, new).run())
-        })?;
-        Ok(report)
+        match open::for_salvage(from) {
+            Ok(old) => copy_sound(&old, to),
+            Err(refused @ OpenError::Store(_)) => match PaddedCopy::of(from, &absolute(to)?)? {
+                Some(padded) => {
+                    let old = padded.connection().ok_or(refused)?;
+                    schema::read_as_newest(old)?;
+                    copy_sound(old, to)
+                }
+                None => Err(refused),
+            },
+            Err(refused) => Err(refused),
+        }
     }
+}
+
+/// Copies the sound parts of a store to a new one.
+fn copy_sound(old: &Connection, to: &Path) -> Result<SalvageReport, OpenError> {
+    let new = SqliteStore::open(to)?;
+    let report = new.writer()?.alone(|new| {
+        old.execute_batch("BEGIN")?;
+        transaction(new, || Salvage::new(old, new).run())
+    })?;
+    Ok(report)
 }
 
 struct Salvage<'a> {

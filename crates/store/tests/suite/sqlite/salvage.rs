@@ -175,3 +175,59 @@ fn nothing_is_written_over() {
     assert!(matches!(missing, Err(OpenError::NotFound { .. })), "{missing:?}");
     assert!(!store.path().with_file_name("x.db").exists());
 }
+
+#[test]
+fn a_store_without_its_end_is_saved_as_far_as_it_is_there() {
+    const PAGE: u64 = 8192;
+    let store = Temporary::new();
+    let journals: Vec<_> = (3..6).map(|seed| sample::journal(seed, 40)).collect();
+    journals.iter().for_each(|journal| write(&*store, journal));
+    let (directory, path) = store.close();
+    let whole = fs::metadata(&path).unwrap().len();
+    let pages = whole / PAGE;
+    assert!(pages > 40, "{pages} pages");
+    let mut saved = Vec::new();
+    for cut in [1, 2, 8, pages / 2] {
+        // A copy that was aborted, without and with a part of a page.
+        for more in [0, 100] {
+            let (short, to) = (directory.path().join("short.db"), directory.path().join("new.db"));
+            let bytes = &fs::read(&path).unwrap()[..((pages - cut) * PAGE - more) as usize];
+            fs::write(&short, bytes).unwrap();
+            let report = SqliteStore::salvage(&short, &to).unwrap_or_else(|error| panic!("{cut}: {error}"));
+            assert!(!report.is_complete(), "{cut}");
+            assert_eq!(fs::read(&short).unwrap(), bytes, "the old store is not changed");
+            let new = SqliteStore::open(&to).unwrap();
+            assert!(new.verify().unwrap().is_sound(), "{cut}");
+            let mut records = 0;
+            for journal in &journals {
+                let found = read(&new, journal.session).unwrap_or_default();
+                assert_eq!(found, journal.records()[..found.len()], "{cut}");
+                records += found.len();
+            }
+            saved.push(records);
+            drop(new);
+            let mut names: Vec<_> =
+                fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.retain(|name| name.to_string_lossy().contains("partial"));
+            assert!(names.is_empty(), "the padded copy is deleted: {names:?}");
+            for name in ["new.db", "new.db-wal", "new.db-shm", "short.db"] {
+                let _ = fs::remove_file(directory.path().join(name));
+            }
+        }
+    }
+    let all: usize = journals.iter().map(|journal| journal.records().len()).sum();
+    assert!(saved[0] * 10 > all * 9, "nearly everything without the last page: {saved:?} of {all}");
+    assert!(saved.iter().all(|saved| *saved > 0), "{saved:?} of {all}");
+}
+
+#[test]
+fn what_is_not_a_store_is_not_padded() {
+    let directory = tempfile::tempdir().unwrap();
+    let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+    for bytes in [&b""[..], b"SQLite format 3\0", &[7; 9000]] {
+        fs::write(&from, bytes).unwrap();
+        let saved = SqliteStore::salvage(&from, &to);
+        assert!(saved.is_err() || saved.is_ok_and(|report| report.sessions.is_empty()));
+        let _ = fs::remove_file(&to);
+    }
+}
