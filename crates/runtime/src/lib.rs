@@ -64,6 +64,7 @@ pub use events::{
 };
 pub use history::{
     ApplyOptions, ApplyReport, Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view,
+    undoable_apply,
 };
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use isolation::{IsolatedWorkspace, Isolation};

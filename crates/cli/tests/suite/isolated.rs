@@ -79,6 +79,36 @@ fn picture(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 #[test]
+fn an_apply_that_changes_nothing_is_not_what_is_undone() {
+    let stage = Stage::new();
+    project(&stage);
+    let files = stage.path("files");
+    let before = picture(&files);
+    let (session, _) =
+        run(&stage, &model(&stage, "one.json", &["echo new > c.txt; mkdir new; echo x > new/x"]));
+    stage.run(&["apply", &session]).worked();
+    let after = picture(&files);
+    for _ in 0..2 {
+        assert!(stage.run(&["apply", &session]).worked().contains("has all changes of the session already"));
+        assert!(stage.run(&["apply", &session, "c.txt"]).worked().contains("has all changes"));
+    }
+    assert_eq!(picture(&files), after);
+    assert!(stage.run(&["apply", &session, "--undo"]).worked().contains("2 files changed"));
+    assert_eq!(picture(&files), before);
+    assert!(stage.run(&["apply", &session, "--undo"]).failed().contains("code: nothing_to_apply"));
+
+    // A person made the same changes by hand: there is nothing to undo, and an earlier apply is not forgotten.
+    stage.run(&["apply", &session]).worked();
+    assert_eq!(picture(&files), after);
+    std::fs::write(files.join("c.txt"), "by hand\n").unwrap();
+    std::fs::write(copy_of(&stage, &session).join("c.txt"), "by hand\n").unwrap();
+    assert!(stage.run(&["apply", &session]).worked().contains("has all changes"));
+    std::fs::write(files.join("c.txt"), "new\n").unwrap();
+    stage.run(&["apply", &session, "--undo"]).worked();
+    assert_eq!(picture(&files), before);
+}
+
+#[test]
 fn two_sessions_and_a_person_work_on_one_project_at_once() {
     let stage = Stage::new();
     project(&stage);

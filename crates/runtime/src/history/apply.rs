@@ -17,7 +17,7 @@ use backstitch_core::ports::{
     ConflictResolution, FilePath, IgnoredPaths, MergeConflict, MergedCapture, PathChange, UncoveredPath,
     Workspace, WorkspaceMerge,
 };
-use backstitch_core::view::{Call, JournalEntry};
+use backstitch_core::view::{Call, JournalEntry, JournalView};
 
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
@@ -38,7 +38,8 @@ pub struct ApplyOptions {
 /// The result of applying changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyReport {
-    /// The position of its record; `None` if nothing was written.
+    /// The position of its record; `None` if nothing was recorded: in a dry run, with conflicts, and where the directory has had
+    /// all changes since the application before.
     pub at: Option<Position>,
     /// State of the directory before.
     pub before: WorkspaceRoot,
@@ -104,7 +105,7 @@ impl LiveSession {
         self.carry_out(directory, merge, next_base, None, options.dry_run).await
     }
 
-    /// Undoes the latest application that is not undone: what it changed is merged backwards into the directory.
+    /// Undoes the latest application that changed a file and is not undone: what it changed is merged backwards into the directory.
     pub async fn undo_apply(
         &self,
         directory: Arc<dyn Workspace>,
@@ -112,7 +113,7 @@ impl LiveSession {
     ) -> Result<ApplyReport, RuntimeError> {
         self.check_no_pending().await?;
         let view = self.state().await.view.clone();
-        let undone = view.applied().last().ok_or(RuntimeError::NothingToApply { session: self.id() })?;
+        let undone = undoable_apply(&view).ok_or(RuntimeError::NothingToApply { session: self.id() })?;
         let ApplyStarted { before, after, coverage, base, .. } = *undone.record.clone();
         // What was applied is undone, ignored or not.
         let (theirs, ignored) = (WorkspaceRevision { root: before, coverage }, IgnoredPaths::Merge);
@@ -164,7 +165,8 @@ impl LiveSession {
     ) -> Result<ApplyReport, RuntimeError> {
         let (base, result) = (merge.base, merge.theirs.root);
         let merged = merged(directory.clone(), merge).await?;
-        if dry_run || !merged.conflicts.is_empty() {
+        let changes_nothing = undoes.is_none() && base == next_base && merged.before.root == merged.after;
+        if dry_run || changes_nothing || !merged.conflicts.is_empty() {
             return Ok(report(merged, None, Vec::new()));
         }
         crash_point!("apply.before");
@@ -226,6 +228,11 @@ impl LiveSession {
         crash_point!("apply.finished");
         Ok(report(merged, Some(at), restored))
     }
+}
+
+/// Returns the application that would be undone next: the latest one that changed a file and is not undone.
+pub fn undoable_apply(view: &JournalView) -> Option<&JournalEntry<ApplyStarted>> {
+    view.applied().iter().rev().find(|applied| applied.record.before != applied.record.after)
 }
 
 async fn merged(directory: Arc<dyn Workspace>, merge: WorkspaceMerge) -> Result<MergedCapture, RuntimeError> {

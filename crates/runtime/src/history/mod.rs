@@ -9,7 +9,7 @@ mod restore;
 mod rewind;
 mod undo;
 
-pub use apply::{ApplyOptions, ApplyReport};
+pub use apply::{ApplyOptions, ApplyReport, undoable_apply};
 pub(crate) use effects::pauses_of;
 pub use fork::Fork;
 pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};

@@ -9,7 +9,7 @@ use backstitch::id::SessionId;
 use backstitch::ports::{ConflictKind, ConflictResolution, FilePath, Workspace};
 use backstitch::view::JournalView;
 use backstitch::workspace::HostWorkspace;
-use backstitch::{ApplyOptions, ApplyReport, LiveSession, SessionOptions};
+use backstitch::{ApplyOptions, ApplyReport, LiveSession, SessionOptions, undoable_apply};
 use clap::Args;
 use serde_json::json;
 
@@ -64,7 +64,7 @@ impl Apply {
                 .with_hint("`backstitch run MISSION --isolated` starts a session in a copy")
                 .into());
         };
-        let applied = view.applied().last().map(|applied| applied.record.directory.clone());
+        let applied = undoable_apply(&view).map(|applied| applied.record.directory.clone());
         let project = applied.filter(|_| self.undo).unwrap_or_else(|| isolated.record.project.clone());
         let directory = self.to.clone().unwrap_or_else(|| project.into());
         set_free(common, &place, session, WhenDriven::Refuse).await?;
@@ -190,16 +190,14 @@ impl Apply {
         let files = counted(report.changes.len() as u64, "file");
         let shown = directory.display();
         let id = short(session);
-        match (&report.conflicts[..], report.at) {
-            ([], Some(_)) if self.undo => println!("undone in {shown}: {files} changed"),
-            ([], Some(_)) if report.changes.is_empty() => {
-                println!("{shown} has all changes of the session already")
-            }
-            ([], Some(_)) => {
+        match &report.conflicts[..] {
+            [] if self.dry_run => println!("{files} would change in {shown}"),
+            [] if self.undo => println!("undone in {shown}: {files} changed"),
+            [] if report.changes.is_empty() => println!("{shown} has all changes of the session already"),
+            [] => {
                 let undo = common.hint(format_args!("apply {id} --undo"));
                 println!("applied to {shown}: {files} changed; `{undo}` undoes it");
             }
-            ([], None) => println!("{files} would change in {shown}"),
             _ => {}
         }
         for (what, command) in commits.iter().filter(|_| !self.undo) {
