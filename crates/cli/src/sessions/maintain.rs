@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::SystemClock;
+use backstitch::code::ErrorCode;
 use backstitch::ports::{
     Erasure, ErasureMode, ForkRemoval, IndexedStatus, Owner, Removal, RemovedSession, Store as _,
 };
 use backstitch::store::{Expiry, GcMode, Retention, SqliteStore};
-use backstitch::time::Clock as _;
+use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
 use serde_json::json;
 
@@ -80,6 +81,16 @@ impl Salvage {
     }
 }
 
+/// Refuses to count days from a clock that was never set.
+fn check_clock(now: Timestamp) -> Result<(), CommandError> {
+    if now >= Timestamp::UNIX_EPOCH {
+        return Ok(());
+    }
+    let message = format!("the clock of this machine says {now}, and ages cannot be told from it");
+    Err(CommandError::new(ErrorCode::Usage, message)
+        .with_hint("nothing was deleted; set the clock, or leave out `--expire-days` and `--keep-days`"))
+}
+
 #[derive(Args)]
 pub(crate) struct Gc {
     /// Delete nothing, and print what would be freed.
@@ -133,6 +144,9 @@ impl Gc {
     }
 
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        if self.expire_days.is_some() || self.keep_days.is_some() {
+            check_clock(SystemClock::new().now())?;
+        }
         let place = OpenStore::existing(common)?;
         let mut retention = Retention::keep_all();
         if let Some(days) = self.keep_days {
@@ -177,5 +191,18 @@ impl Gc {
         let verb = if self.dry_run { "would be freed" } else { "freed" };
         println!("{} {verb}, {} kept", counted(report.freed_bytes(), "byte"), report.kept_bytes);
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_refused() {
+        assert!(check_clock("2026-01-02T03:04:05Z".parse().unwrap()).is_ok());
+        assert!(check_clock(Timestamp::UNIX_EPOCH).is_ok());
+        let refused = check_clock("1969-12-31T23:59:59Z".parse().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("says 1969"), "{refused}");
     }
 }

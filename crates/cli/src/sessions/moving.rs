@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use backstitch::code::ErrorCode;
 use backstitch::store::{
-    SessionRole, SqliteStore, TransferOutcome, TransferProgress, TransferReport, TransferStep,
+    OpenError, SessionRole, SqliteStore, TransferOutcome, TransferProgress, TransferReport, TransferStep,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use super::Common;
 use super::place::{OpenStore, short};
 use super::progress::ProgressLines;
 use crate::common::counted;
+use crate::error::CommandError;
 
 #[derive(Args)]
 pub(crate) struct Backup {
@@ -30,12 +32,38 @@ impl Backup {
             lines.report(mebibytes(progress.written), mebibytes(progress.total.max(progress.written)));
         });
         let bytes = bytes.with_context(|| format!("{} cannot be backed up", from.display()))?;
+        let damage = damage_in(&self.to);
         if common.json {
-            println!("{}", json!({"v": 1, "store": from, "backup": self.to, "bytes": bytes}));
+            let is_sound = damage.is_empty();
+            println!(
+                "{}",
+                json!({"v": 1, "store": from, "backup": self.to, "bytes": bytes, "sound": is_sound})
+            );
         } else {
             println!("written to {} ({bytes} bytes)", self.to.display());
         }
-        Ok(ExitCode::SUCCESS)
+        let Some(first) = damage.first() else { return Ok(ExitCode::SUCCESS) };
+        let more = match damage.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let message = format!("the store is damaged, and so is its backup: {first}{more}");
+        let hint = format!(
+            "the backup is kept; `{}` lists the damage, and `{}` copies what is sound",
+            common.hint("verify"),
+            common.hint("salvage NEW")
+        );
+        Err(CommandError::new(ErrorCode::StoreDamaged, message).with_hint(hint).into())
+    }
+}
+
+/// Verifies a backup, and returns what is damaged. One of an older version is copied as it is, and not verified.
+fn damage_in(backup: &Path) -> Vec<String> {
+    match SqliteStore::open_read_only(backup).map(|store| store.verify()) {
+        Ok(Ok(report)) => report.findings.iter().map(ToString::to_string).collect(),
+        Err(OpenError::Older { .. }) => Vec::new(),
+        Ok(Err(error)) => vec![error.to_string()],
+        Err(error) => vec![error.to_string()],
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod agents;
 mod approvals;
+mod backups;
 mod bridge;
 mod chat;
 mod churn;
