@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod agents;
+mod applying;
 mod approvals;
 mod backups;
 mod bridge;
