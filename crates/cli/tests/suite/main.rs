@@ -44,6 +44,7 @@ mod panics;
 mod pauses;
 mod pty;
 mod queries;
+mod real_work;
 mod replaced;
 mod sandbox;
 mod screen;

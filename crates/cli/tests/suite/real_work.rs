@@ -1,0 +1,290 @@
+//! Real work inside of the default sandbox: a sandbox that refuses everything would be safe and useless.
+//!
+//! Each row of the table is a small project, the command that an agent would run in it, and what comes of it. Programs that are
+//! not installed are skipped with a line that says so. Nothing is downloaded.
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, scripted};
+
+/// What comes of a command.
+enum Expected {
+    /// It exits with 0, and its output contains the words.
+    Works(&'static str),
+    /// It fails, and the result that the model reads contains the words.
+    Refused(&'static str),
+}
+
+use Expected::{Refused, Works};
+
+/// A project and a command.
+struct Work {
+    name: &'static str,
+    /// Programs without which it is skipped.
+    needs: &'static [&'static str],
+    network: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    command: &'static str,
+    expected: Expected,
+}
+
+const CARGO: &str = "[package]\nname = \"hem\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+const RUST: &str = "pub fn sew() -> &'static str { \"sewn\" }
+#[test] fn sews() {
+    let file = std::env::temp_dir().join(\"thread\");
+    std::fs::write(&file, sew()).unwrap();
+    let child = std::process::Command::new(\"cat\").arg(&file).output().unwrap();
+    assert_eq!(child.stdout, b\"sewn\");
+}
+fn main() { println!(\"{}\", sew()); }\n";
+
+const PACKAGE: &str = r#"{"name": "hem", "version": "1.0.0", "scripts":
+    {"prebuild": "node -e \"\"", "build": "node build.js", "test": "node --test"}}"#;
+const BUILD: &str = "const fs = require('fs'), os = require('os'), child = require('child_process');
+fs.mkdtempSync(os.tmpdir() + '/hem-'); fs.writeFileSync('out.txt', child.execSync('echo sewn'));
+new (require('worker_threads').Worker)('process.stdout.write(\"a worker\\\\n\")', {eval: true});\n";
+const NODE_TEST: &str = "const {test} = require('node:test'), assert = require('assert');
+test('is sewn', () => assert.equal(require('fs').readFileSync('out.txt', 'utf8'), 'sewn\\n'));\n";
+
+const POOL: &str = "import multiprocessing, tempfile, threading, unittest
+def double(number): return 2 * number
+class Seams(unittest.TestCase):
+    def test_pool(self):
+        for method in ['fork', 'spawn']:
+            with multiprocessing.get_context(method).Pool(2) as pool:
+                self.assertEqual(pool.map(double, range(4)), [0, 2, 4, 6])
+    def test_queue(self):
+        queue, lock = multiprocessing.Queue(), multiprocessing.Lock()
+        def work():
+            with lock: queue.put('sewn')
+        child = multiprocessing.get_context('fork').Process(target=work)
+        child.start(); self.assertEqual(queue.get(), 'sewn'); child.join()
+    def test_temporary(self):
+        with tempfile.TemporaryDirectory() as place: open(place + '/x', 'w').close()
+if __name__ == '__main__': unittest.main()\n";
+
+const MAKEFILE: &str =
+    "all: a.txt b.txt c.txt d.txt\n\t@cat *.txt | sort\n%.txt:\n\t@sleep 0.1; echo $* > $@\n";
+
+const JAVA: &str = "import java.nio.file.*; import java.util.concurrent.*;
+public class Hem { public static void main(String[] names) throws Exception {
+    var threads = Executors.newFixedThreadPool(Runtime.getRuntime().availableProcessors());
+    var sewn = threads.submit(() -> \"sewn\").get(); threads.shutdown();
+    Files.writeString(names.length > 0 ? Files.createTempFile(\"hem\", \".txt\") : Path.of(\"hem.txt\"), sewn);
+    var child = new ProcessBuilder(\"cat\", \"Hem.java\").start(); child.getInputStream().readAllBytes();
+    System.out.println(sewn + \" \" + child.waitFor()); } }\n";
+
+const AFFINITY: &str = "import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); os.nice(1)
+print('sewn on', len(os.sched_getaffinity(0)))\n";
+
+const GIT: &str = "set -e; git init -q -b main . ; git config user.name tailor; git config user.email tailor@example.org
+echo one > hem.txt; git add -A; git commit -q -m one
+git switch -q -c seam; echo two > seam.txt; git add -A; git commit -q -m two
+git switch -q main; echo three > coat.txt; git add -A; git commit -q -m three
+git merge -q --no-edit seam; git switch -q -c late HEAD~1; echo four > late.txt; git add -A; git commit -q -m four
+git rebase -q main; git stash list; git gc -q; git fsck --no-progress; git log --format=%s | tr '\\n' ' '; git status --short";
+
+const DATABASE: &str = "import os, sqlite3
+base = sqlite3.connect('hem.db'); base.execute('PRAGMA journal_mode = WAL')
+base.execute('CREATE TABLE seams (name)'); base.execute(\"INSERT INTO seams VALUES ('sewn')\"); base.commit()
+if os.fork() == 0:
+    other = sqlite3.connect('hem.db'); other.execute('UPDATE seams SET name = name || \" twice\"'); other.commit(); os._exit(0)
+os.wait(); print(base.execute('SELECT name FROM seams').fetchone()[0])\n";
+
+/// A server that a test starts, as a database would be, and a client. The first argument is its address.
+const SERVER: &str = "import os, socket, sys
+def listen(where):
+    if where == 'tcp':
+        server = socket.socket(); server.bind(('127.0.0.1', 0))
+    else:
+        server = socket.socket(socket.AF_UNIX); server.bind(where)
+    server.listen(); return server, server.getsockname()
+server, address = listen(sys.argv[1])
+if os.fork() == 0:
+    client = socket.socket(server.family); client.connect(address); client.sendall(b'SELECT'); print(client.recv(9).decode()); os._exit(0)
+connection, _ = server.accept(); connection.recv(9); connection.sendall(b'sewn'); sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n";
+
+/// How a database is started that refuses to run as root.
+const POSTGRES: &str = "initdb -D base -A trust -U tailor > /dev/null && \
+    pg_ctl -D base -w -o \"-k $PWD -c listen_addresses='' -c fsync=off\" -l log start > /dev/null && \
+    psql -h $PWD -U tailor -d postgres -Atc \"select 'sewn'\"; pg_ctl -D base -m immediate stop > /dev/null";
+
+const TABLE: &[Work] = &[
+    Work {
+        name: "cargo builds and tests a crate",
+        needs: &["cargo"],
+        network: "off",
+        files: &[("Cargo.toml", CARGO), ("src/main.rs", RUST)],
+        // The directory of this user may be locked by another build.
+        command: "unset CARGO_TARGET_DIR; export CARGO_HOME=$TMPDIR/cargo; cargo build --offline -q && cargo test --offline -q && ./target/debug/hem",
+        expected: Works("sewn"),
+    },
+    Work {
+        name: "npm runs scripts",
+        needs: &["node", "npm"],
+        network: "off",
+        files: &[("package.json", PACKAGE), ("build.js", BUILD), ("hem.test.js", NODE_TEST)],
+        command: "npm run build && npm test",
+        expected: Works("a worker"),
+    },
+    Work {
+        name: "python tests start processes",
+        needs: &["python3"],
+        network: "off",
+        files: &[("test_hem.py", POOL)],
+        command: "python3 -m unittest -q test_hem && echo sewn",
+        expected: Works("sewn"),
+    },
+    Work {
+        name: "make runs recipes concurrently",
+        needs: &["make"],
+        network: "off",
+        files: &[("Makefile", MAKEFILE)],
+        command: "make -j4",
+        expected: Works("a\nb\nc\nd"),
+    },
+    Work {
+        name: "a Java program is compiled and run",
+        needs: &["javac", "java"],
+        network: "off",
+        files: &[("Hem.java", JAVA)],
+        // Java does not know `$TMPDIR`, and creates temporary files in `/tmp`, unless it is told otherwise.
+        command: "javac Hem.java && java Hem && java -Djava.io.tmpdir=$TMPDIR Hem temporary && \
+            java Hem temporary 2>&1 | grep 'AccessDeniedException: /tmp/hem' && echo as expected",
+        expected: Works("as expected"),
+    },
+    Work {
+        name: "a program sets its own affinity and priority",
+        needs: &["python3"],
+        network: "off",
+        files: &[("hem.py", AFFINITY)],
+        command: "python3 hem.py",
+        expected: Works("sewn on 1"),
+    },
+    Work {
+        name: "git commits, merges and rebases",
+        needs: &["git"],
+        network: "off",
+        files: &[],
+        command: GIT,
+        expected: Works("four"),
+    },
+    Work {
+        name: "two processes share an SQLite database",
+        needs: &["python3"],
+        network: "off",
+        files: &[("hem.py", DATABASE)],
+        command: "python3 hem.py",
+        expected: Works("sewn twice"),
+    },
+    Work {
+        name: "a server on loopback, with the network",
+        needs: &["python3"],
+        network: "on",
+        files: &[("serve.py", SERVER)],
+        command: "python3 serve.py tcp",
+        expected: Works("sewn"),
+    },
+    Work {
+        name: "a server on loopback, without the network",
+        needs: &["python3"],
+        network: "off",
+        files: &[("serve.py", SERVER)],
+        command: "python3 serve.py tcp",
+        expected: Refused("network"),
+    },
+    Work {
+        name: "a server on a socket in the workspace, with the network",
+        needs: &["python3"],
+        network: "on",
+        files: &[("serve.py", SERVER)],
+        command: "python3 serve.py here.socket",
+        expected: Works("sewn"),
+    },
+    Work {
+        name: "a server on a socket in the workspace, without the network",
+        needs: &["python3"],
+        network: "off",
+        files: &[("serve.py", SERVER)],
+        command: "python3 serve.py here.socket",
+        expected: Refused("network"),
+    },
+    Work {
+        name: "PostgreSQL on a socket in the workspace",
+        needs: &["initdb", "pg_ctl", "psql", "an ordinary user"],
+        network: "on",
+        files: &[],
+        command: POSTGRES,
+        expected: Works("sewn"),
+    },
+];
+
+/// Returns what is missing on this machine.
+fn missing(work: &Work) -> Option<&'static str> {
+    let is_there = |need: &str| match need {
+        "an ordinary user" => !rustix::process::geteuid().is_root(),
+        program => {
+            let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
+            found.is_ok_and(|found| found.status.success())
+        }
+    };
+    work.needs.iter().copied().find(|need| !is_there(need))
+}
+
+/// Runs the command of a row as a model would, and returns why it is not as expected.
+fn run(work: &Work) -> Result<(), String> {
+    let stage = Stage::confined();
+    for (name, text) in work.files {
+        let path = stage.path("files").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let command = format!("( {}\n) > output.txt 2>&1; status=$?; cat output.txt; exit $status", work.command);
+    let call = json!({"name": "shell", "arguments": {"command": command, "timeout_seconds": 300}});
+    let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
+    let ran = stage.run(&["run", "Sew", "--network", work.network, "--model", &model]);
+    let records = stage.run(&["log", "--all", "--json"]).output;
+    let results = records.lines().filter(|line| line.contains("\"option_result\""));
+    let result: Value = serde_json::from_str(results.last().unwrap_or("null")).unwrap();
+    let result = &result["data"]["message"]["content"]["result"];
+    let output = stage.file("output.txt").unwrap_or_default();
+    let is_done = result["exit_code"] == 0;
+    let as_expected = match work.expected {
+        Works(words) => is_done && output.contains(words),
+        Refused(words) => !is_done && result.to_string().contains(words),
+    };
+    if ran.code == Some(0) && as_expected { Ok(()) } else { Err(format!("{ran:?}\n{output}\n{result}")) }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "what is skipped says so")]
+fn real_work_is_done_inside_of_the_sandbox() {
+    let support = backstitch::probe();
+    if support.landlock < 3 || !support.seccomp {
+        eprintln!("SKIPPED: this system cannot confine processes ({support})");
+        return;
+    }
+    let mut wrong = Vec::new();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = TABLE
+            .iter()
+            .filter_map(|work| match missing(work) {
+                Some(need) => {
+                    eprintln!("SKIPPED: {}: it needs {need}", work.name);
+                    None
+                }
+                None => Some((work.name, scope.spawn(|| run(work)))),
+            })
+            .collect();
+        for (name, running) in running {
+            if let Err(reason) = running.join().unwrap() {
+                wrong.push(format!("== {name}\n{reason}"));
+            }
+        }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
