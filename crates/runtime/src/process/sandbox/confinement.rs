@@ -67,6 +67,18 @@ impl Confinement {
         self.temporary.path()
     }
 
+    /// Returns the limits, for the process that applies them.
+    #[cfg(target_os = "linux")]
+    pub(in super::super) fn limits(&self) -> super::system::Limits {
+        super::system::Limits {
+            writable: self.writable.clone(),
+            network: self.network,
+            landlock: self.support.landlock,
+            seccomp: self.support.seccomp,
+            files: self.support.limits_files(),
+        }
+    }
+
     /// Calls a function that starts a process, on a thread that is confined first.
     #[cfg(target_os = "linux")]
     pub(in super::super) fn start<T: Send>(
@@ -74,13 +86,7 @@ impl Confinement {
         start: impl FnOnce() -> std::io::Result<T> + Send,
     ) -> Result<std::io::Result<T>, ProcessError> {
         let failed = |reason: String| ProcessError::Sandbox { reason };
-        let limits = super::system::Limits {
-            writable: &self.writable,
-            network: self.network,
-            landlock: self.support.landlock,
-            seccomp: self.support.seccomp,
-            files: self.support.limits_files(),
-        };
+        let limits = self.limits();
         std::thread::scope(|scope| {
             let confined = move || super::system::enter(&limits).map(|()| start());
             let thread = std::thread::Builder::new().name("backstitch-sandbox".to_owned());

@@ -26,5 +26,7 @@ mod temporary;
 pub(super) use confinement::Confinement;
 pub(crate) use support::unprotected;
 pub use support::{SandboxSupport, probe};
+#[cfg(target_os = "linux")]
+pub(super) use system::{Limits, enter};
 #[cfg(unix)]
 pub(super) use temporary::{SharedDirectory, remove_left};

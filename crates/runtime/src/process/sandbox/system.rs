@@ -13,6 +13,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
+use serde::{Deserialize, Serialize};
 
 /// The newest version of Landlock whose rights are known here. An older system enforces those that it has.
 const NEWEST: ABI = ABI::V9;
@@ -68,9 +69,10 @@ mod number {
 /// `io_uring_setup`, `io_uring_enter` and `io_uring_register`: a ring can open sockets without `socket`.
 const RINGS: [i64; 3] = [425, 426, 427];
 
-/// The limits of a thread.
-pub(super) struct Limits<'a> {
-    pub(super) writable: &'a [PathBuf],
+/// The limits of a thread. They can be sent to the process that applies them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in super::super) struct Limits {
+    pub(super) writable: Vec<PathBuf>,
     pub(super) network: bool,
     /// Version of Landlock.
     pub(super) landlock: u32,
@@ -80,9 +82,9 @@ pub(super) struct Limits<'a> {
 }
 
 /// Limits the calling thread, and everything that it starts.
-pub(super) fn enter(limits: &Limits<'_>) -> Result<(), String> {
+pub(in super::super) fn enter(limits: &Limits) -> Result<(), String> {
     if limits.files {
-        limit_files(limits.writable, limits.network)?;
+        limit_files(&limits.writable, limits.network)?;
         drop_capabilities()?;
     }
     if !limits.network && limits.seccomp {
