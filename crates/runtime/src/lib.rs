@@ -84,7 +84,7 @@ pub use outside::{
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
-pub use process::{SandboxSupport, end_survivors, probe};
+pub use process::{SandboxSupport, end_survivors, has_supervisor, probe, set_supervisor, supervise_if_asked};
 #[cfg(unix)]
 pub use process::{ServerProcess, ServerStreams};
 pub use replay::Replay;

@@ -1,10 +1,10 @@
 //! Child processes that a tool may start, and their outcome.
 //!
 //! A [`ProcessSpec`] is plain data. Its executor ensures that the process and its children form a group of
-//! their own, that the group is in the journal before the program does anything, and that it is killed at the
-//! end of the program, of the call, and of the runtime, even after a crash. A process that leaves its group
-//! (`setsid`) is killed with the call, by a mark that it has inherited; one that erased its environment and
-//! whose parent has ended cannot be found.
+//! their own without a terminal, that the group is in the journal before the program does anything, and that all
+//! of them are killed at the end of the program, of the call, and of the runtime, even after a crash. An executor
+//! that is the parent of the process and adopts its orphans finds all of them. Any other one finds a process that
+//! left its group (`setsid`) by a mark that it has inherited, unless it erased its environment.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! Every process of a call inherits its mark in its environment. So processes that left their group, as
 //! daemons do, are found by the mark, together with their descendants. A process that erased its environment
-//! (`env -i`) and whose parent has ended cannot be found.
+//! (`env -i`) and whose parent has ended is found only as a descendant of its supervisor, which adopts it.
 //!
 //! A process is identified by its number and its start time, which is checked again before it is killed: a
 //! reused number belongs to another process.
@@ -46,6 +46,19 @@ pub(super) fn descendants(process: Pid) -> Vec<Member> {
     let mut family = HashSet::from([root]);
     extend(&all, &mut family);
     all.iter().filter(|seen| seen.process != root && family.contains(&seen.process)).map(Member::of).collect()
+}
+
+/// Kills all descendants of a process that adopts its orphans, and waits until none is left.
+pub(super) fn end_descendants(process: Pid) {
+    let began = Instant::now();
+    let mut calm = 0;
+    // A process that was just being started may be missed once.
+    while calm < 2 && began.elapsed() < MOST_PATIENCE {
+        let found = descendants(process);
+        calm = if found.is_empty() { calm + 1 } else { 0 };
+        found.iter().for_each(Member::kill);
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Adds all processes whose parent is in a family, until there are no more.

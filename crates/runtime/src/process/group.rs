@@ -1,7 +1,11 @@
-//! One process group: its leader, its watchdog, and its end.
+//! One process group: its leader, what guards it, and its end.
+//!
+//! The leader is a supervisor if the program has one. Otherwise it is a shell that becomes the program, and another
+//! shell watches it.
 
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,14 +18,20 @@ use tokio::sync::oneshot;
 use super::family::{self, Member};
 use super::identity::{self, MARK};
 use super::prepare::PreparedProcess;
+#[cfg(target_os = "linux")]
+use super::supervisor::{Started, Supervision};
 
-/// The input on which a waiting process executes the program.
-pub(super) const GO: &[u8] = b"go\n";
+/// Programs that execute another one in a session of its own. They keep the number of the process, because it does not
+/// lead a group yet.
+const SETSID: [&str; 2] = ["/usr/bin/setsid", "/bin/setsid"];
 
-/// Waits for [`GO`]. It exits at the end of its input, which comes when this process dies. Its number is that
-/// of the group, and all its descendants inherit it.
-const WAITING: &str =
-    r#"IFS= read -r word && [ "$word" = go ] && export BACKSTITCH_GROUP=$$ && exec "$@"; exit 125"#;
+/// The input on which a waiting shell executes the program.
+const GO: &[u8] = b"go\n";
+
+/// Waits for [`GO`]. It closes the descriptors that a shell can name, and exits at the end of its input, which
+/// comes when this process dies. Its number is that of the group, and all its descendants inherit it.
+const WAITING: &str = r#"exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+IFS= read -r word && [ "$word" = go ] && export BACKSTITCH_GROUP=$$ && exec "$@"; exit 125"#;
 
 /// Waits for the end of its input, which comes when this process dies, and kills the group, and then the processes that
 /// left it and carry its mark. Nothing is ever written to it.
@@ -45,9 +55,10 @@ pub(super) struct Pipes {
 
 /// A process group. Dropping it kills it.
 pub(super) struct Group {
-    /// Not waited for until the group is killed, so that its number cannot be reused.
+    /// The supervisor, or the process itself. Not waited for until the group is killed, so that its number cannot be
+    /// reused.
     leader: Child,
-    watchdog: Option<Child>,
+    guard: Guard,
     id: Pid,
     started: String,
     exited: oneshot::Receiver<()>,
@@ -57,55 +68,41 @@ pub(super) struct Group {
     ended: bool,
 }
 
+/// What ends the group if this process dies.
+enum Guard {
+    #[cfg(target_os = "linux")]
+    Supervisor(Supervision),
+    Watchdog(Option<Child>),
+}
+
 impl Group {
-    /// Starts a process that waits for [`GO`], and its watchdog.
+    /// Starts a process that waits for [`release`](Self::release).
     pub(super) fn start(prepared: &PreparedProcess) -> Result<(Self, Pipes), ProcessError> {
+        let (sender, exited) = oneshot::channel();
+        #[cfg(target_os = "linux")]
+        let sender = match Supervision::start(prepared, sender)? {
+            Started::Supervised(leader, supervision, pipes) => {
+                let group = Self::new(prepared, leader, Guard::Supervisor(supervision), exited)?;
+                return Ok((group, pipes));
+            }
+            Started::Unsupervised(sender) => sender,
+        };
         let failed = |source: io::Error| ProcessError::Start {
             program: prepared.program.display().to_string(),
             source: source.into(),
         };
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", WAITING, "sh"]).arg(&prepared.program).args(&prepared.arguments);
-        for (name, value) in &prepared.environment {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.current_dir(&prepared.directory).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let leader = match &prepared.confinement {
-            Some(confinement) => confinement.start(move || command.spawn())?,
-            None => command.spawn(),
-        };
-        let mut leader = leader.map_err(failed)?;
-        let id = Pid::from_child(&leader);
+        let mut leader = start_waiting(prepared)?.map_err(failed)?;
         let pipes = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
-        let (tell, exited) = oneshot::channel();
-        let started = identity::started(id);
-        let mut group = Self {
-            leader,
-            watchdog: None,
-            id,
-            started: started.clone().unwrap_or_default(),
-            exited,
-            has_exited: false,
-            timed_out: false,
-            ended: false,
-        };
+        let mut group = Self::new(prepared, leader, Guard::Watchdog(None), exited)?;
         // From here on a failure drops the group, which kills it.
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(failed(io::Error::other("it has no pipes")));
         };
-        if started.is_none() {
-            return Err(failed(io::Error::other("its start time is not available")));
-        }
-        let mark = prepared.environment.iter().find(|(name, _)| name == MARK);
-        let mark = mark.and_then(|(_, value)| value.as_deref()).filter(|mark| !mark.is_empty());
-        group.watchdog = Some(watchdog(id, mark).map_err(failed)?);
+        let id = group.id;
+        group.guard = Guard::Watchdog(Some(watchdog(id, prepared.mark()).map_err(failed)?));
         let wait = move || {
             await_exit(id);
-            let _ = tell.send(());
+            let _ = sender.send(());
         };
         std::thread::Builder::new()
             .name("backstitch-child".to_owned())
@@ -113,6 +110,45 @@ impl Group {
             .spawn(wait)
             .map_err(failed)?;
         Ok((group, Pipes { stdin, stdout, stderr }))
+    }
+
+    fn new(
+        prepared: &PreparedProcess,
+        leader: Child,
+        guard: Guard,
+        exited: oneshot::Receiver<()>,
+    ) -> Result<Self, ProcessError> {
+        let id = Pid::from_child(&leader);
+        let started = identity::started(id);
+        let is_known = started.is_some();
+        let group = Self {
+            leader,
+            guard,
+            id,
+            started: started.unwrap_or_default(),
+            exited,
+            has_exited: false,
+            timed_out: false,
+            ended: false,
+        };
+        if is_known {
+            return Ok(group);
+        }
+        let source = io::Error::other("its start time is not available").into();
+        Err(ProcessError::Start { program: prepared.program.display().to_string(), source })
+    }
+
+    /// Lets the program run, once its group is recorded. Returns what has to be written to its input before
+    /// anything else.
+    pub(super) fn release(&self) -> &'static [u8] {
+        match &self.guard {
+            #[cfg(target_os = "linux")]
+            Guard::Supervisor(supervision) => {
+                supervision.release();
+                b""
+            }
+            Guard::Watchdog(_) => GO,
+        }
     }
 
     /// Returns the group's number.
@@ -145,16 +181,28 @@ impl Group {
     pub(super) fn end(mut self) -> Result<ProcessExit, ProcessError> {
         let status = self.kill();
         await_gone(self.id)?;
+        #[cfg(target_os = "linux")]
+        if let Guard::Supervisor(supervision) = &self.guard {
+            let exit = supervision.exit()?.unwrap_or_else(|| exit_of(status));
+            return Ok(if self.timed_out { ProcessExit::TimedOut } else { exit });
+        }
         Ok(if self.timed_out { ProcessExit::TimedOut } else { exit_of(status) })
     }
 
     /// Kills the group, then its watchdog, and reaps the leader last: until then its number is not reused.
     fn kill(&mut self) -> Option<ExitStatus> {
         self.ended = true;
+        let watchdog = match &mut self.guard {
+            #[cfg(target_os = "linux")]
+            Guard::Supervisor(supervision) => return supervision.end(&mut self.leader),
+            Guard::Watchdog(watchdog) => watchdog,
+        };
         // Processes that left the group are found as long as their parent runs.
         let family = if has_exited(self.id) { Vec::new() } else { family::descendants(self.id) };
         let _ = kill_process_group(self.id, Signal::KILL);
-        if let Some(watchdog) = &mut self.watchdog {
+        // It may not have made its group yet.
+        let _ = self.leader.kill();
+        if let Some(watchdog) = watchdog {
             let _ = watchdog.kill();
             let _ = watchdog.wait();
         }
@@ -168,6 +216,37 @@ impl Drop for Group {
         if !self.ended {
             self.kill();
         }
+    }
+}
+
+/// Starts a shell that waits for [`GO`], in a session of its own if the system has a program for that: then it has no
+/// terminal. Otherwise it has a group of its own only.
+fn start_waiting(prepared: &PreparedProcess) -> Result<io::Result<Child>, ProcessError> {
+    let setsid = SETSID.into_iter().find(|path| Path::new(path).exists());
+    let mut command = match setsid {
+        Some(program) => {
+            let mut command = Command::new(program);
+            command.arg("/bin/sh");
+            command
+        }
+        None => {
+            let mut command = Command::new("/bin/sh");
+            command.process_group(0);
+            command
+        }
+    };
+    command.args(["-c", WAITING, "sh"]).arg(&prepared.program).args(&prepared.arguments);
+    for (name, value) in &prepared.environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(&prepared.directory);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    match &prepared.confinement {
+        Some(confinement) => confinement.start(move || command.spawn()),
+        None => Ok(command.spawn()),
     }
 }
 

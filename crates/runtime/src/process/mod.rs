@@ -1,17 +1,19 @@
 //! Child processes that never outlive the call that started them.
 //!
-//! Each process leads a group of its own, which its descendants belong to. The group is killed, and waited
-//! for, when its leader ends, when it takes too long, and when its call ends or is stopped. If the runtime
-//! itself is killed, a watchdog kills the group: a plain shell in another group, whose pipe to the runtime
-//! closes then. Because both could die at once, the group is in the journal before the program runs: the new
-//! process waits for a word on its input before it executes the program, and does nothing if the word never
-//! comes. After a crash, the next process ends the recorded groups that still run with [`end_survivors`].
+//! Each process is the child of a [`supervisor`], if this program has one: it kills all descendants when the
+//! process ends, when the call ends or is stopped, and when the runtime is killed. The supervisor is in the
+//! journal before the program runs: it waits for a word, and starts nothing if the word never comes.
 //!
-//! A process that leaves its group (`setsid`, `setpgid`) is identified by the mark of its call, which it has
-//! inherited in its environment: when the call ends, and before anything is recovered, all processes of this
-//! user that carry the mark are killed, with all their descendants. A process that erased its environment
-//! (`env -i`) and whose parent has ended cannot be found. On systems that do not show the environment of a
-//! process, none of them can.
+//! Without a supervisor the process leads a group of its own, which its descendants belong to. The group is
+//! killed, and waited for, at the same moments; if the runtime is killed, by a watchdog: a plain shell in another
+//! group, whose pipe to the runtime closes then. Here a shell waits for the word and becomes the program.
+//!
+//! A runtime and its guards could die at once. So after a crash, the next process ends the recorded groups that
+//! still run with [`end_survivors`]. A process that left its group (`setsid`, `setpgid`) is then identified by the
+//! mark of its call, which it has inherited in its environment, and so it is when the call ends: all processes of
+//! this user that carry the mark are killed, with all their descendants. Without a supervisor, a process that erased
+//! its environment (`env -i`) and whose parent has ended cannot be found. On systems that do not show the
+//! environment of a process, none of those that left their group can.
 
 #[cfg(unix)]
 mod family;
@@ -29,8 +31,12 @@ mod sandbox;
 mod served;
 #[cfg(unix)]
 mod supervise;
+#[cfg(target_os = "linux")]
+mod supervisor;
 #[cfg(unix)]
 mod survivors;
+#[cfg(not(target_os = "linux"))]
+mod unsupervised;
 #[cfg(not(unix))]
 mod unsupported;
 
@@ -52,10 +58,14 @@ pub use sandbox::{SandboxSupport, probe};
 pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]
 use supervise::supervise;
+#[cfg(target_os = "linux")]
+pub use supervisor::{has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(unix)]
 use survivors::end_call;
 #[cfg(unix)]
 pub use survivors::end_survivors;
+#[cfg(not(target_os = "linux"))]
+pub use unsupervised::{has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(not(unix))]
 pub use unsupported::end_survivors;
 #[cfg(not(unix))]

@@ -70,6 +70,14 @@ impl PreparedProcess {
     }
 }
 
+impl PreparedProcess {
+    /// Returns the mark of its call.
+    pub(super) fn mark(&self) -> Option<&str> {
+        let mark = self.environment.iter().find(|(name, _)| name == MARK);
+        mark.and_then(|(_, value)| value.as_deref()).filter(|mark| !mark.is_empty())
+    }
+}
+
 fn refuse_nul(text: &str, what: impl FnOnce() -> String) -> Result<(), ProcessError> {
     if text.contains('\0') {
         Err(ProcessError::Invalid { what: what(), reason: "it holds a NUL byte" })

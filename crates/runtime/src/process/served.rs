@@ -1,7 +1,7 @@
 //! Programs that run beside calls and serve several of them, such as the servers of a protocol.
 //!
-//! They run like processes of a call: in the sandbox, and in a group of their own that ends with them. A watchdog kills
-//! the group if this process is killed.
+//! They run like processes of a call: in the sandbox, with a supervisor or a watchdog that ends all that they started, also
+//! if this process is killed.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use backstitch_core::ports::{ProcessError, ProcessSpec};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::Directories;
-use super::group::{GO, Group, Pipes};
+use super::group::{Group, Pipes};
 use super::prepare::PreparedProcess;
 use super::sandbox::{Confinement, SharedDirectory};
 use super::supervise::blocking;
@@ -59,7 +59,7 @@ impl ServerProcess {
         let mut stdin = ChildStdin::from_std(stdin).map_err(&failed)?;
         let stdout = ChildStdout::from_std(stdout).map_err(&failed)?;
         let stderr = ChildStderr::from_std(stderr).map_err(&failed)?;
-        tokio::io::AsyncWriteExt::write_all(&mut stdin, GO).await.map_err(&failed)?;
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, group.release()).await.map_err(&failed)?;
         let process = Self { group, mark, _confinement: confinement, _temporary: temporary };
         Ok((process, ServerStreams { stdin, stdout, stderr }))
     }

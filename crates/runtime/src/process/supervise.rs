@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::Directories;
-use super::group::{GO, Group, Pipes};
+use super::group::{Group, Pipes};
 use super::identity;
 use super::lines::Sink;
 use super::output::Stream;
@@ -67,9 +67,10 @@ where
     let stderr = tokio::process::ChildStderr::from_std(stderr).map_err(&failed)?;
     let (stdout, stderr) = (Stream::of(stdout, caps, live.clone()), Stream::of(stderr, caps, live));
 
+    let first = group.release();
     let feeding = async move {
         // It is no error if a program does not read all of its input.
-        if stdin.write_all(GO).await.is_ok() {
+        if stdin.write_all(first).await.is_ok() {
             let _ = stdin.write_all(&input).await;
         }
         drop(stdin);

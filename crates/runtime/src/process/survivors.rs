@@ -7,7 +7,7 @@ use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::ProcessError;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use super::family::{Member, descendants, end_marked};
+use super::family::{Member, descendants, end_descendants, end_marked};
 use super::group::await_gone;
 use super::identity;
 use super::sandbox::remove_left;
@@ -28,6 +28,8 @@ pub async fn end_survivors<'a>(
     }
     super::supervise::blocking(move || {
         let groups: Vec<_> = recorded.iter().filter_map(still_there).collect();
+        // A supervisor adopts the orphans of its descendants, so it has to be the last to end.
+        groups.iter().filter(|group| is_supervisor(**group)).for_each(|group| end_descendants(*group));
         // Descendants that left a group are found as long as their parents run.
         let family: Vec<_> = groups.iter().flat_map(|group| descendants(*group)).collect();
         for group in &groups {
@@ -54,6 +56,18 @@ pub(super) async fn end_call(call: CallId, groups: Vec<u32>, since: String) -> R
         Ok(())
     })
     .await
+}
+
+/// Whether a process says that it is a supervisor. One that lies about it is ended all the same.
+#[cfg(target_os = "linux")]
+fn is_supervisor(process: Pid) -> bool {
+    let words = std::fs::read(format!("/proc/{}/cmdline", process.as_raw_nonzero()));
+    words.is_ok_and(|words| words.split(|byte| *byte == 0).next() == Some(super::supervisor::NAME.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_supervisor(_: Pid) -> bool {
+    false
 }
 
 fn is_of_this_boot(recorded: &ProcessStarted) -> bool {

@@ -20,6 +20,7 @@ mod crash;
 mod cuts;
 mod disk;
 mod driving;
+mod escape;
 mod files;
 mod findings;
 mod following;
@@ -50,6 +51,12 @@ mod secrets;
 mod spans;
 mod structured;
 mod sub_agents;
+#[path = "processes.rs"]
+#[expect(clippy::duplicate_mod, reason = "the same tests run in a sandbox, with a supervisor")]
+mod supervised_confined_processes;
+#[path = "processes.rs"]
+#[expect(clippy::duplicate_mod, reason = "the same tests run with a supervisor")]
+mod supervised_processes;
 mod tailor;
 mod truncated;
 mod watching;

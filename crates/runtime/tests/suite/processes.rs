@@ -1,6 +1,6 @@
 //! Child processes: their results, and that none outlives its call.
 //!
-//! The file is included twice: the tests of the second module run the same processes in a sandbox.
+//! The file is included four times: without and with a sandbox, and without and with a supervisor.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use backstitch_core::ports::{OutputCaps, ProcessExit, ProcessSpec, Sandbox};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::FilePath;
-use backstitch_runtime::{CallOutcome, ToolRunner, Tools, end_survivors};
+use backstitch_runtime::{CallOutcome, ToolRunner, Tools, end_survivors, set_supervisor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -28,13 +28,12 @@ use crate::harness::Harness;
 const WRITER: &str =
     "(while :; do echo beat >> beat; sleep 0.005; done) & while [ ! -s beat ]; do sleep 0.005; done";
 
-/// The sandbox of this module's processes.
+/// The sandbox of this module's processes. Names their supervisor, if they have one here.
 fn sandbox() -> Sandbox {
-    if module_path!().ends_with("confined_processes") {
-        Sandbox::workspace().without_network()
-    } else {
-        Sandbox::off()
+    if module_path!().contains("supervised_") {
+        set_supervisor(env!("CARGO_BIN_EXE_backstitch-supervisor"));
     }
+    if module_path!().contains("confined_") { Sandbox::workspace().without_network() } else { Sandbox::off() }
 }
 
 fn shell_spec(command: impl Into<String>) -> ProcessSpec {

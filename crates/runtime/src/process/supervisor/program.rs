@@ -1,0 +1,260 @@
+//! The supervisor itself.
+//!
+//! It does little, so that it cannot fail in many ways: it starts one process and waits. While the process runs
+//! it reaps the orphans that it adopts. A second thread only waits for the end of the control socket.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process,
+    kill_process_group, set_child_subreaper, set_dumpable_behavior, setsid, waitid,
+};
+
+use super::super::family::{self, Member};
+use super::super::identity::{self, GROUP_MARK};
+use super::super::sandbox;
+use super::protocol::{GO, Order, Report};
+use super::{NAME, WORD, offer_own};
+
+/// How long descendants may run after their process has ended, if the runtime does not end them before: some
+/// shells end before their last filter does.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// `ENOEXEC`: a script without a first line that names its interpreter.
+const NOT_EXECUTABLE: i32 = 8;
+
+/// Makes this program the supervisor of the processes that it starts as tools, commands and servers. To be
+/// called first in `main`, before threads are started and arguments are read.
+///
+/// The runtime starts the program again, with a command line that nothing else has. In that process this
+/// function supervises one process and does not return. Otherwise it returns at once.
+pub fn supervise_if_asked() {
+    let mut words = std::env::args_os();
+    if words.next().is_some_and(|word| word == NAME) && words.next().is_some_and(|word| word == WORD) {
+        std::process::exit(if supervise().is_ok() { 0 } else { 1 });
+    }
+    offer_own();
+}
+
+fn supervise() -> io::Result<()> {
+    let _ = rustix::thread::set_name(c"call-supervisor");
+    // No process of this user can read its memory or trace it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let isolated = isolate();
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (order, streams) = Order::receive(&control)?;
+    let mut go = GO;
+    (&control).read_exact(&mut go)?;
+    if go != GO {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let process = match isolated.map_err(StartError::from).and_then(|()| start(order, streams)) {
+        Ok(process) => process,
+        Err(error) => {
+            error.report().send(&control);
+            return Ok(());
+        }
+    };
+    let started = identity::started(process).unwrap_or_default();
+    Report::Started { process: process.as_raw_nonzero().get(), started }.send(&control);
+    let unreaped = Arc::new(Mutex::new(Some(process)));
+    let watched = watch(&control, process, &unreaped);
+    // Whatever has failed, nothing is left.
+    end_all(&unreaped);
+    Report::Gone { at: SystemTime::now() }.send(&control);
+    watched
+}
+
+/// Waits for the end of the process, and then for its descendants, as long as they may run.
+fn watch(control: &UnixStream, process: Pid, unreaped: &Unreaped) -> io::Result<()> {
+    let control_ended = watch_control(control.try_clone()?, unreaped.clone())?;
+    let status = await_end(process)?;
+    Report::Ended { code: status.exit_status(), signal: status.terminating_signal() }.send(control);
+    if has_others(process) {
+        let _ = control_ended.recv_timeout(LINGER);
+    }
+    Ok(())
+}
+
+/// Separates this process, and so everything that it starts, from the person's terminal, from the descriptors
+/// of the program that started it, and from every other parent.
+fn isolate() -> io::Result<()> {
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
+    std::env::set_current_dir("/")?;
+    for entry in fs::read_dir("/proc/self/fd")?.flatten() {
+        let number: Option<i32> = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(number) = number.filter(|number| *number > 2) else { continue };
+        #[expect(unsafe_code, reason = "an inherited descriptor has no owner")]
+        // SAFETY: the descriptor is open, or is the one of this directory. It is neither read nor closed.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        // The one of the directory itself is closed by then.
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
+    Ok(())
+}
+
+enum StartError {
+    Confinement(String),
+    System(io::Error),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl StartError {
+    fn report(self) -> Report {
+        match self {
+            Self::Confinement(reason) => Report::NotConfined { reason },
+            Self::System(error) => {
+                Report::NotStarted { code: error.raw_os_error(), reason: error.to_string() }
+            }
+        }
+    }
+}
+
+/// Starts the process, in a group of its own: a signal that it sends to its group does not reach this process.
+/// Its limits are those of the thread that starts it, which ends with that.
+fn start(order: Order, streams: [OwnedFd; 3]) -> Result<Pid, StartError> {
+    let starting = std::thread::Builder::new().name("sandbox".to_owned()).spawn(move || {
+        if let Some(limits) = &order.limits {
+            sandbox::enter(limits).map_err(StartError::Confinement)?;
+        }
+        let started = match command(&order, Command::new(&order.program), &streams)?.spawn() {
+            Err(error) if error.raw_os_error() == Some(NOT_EXECUTABLE) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.arg(&order.program);
+                command(&order, shell, &streams)?.spawn()
+            }
+            started => started,
+        };
+        // Everything is reaped below, so its handle is not needed.
+        Ok(Pid::from_child(&started?))
+    })?;
+    starting.join().unwrap_or_else(|_| Err(StartError::System(io::Error::other("the start panicked"))))
+}
+
+fn command(
+    order: &Order,
+    mut command: Command,
+    [stdin, stdout, stderr]: &[OwnedFd; 3],
+) -> io::Result<Command> {
+    command.args(&order.arguments).current_dir(&order.directory).process_group(0);
+    command.env_clear().envs(order.environment.iter().map(|(name, value)| (name, value)));
+    command.env(GROUP_MARK, std::process::id().to_string());
+    let stream = |stream: &OwnedFd| stream.try_clone().map(Stdio::from);
+    command.stdin(stream(stdin)?).stdout(stream(stdout)?).stderr(stream(stderr)?);
+    Ok(command)
+}
+
+/// The process, until it is reaped: as long as it is not, its number and that of its group are not reused.
+type Unreaped = Arc<Mutex<Option<Pid>>>;
+
+/// Kills the group of the process when the runtime closes its side of the control socket, or dies.
+fn watch_control(mut control: UnixStream, process: Unreaped) -> io::Result<Receiver<()>> {
+    let (sender, ended) = mpsc::channel();
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+        let mut byte = [0];
+        while control.read(&mut byte).is_ok_and(|count| count > 0) {}
+        kill_group(&process);
+        let _ = sender.send(());
+    })?;
+    Ok(ended)
+}
+
+fn kill_group(process: &Unreaped) {
+    if let Some(process) = *process.lock().unwrap_or_else(PoisonError::into_inner) {
+        let _ = kill_process_group(process, Signal::KILL);
+        // It may have left its group.
+        let _ = kill_process(process, Signal::KILL);
+    }
+}
+
+/// Waits for the end of the process, which is not reaped. Adopted orphans that end before it are.
+fn await_end(process: Pid) -> io::Result<WaitIdStatus> {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    loop {
+        match waitid(WaitId::All, ended) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Ok(Some(status)) = waitid(WaitId::Pid(process), ended | WaitIdOptions::NOHANG) {
+            return Ok(status);
+        }
+        if reap_orphans(process) == 0 {
+            // The kernel does not list children, so the orphan stays until the end.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Reaps adopted orphans that have ended, and returns their number.
+fn reap_orphans(process: Pid) -> usize {
+    let others = children().unwrap_or_default().into_iter().filter(|child| *child != process);
+    let reap = |child| waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    others.filter(|child| matches!(reap(*child), Ok(Some(_)))).count()
+}
+
+/// Whether a descendant of the process, which has ended, runs.
+fn has_others(process: Pid) -> bool {
+    reap_orphans(process);
+    match children() {
+        Some(children) => children.into_iter().any(|child| child != process),
+        None => !family::descendants(getpid()).is_empty(),
+    }
+}
+
+/// Reaps everything that has ended. Returns whether no child is left: then there is no descendant either,
+/// because those whose parents have ended are children.
+fn has_reaped_all() -> bool {
+    loop {
+        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Kills all descendants, until there are none. A process that forks while it is searched is found the next time.
+fn end_all(process: &Unreaped) {
+    kill_group(process);
+    *process.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let mut pause = Duration::from_micros(50);
+    while !has_reaped_all() {
+        // Children are listed fast, so that one that forks and ends at once is caught.
+        for child in children().unwrap_or_default() {
+            let _ = kill_process(child, Signal::KILL);
+        }
+        family::descendants(getpid()).iter().for_each(Member::kill);
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(2));
+    }
+}
+
+/// Returns the children, which are not reaped. `None` if the kernel does not list them.
+fn children() -> Option<Vec<Pid>> {
+    let mut children = Vec::new();
+    for task in fs::read_dir("/proc/self/task").ok()?.flatten() {
+        let list = match fs::read_to_string(task.path().join("children")) {
+            Ok(list) => list,
+            // The thread has ended; others have its children.
+            Err(_) if !task.path().exists() => continue,
+            Err(_) => return None,
+        };
+        children.extend(list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)));
+    }
+    Some(children)
+}

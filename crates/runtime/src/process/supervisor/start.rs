@@ -1,0 +1,237 @@
+//! The runtime's side of a supervisor.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader};
+use std::net::Shutdown;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use backstitch_core::ports::{ProcessError, ProcessExit};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::sync::oneshot;
+
+use super::super::family::{self, Member, end_descendants};
+use super::super::group::{Pipes, await_gone};
+use super::super::identity::{self, MARK};
+use super::super::prepare::PreparedProcess;
+use super::protocol::{GO, Order, Report, send_all};
+use super::{NAME, WORD, program_path};
+
+/// How long a supervisor may take to kill everything. Only a process that stops it can delay it for that long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Variables that a supervisor needs to start.
+const KEPT_VARIABLES: [&str; 1] = ["LD_LIBRARY_PATH"];
+
+/// What a supervisor has reported.
+#[derive(Default)]
+struct Reports {
+    /// The process, with its start time. It leads a group.
+    process: Option<(Pid, String)>,
+    end: Option<Result<ProcessExit, StartFailure>>,
+    /// When the last process was dead.
+    gone: Option<SystemTime>,
+}
+
+#[derive(Clone)]
+enum StartFailure {
+    Confinement(String),
+    System { code: Option<i32>, reason: String },
+}
+
+/// A start with a supervisor, or without one.
+pub(in super::super) enum Started {
+    Supervised(Child, Supervision, Pipes),
+    /// This program has no supervisor. The sender is the one that was passed.
+    Unsupervised(oneshot::Sender<()>),
+}
+
+/// A supervisor that runs, and what it has reported.
+pub(in super::super) struct Supervision {
+    program: PathBuf,
+    control: UnixStream,
+    reports: Arc<Mutex<Reports>>,
+    /// Disconnected when the supervisor is gone.
+    is_gone: Receiver<()>,
+}
+
+impl Supervision {
+    /// Starts the supervisor of a process, which waits for [`release`](Self::release). `exited` is notified when the process has ended.
+    pub(in super::super) fn start(
+        prepared: &PreparedProcess,
+        exited: oneshot::Sender<()>,
+    ) -> Result<Started, ProcessError> {
+        let Some(supervisor) = program_path() else { return Ok(Started::Unsupervised(exited)) };
+        let failed = |source: io::Error| ProcessError::Start {
+            program: prepared.program.display().to_string(),
+            source: source.into(),
+        };
+        let order = order(prepared);
+        let (mut leader, control, pipes) =
+            spawn(&supervisor, prepared.mark(), &order).map_err(|error| failed(named(&supervisor, error)))?;
+        let reports = Arc::<Mutex<Reports>>::default();
+        let reading = control.try_clone().and_then(|control| read_reports(control, reports.clone(), exited));
+        match reading {
+            Ok(is_gone) => {
+                let program = prepared.program.clone();
+                Ok(Started::Supervised(leader, Self { program, control, reports, is_gone }, pipes))
+            }
+            Err(error) => {
+                let _ = leader.kill();
+                let _ = leader.wait();
+                Err(failed(error))
+            }
+        }
+    }
+
+    /// Lets the supervisor start the process.
+    pub(in super::super) fn release(&self) {
+        // A supervisor that is gone has reported nothing, which is seen at the end.
+        let _ = send_all(&self.control, &GO);
+    }
+
+    /// Lets the supervisor kill everything, waits until it has, and reaps it. Whatever became of the supervisor,
+    /// the process and its descendants are killed.
+    pub(in super::super) fn end(&self, leader: &mut Child) -> Option<std::process::ExitStatus> {
+        let id = Pid::from_child(leader);
+        let _ = self.control.shutdown(Shutdown::Write);
+        // A process outside of a sandbox can have stopped it.
+        let _ = kill_process(id, Signal::CONT);
+        if self.is_gone.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            end_descendants(id);
+            let _ = leader.kill();
+        }
+        let status = leader.wait().ok();
+        if let Some((process, _)) = self.abandoned() {
+            let descendants = family::descendants(process);
+            let _ = kill_process_group(process, Signal::KILL);
+            descendants.iter().for_each(Member::kill);
+        }
+        status
+    }
+
+    /// Returns the exit status of the process, after [`end`](Self::end).
+    pub(in super::super) fn exit(&self) -> Result<Option<ProcessExit>, ProcessError> {
+        if let Some((process, _)) = self.abandoned() {
+            await_gone(process)?;
+        }
+        let end = self.reports().end.clone();
+        let failed = |source: io::Error| ProcessError::Start {
+            program: self.program.display().to_string(),
+            source: source.into(),
+        };
+        match end.transpose() {
+            Ok(exit) => Ok(exit),
+            Err(StartFailure::Confinement(reason)) => Err(ProcessError::Sandbox { reason }),
+            Err(StartFailure::System { code: Some(code), .. }) => {
+                Err(failed(io::Error::from_raw_os_error(code)))
+            }
+            Err(StartFailure::System { reason, .. }) => Err(failed(io::Error::other(reason))),
+        }
+    }
+
+    /// Returns the process if its supervisor died before all were dead, and the number was not reused.
+    fn abandoned(&self) -> Option<(Pid, String)> {
+        let reports = self.reports();
+        let abandoned = reports.process.clone().filter(|_| reports.gone.is_none())?;
+        (identity::started(abandoned.0).as_ref() == Some(&abandoned.1)).then_some(abandoned)
+    }
+
+    fn reports(&self) -> std::sync::MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn named(supervisor: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("its supervisor {}: {error}", supervisor.display()))
+}
+
+fn order(prepared: &PreparedProcess) -> Order {
+    let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in &prepared.environment {
+        match value {
+            Some(value) => environment.insert(name.into(), value.into()),
+            None => environment.remove(std::ffi::OsStr::new(name)),
+        };
+    }
+    Order {
+        program: prepared.program.clone(),
+        directory: prepared.directory.clone(),
+        limits: prepared.confinement.as_ref().map(super::super::sandbox::Confinement::limits),
+        arguments: prepared.arguments.iter().map(OsString::from).collect(),
+        environment: environment.into_iter().collect(),
+    }
+}
+
+/// Starts a supervisor. No descriptor of this process reaches it but its own end of the control socket, and the
+/// streams, which are sent.
+fn spawn(supervisor: &Path, mark: Option<&str>, order: &Order) -> io::Result<(Child, UnixStream, Pipes)> {
+    let (control, far) = UnixStream::pair()?;
+    let (stdin, near_stdin) = io::pipe()?;
+    let (near_stdout, stdout) = io::pipe()?;
+    let (near_stderr, stderr) = io::pipe()?;
+    let mut command = Command::new(supervisor);
+    command.arg0(NAME).arg(WORD).env_clear();
+    command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(mark.map(|mark| (MARK, mark)));
+    command.stdin(OwnedFd::from(far)).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut leader = command.spawn()?;
+    // The far end of the socket is closed here, so that the end of the supervisor is noticed.
+    drop(command);
+    if let Err(error) = order.send(&control, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]) {
+        let _ = leader.kill();
+        let _ = leader.wait();
+        return Err(error);
+    }
+    let pipes = Pipes {
+        stdin: OwnedFd::from(near_stdin).into(),
+        stdout: OwnedFd::from(near_stdout).into(),
+        stderr: OwnedFd::from(near_stderr).into(),
+    };
+    Ok((leader, control, pipes))
+}
+
+/// Reads reports on a thread, until the supervisor is gone.
+fn read_reports(
+    control: UnixStream,
+    reports: Arc<Mutex<Reports>>,
+    exited: oneshot::Sender<()>,
+) -> io::Result<Receiver<()>> {
+    let (sender, is_gone) = mpsc::channel();
+    let mut exited = Some(exited);
+    let read = move || {
+        let lines = BufReader::new(control).lines().map_while(Result::ok);
+        for report in lines.map_while(|line| serde_json::from_str(&line).ok()) {
+            let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+            match report {
+                Report::Started { process, started } => {
+                    reports.process = Pid::from_raw(process).map(|process| (process, started));
+                }
+                Report::NotConfined { reason } => reports.end = Some(Err(StartFailure::Confinement(reason))),
+                Report::NotStarted { code, reason } => {
+                    reports.end = Some(Err(StartFailure::System { code, reason }));
+                }
+                Report::Ended { code, signal } => {
+                    let exit = signal.map_or(ProcessExit::Code(code.unwrap_or(-1)), ProcessExit::Signal);
+                    reports.end = Some(Ok(exit));
+                }
+                Report::Gone { at } => reports.gone = Some(at),
+            }
+            if reports.end.is_some()
+                && let Some(exited) = exited.take()
+            {
+                let _ = exited.send(());
+            }
+        }
+        drop((exited, sender));
+    };
+    std::thread::Builder::new().name("backstitch-child".to_owned()).stack_size(64 * 1024).spawn(read)?;
+    Ok(is_gone)
+}

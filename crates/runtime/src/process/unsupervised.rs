@@ -1,0 +1,14 @@
+//! Systems without supervisors: no process there can adopt the orphans of its descendants.
+
+use std::path::PathBuf;
+
+/// Returns at once: there are no supervisors on this system.
+pub fn supervise_if_asked() {}
+
+/// Does nothing: there are no supervisors on this system.
+pub fn set_supervisor(_: impl Into<PathBuf>) {}
+
+/// Returns false: there are no supervisors on this system.
+pub fn has_supervisor() -> bool {
+    false
+}
