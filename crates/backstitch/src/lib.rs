@@ -147,9 +147,7 @@ pub use backstitch_runtime::{
     RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
     SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner,
     Tools, UnreadableSession, WaitingCall, call_arguments, check_arguments, check_snapshot, describe,
-    entropy, find_call, fold_view, fresh_ids, latest_files, load_view, locate, locate_with_view,
-    observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line,
-    probe, read_records, reason_word, undoable_apply, unfinished,
+    entropy, find_call, fold_view, fresh_ids, latest_files, load_view, locate, locate_with_view, observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, undoable_apply, unfinished, has_supervisor, set_supervisor, supervise_if_asked,
 };
 
 #[cfg(feature = "agent-file")]

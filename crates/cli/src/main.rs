@@ -85,6 +85,8 @@ fn with_command(words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn main() -> ExitCode {
+    // Before anything else: the command is also the supervisor of the processes that it starts.
+    backstitch::supervise_if_asked();
     let code = run();
     // Exit code 2 of a hook stops the work of the program that runs it.
     if code == ExitCode::from(2) && is_lenient_hook() { ExitCode::FAILURE } else { code }

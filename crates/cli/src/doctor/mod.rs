@@ -57,7 +57,13 @@ impl Doctor {
     pub(crate) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let mut findings = vec![programs::version()];
         places::check(common, &mut findings);
-        findings.extend([programs::git(), programs::shell(), programs::sandbox(), programs::terminal()]);
+        findings.extend([
+            programs::git(),
+            programs::shell(),
+            programs::sandbox(),
+            programs::processes(),
+            programs::terminal(),
+        ]);
         #[cfg(feature = "bridge")]
         findings.extend(programs::engines());
         if common.json {

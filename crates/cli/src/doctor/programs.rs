@@ -52,6 +52,15 @@ pub(super) fn sandbox() -> Finding {
     Finding::notice("sandbox", support.to_string(), advice)
 }
 
+/// Reports whether every process of a call ends with it.
+pub(super) fn processes() -> Finding {
+    if backstitch::has_supervisor() {
+        return Finding::fine("processes", "each command has a supervisor, which ends all that it started");
+    }
+    let advice = "a command that erases its environment can leave a process: look for them yourself";
+    Finding::notice("processes", "commands have no supervisor on this system", advice)
+}
+
 pub(super) fn terminal() -> Finding {
     let is = |is_terminal: bool| if is_terminal { "a terminal" } else { "no terminal" };
     let name = std::env::var("TERM").unwrap_or_else(|_| "unset".to_owned());
