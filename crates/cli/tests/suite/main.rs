@@ -54,6 +54,7 @@ mod single_files;
 mod stage;
 mod store_errors;
 mod stores;
+mod supervised;
 mod taking_over;
 mod terminal;
 mod transcripts;
