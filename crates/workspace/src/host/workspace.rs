@@ -72,7 +72,7 @@ const WORTH_SAVING: usize = 64;
 impl HostWorkspace {
     /// Opens a directory. Fails if another holder has claimed it, a directory inside it, or one around it.
     pub fn open(options: OpenOptions) -> Result<Self, WorkspaceError> {
-        let path = root::check(&options.root, &root::homes())?;
+        let path = root::check(&options.root, &root::homes(), &root::OwnPlaces::of_user())?;
         let failed = |path: &Path| {
             let path = path.as_os_str().as_bytes().to_vec();
             move |error: io::Error| sys::io_error(&path, error)

@@ -53,7 +53,7 @@ impl HostFilesystem {
         access: Access,
         limits: FilesystemLimits,
     ) -> Result<Self, WorkspaceError> {
-        let path = root::check(path, &root::homes())?;
+        let path = root::check(path, &root::homes(), &root::OwnPlaces::of_user())?;
         Self::of(&path, store_directory, access, limits)
     }
 
