@@ -10,9 +10,113 @@ use crate::tool_spec::{InvalidToolName, ToolName};
 
 /// Programs that run whatever their arguments say. To allow one of them is to allow everything.
 const LAUNCHERS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "sudo", "doas", "su", "xargs", "nice",
-    "nohup", "setsid", "stdbuf", "timeout", "watch", "parallel", "ssh", "chroot", "unshare", "script",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "busybox",
+    "env",
+    "sudo",
+    "doas",
+    "su",
+    "xargs",
+    "nice",
+    "nohup",
+    "setsid",
+    "stdbuf",
+    "timeout",
+    "watch",
+    "parallel",
+    "ssh",
+    "chroot",
+    "unshare",
+    "script",
     "strace",
+    "ltrace",
+    "gdb",
+    "lldb",
+    "perf",
+    "valgrind",
+    "flock",
+    "ionice",
+    "chrt",
+    "taskset",
+    "numactl",
+    "prlimit",
+    "systemd-run",
+    "systemd-inhibit",
+    "runuser",
+    "setpriv",
+    "capsh",
+    "nsenter",
+    "setarch",
+    "linux32",
+    "linux64",
+    "fakeroot",
+    "proot",
+    "bwrap",
+    "firejail",
+    "pkexec",
+    "gosu",
+    "npx",
+    "pnpx",
+    "bunx",
+    "uvx",
+    "docker",
+    "podman",
+    "nerdctl",
+    "kubectl",
+    "tmux",
+    "screen",
+    "expect",
+    "socat",
+    "entr",
+    "ld.so",
+    "toybox",
+    "csh",
+    "tcsh",
+];
+
+/// Programs that run what an option says, and otherwise what the next word names. A rule has to name that word.
+const INTERPRETERS: &[&str] = &[
+    "python",
+    "pypy",
+    "perl",
+    "ruby",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "php",
+    "lua",
+    "luajit",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "tclsh",
+    "wish",
+    "guile",
+    "osascript",
+    "pwsh",
+    "R",
+    "Rscript",
+    "julia",
+    "java",
+    "erl",
+    "elixir",
+    "iex",
+    "ghc",
+    "runghc",
+    "sqlite",
+    "psql",
+    "mysql",
+    "uv",
+    "poetry",
+    "pipenv",
 ];
 
 /// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the
@@ -64,15 +168,29 @@ impl ApprovalScope {
         &self.prefix
     }
 
-    /// Whether the words end with a program that runs whatever follows, such as `sh` or `env`. A rule that
-    /// allows it matches nothing.
+    /// Whether the words start or end with a program that runs whatever follows, such as `sh` or `env`, or
+    /// consist of an interpreter and its options, such as `python3 -m`. A rule that allows it matches nothing.
     pub fn is_launcher(&self) -> bool {
-        let program = |word: &String| {
-            let name = word.rsplit('/').next().unwrap_or_default();
-            LAUNCHERS.contains(&name)
-        };
-        self.prefix.first().is_some_and(program) || self.prefix.last().is_some_and(program)
+        let (Some(first), Some(last)) = (self.prefix.first(), self.prefix.last()) else { return false };
+        let names_nothing = self.prefix.iter().skip(1).all(|word| word.starts_with('-'));
+        launches(first) || launches(last) || interprets(first) && names_nothing
     }
+}
+
+fn launches(word: &str) -> bool {
+    let name = name_of(word);
+    // The dynamic loader runs the program that it is given.
+    LAUNCHERS.contains(&name) || name.starts_with("ld-") && name.contains(".so")
+}
+
+fn interprets(word: &str) -> bool {
+    // The name may end with a version.
+    let name = name_of(word).trim_end_matches(|mark: char| mark.is_ascii_digit() || mark == '.');
+    INTERPRETERS.contains(&name)
+}
+
+fn name_of(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or_default()
 }
 
 impl fmt::Display for ApprovalScope {
@@ -146,6 +264,23 @@ mod tests {
             ("shell /usr/bin/env", true),
             ("shell sudo apt", true),
             ("shell nice -n 5 sh", true),
+            ("shell flock lock git status", true),
+            ("shell systemd-run --user id", true),
+            ("shell /lib64/ld-linux-x86-64.so.2 x", true),
+            ("shell npx cowsay", true),
+            ("shell docker run", true),
+            ("shell gdb -batch", true),
+            ("shell python3", true),
+            ("shell python3.12 -c", true),
+            ("shell /usr/bin/perl -e", true),
+            ("shell node --eval", true),
+            ("shell awk", true),
+            ("shell git", false),
+            ("shell apt install python3", false),
+            ("shell python3 -m pytest", false),
+            ("shell node build.js", false),
+            ("shell git log", false),
+            ("shell cargo test", false),
         ] {
             assert_eq!(text.parse::<ApprovalScope>().unwrap().is_launcher(), is_launcher, "{text}");
         }
