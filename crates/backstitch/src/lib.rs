@@ -143,12 +143,10 @@ pub use backstitch_runtime::{
     InvalidArguments, IsolatedWorkspace, Isolation, LiveEvent, LiveKind, LiveSession, MainLoop,
     MainLoopError, Mission, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult,
     ObservedSession, OnTruncation, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideResult,
-    PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry,
-    RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
-    SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner,
-    Tools, UnreadableSession, WaitingCall, call_arguments, check_arguments, check_snapshot, describe,
-    entropy, find_call, fold_view, fresh_ids, latest_files, load_view, locate, locate_with_view, observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, undoable_apply, unfinished, has_supervisor, set_supervisor, supervise_if_asked,
+    PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, check_arguments, check_snapshot, describe, entropy, find_call, fold_view, fresh_ids, latest_files, load_view, locate, locate_with_view, observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, undoable_apply, unfinished, has_supervisor, set_supervisor, supervise_if_asked, RepositoriesChanged,
 };
+#[cfg(unix)]
+pub use backstitch_runtime::{ServerProcess, ServerStreams};
 
 #[cfg(feature = "agent-file")]
 pub mod agent_file;

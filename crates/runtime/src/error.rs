@@ -415,12 +415,12 @@ impl DriveOutcome {
         match self {
             Self::Completed(answered) => Ok(answered),
             Self::Paused {
-                reason: PauseReason::EffectUnknown,
-                call: Some(call),
-                detail: tool,
-                session,
-                ..
-            } => Err(RuntimeError::ToolIdempotencyError { call, tool, session }),
+                reason: PauseReason::EffectUnknown, call: Some(call), detail, session, ..
+            } => {
+                // A reason may follow the name of the tool.
+                let tool = detail.split(": ").next().unwrap_or_default().to_owned();
+                Err(RuntimeError::ToolIdempotencyError { call, tool, session })
+            }
             Self::Paused { reason: PauseReason::Truncated, session, partial, .. } => {
                 Err(RuntimeError::Truncated { text: partial.unwrap_or_default(), session })
             }

@@ -11,6 +11,10 @@ pub struct GitHead {
     pub head: Option<String>,
     /// References and the commits that they name.
     pub references: BTreeMap<String, String>,
+    /// Digest of what else commands of git move: the entries of the index, unfinished operations, and the
+    /// repositories of submodules and worktrees. `None` if it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<String>,
 }
 
 impl GitHead {
@@ -28,6 +32,15 @@ impl GitHead {
             if before != after {
                 lines.push(format!("{name}: {} -> {}", word(before), word(after)));
             }
+        }
+        lines
+    }
+
+    /// Describes everything that has moved in a later state, also the index. A state without it does not count.
+    pub fn moves(&self, later: &Self) -> Vec<String> {
+        let mut lines = self.changes(later);
+        if self.rest.is_some() && self.rest != later.rest {
+            lines.push("the index, an unfinished operation, a submodule or a worktree".to_owned());
         }
         lines
     }

@@ -63,6 +63,13 @@ impl Files {
                 ("outside", Some("only files of the workspace can be used".to_owned()))
             }
             FilesystemError::Reserved { .. } => ("reserved", Some("leave it alone".to_owned())),
+            FilesystemError::Repository { .. } => (
+                "repository",
+                Some(
+                    "use git commands for the repository, and ask the user to change its settings or hooks"
+                        .to_owned(),
+                ),
+            ),
             FilesystemError::Special { .. } => {
                 ("special", Some("use the target of a link, or a regular file".to_owned()))
             }

@@ -128,6 +128,10 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
             (PauseReason::EffectUnknown, Some(call)) => {
                 lines.push("paused: it is unknown whether this call has happened:".to_owned());
                 lines.push(call.text("  "));
+                // A reason may follow the name of the tool.
+                if let Some((_, reason)) = detail.split_once(": ") {
+                    lines.push(format!("  {reason}"));
+                }
                 lines.push("it happened (the files are kept), run it again, or let it fail (the files are restored):".to_owned());
                 let happened = if call.is_offered { "happened" } else { "happened --result done" };
                 lines.extend([happened, "retry", "fail"].map(|what| decide(common, *session, call.id, what)));

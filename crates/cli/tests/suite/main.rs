@@ -46,6 +46,7 @@ mod pty;
 mod queries;
 mod real_work;
 mod replaced;
+mod repositories;
 mod sandbox;
 mod screen;
 mod sessions;

@@ -177,6 +177,12 @@ pub enum FilesystemError {
         /// The path.
         path: String,
     },
+    /// The path belongs to the files of a git repository itself.
+    #[error("{path}: it belongs to git, which runs programs that these files name")]
+    Repository {
+        /// The path.
+        path: String,
+    },
     /// The path is neither a file nor a directory.
     #[error("{path}: it is neither a file nor a directory")]
     Special {

@@ -45,8 +45,9 @@ pub use store::{
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
-    ChangeKind, GraftedCapture, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport, StoredMark,
-    UncoveredPath, UncoveredReason, Workspace, WorkspaceCapture, WorkspaceError,
+    ChangeKind, GraftedCapture, GuardMode, GuardOutcome, ObjectOverlay, Objects, PathChange,
+    RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, UncoveredReason, Workspace,
+    WorkspaceCapture, WorkspaceError,
 };
 
 pub use crate::journal::Finish;

@@ -187,6 +187,26 @@ pub trait Workspace: Send + Sync {
         brought: &[Object],
     ) -> Result<(), WorkspaceError>;
 
+    /// Remembers what git executes in the repositories of the workspace, such as settings and hooks, before a
+    /// call that may write.
+    fn guard_repositories(&self) -> Result<(), WorkspaceError> {
+        Ok(())
+    }
+
+    /// Returns what changed of that since the call began, and restores it if the mode says so.
+    fn check_repositories(&self, mode: GuardMode) -> Result<Vec<RepositoryChange>, WorkspaceError> {
+        let _ = mode;
+        Ok(Vec::new())
+    }
+
+    /// Describes what has changed in the workspace's own repository since a capture: its head, its references
+    /// and its index. A restore does not undo that. `coverage` names the object that was recorded with the
+    /// capture.
+    fn repository_moves(&self, coverage: Option<ObjectId>) -> Result<Vec<String>, WorkspaceError> {
+        let _ = coverage;
+        Ok(Vec::new())
+    }
+
     /// Returns the differences between two states, by path.
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError>;
 }
@@ -301,6 +321,41 @@ pub struct RestoreReport {
     pub changed: Vec<PathChange>,
     /// Uncovered or used paths that are in the way of the target state, and were left unchanged.
     pub kept: Vec<UncoveredPath>,
+}
+
+/// What happens to changes of what git executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardMode {
+    /// They are restored.
+    Restore,
+    /// They are kept, since a person approved the call.
+    Keep,
+    /// They are restored, after the process was killed that ran the call.
+    Recover,
+}
+
+/// A change of what git executes in a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryChange {
+    /// Path of the file in the workspace.
+    pub path: String,
+    /// Keys of the changed settings, if the file holds settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// What happened to the change.
+    pub outcome: GuardOutcome,
+}
+
+/// What happened to a change of what git executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardOutcome {
+    /// The file is as before.
+    Restored,
+    /// The change is kept: it is harmless, or a person approved the call.
+    Kept,
+    /// The file could not be restored.
+    Failed,
 }
 
 /// A path that differs.

@@ -15,6 +15,7 @@ use super::drive::LoopStep;
 use super::inbox::Inbox;
 use super::pause::Pauses;
 use super::program::CallGate;
+use super::rules::is_rule;
 use super::supersede::expand;
 use crate::agent::{Agent, ResumeOptions, SubAgent};
 use crate::error::RuntimeError;
@@ -171,6 +172,10 @@ impl Calls {
             request.arguments = Arguments::from_object(arguments);
             request.edited = true;
         }
+        request.approved_by_person = decision.as_ref().is_some_and(|resolved| {
+            let by_person = !resolved.by.as_deref().is_some_and(is_rule);
+            by_person && matches!(resolved.decision, Decision::Approve | Decision::Edit { .. })
+        });
         match decision.as_ref().map(|resolved| &resolved.decision) {
             Some(Decision::Approve) => request.approved = true,
             Some(Decision::Edit { arguments }) => {

@@ -38,6 +38,9 @@ impl Calls {
             let state = self.live.state().await;
             open.into_iter().partition(|call| self.continued(&state.view, call).is_some())
         };
+        if open.iter().any(|call| writes(call) && !call.files_restored) {
+            self.live.recover_repositories().await?;
+        }
         let (writing, open): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|call| keeps_files && !call.files_restored && writes(call));
         for call in &writing {
@@ -97,8 +100,23 @@ impl Calls {
                 view.idempotency_key(call.call_id),
             )
         };
-        if effect != Effect::External || matches!(decided, Some(Decision::Retry)) {
+        if matches!(decided, Some(Decision::Retry)) {
             return Ok(true);
+        }
+        let mut detail = call.name.clone();
+        if effect != Effect::External {
+            // The repository is not rolled back, so what the call did there would happen twice. A call that was
+            // stopped, and not interrupted, has left it as it was.
+            let moves = match effect {
+                Effect::Workspace if !call.files_restored => {
+                    self.live.repository_moves(call.call_id).await?.join("; ")
+                }
+                _ => String::new(),
+            };
+            if moves.is_empty() {
+                return Ok(true);
+            }
+            detail = format!("{detail}: the repository has changed since, and is not rolled back: {moves}");
         }
         let tool = self.agent.tools.get(&call.name);
         if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
@@ -120,9 +138,7 @@ impl Calls {
                 }
             }
         }
-        let paused = SessionPaused::new(PauseReason::EffectUnknown)
-            .of_call(call.call_id)
-            .with_detail(call.name.clone());
+        let paused = SessionPaused::new(PauseReason::EffectUnknown).of_call(call.call_id).with_detail(detail);
         self.live.record(vec![paused.into()]).await?;
         Ok(false)
     }

@@ -15,6 +15,14 @@ use crate::live::load_view;
 use crate::runner::{denial, rules_of};
 use crate::waiting::call_arguments;
 
+/// How the author of a decision begins if it is a rule.
+const RULE: &str = "rule ";
+
+/// True for the author of a decision that is a rule, and not a person.
+pub(super) fn is_rule(author: &str) -> bool {
+    author.starts_with(RULE)
+}
+
 impl Driver {
     /// Returns the decision of a rule about a call that waits for approval, and the rule as its author. If the
     /// call of a child session waits, rules that decide about all of its calls let it continue.
@@ -56,7 +64,7 @@ async fn decided(
             ApprovalVerdict::Deny => Decision::Deny { reason: Some(denial(&found.rule)) },
             ApprovalVerdict::Ask => return None,
         };
-        Some((decision, format!("rule {}", found.rule)))
+        Some((decision, format!("{RULE}{}", found.rule)))
     }))
 }
 

@@ -11,6 +11,9 @@ use backstitch_core::text::one_line;
 /// The topic of notes about restored files.
 pub(crate) const FILES_RESTORED: &str = "files_restored";
 
+/// The topic of notes about what git executes.
+pub(crate) const REPOSITORY_CHANGED: &str = "repository_changed";
+
 /// Describes a record in one line. Returns `None` for records that only programs need.
 pub fn describe(record: &Record) -> Option<String> {
     Some(match &record.body {

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use backstitch_core::journal::{OmittedFile, WorkspaceRevision};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{RestoreReport, UncoveredPath, Workspace};
+use backstitch_core::ports::{
+    GuardMode, GuardOutcome, RepositoryChange, RestoreReport, UncoveredPath, Workspace,
+};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
@@ -34,6 +36,14 @@ pub(super) enum Hold {
     },
 }
 
+/// The files after a call that succeeded.
+pub(super) struct FilesAfter {
+    pub(super) files: WorkspaceRevision,
+    pub(super) objects: Vec<Object>,
+    /// Changes of what git executes.
+    pub(super) repositories: Vec<RepositoryChange>,
+}
+
 /// The files that a failed call left, before they are restored.
 #[derive(Default)]
 pub(super) struct Rescue {
@@ -45,6 +55,8 @@ pub(super) struct Rescue {
     pub(super) not_restored: Vec<UncoveredPath>,
     /// Whether the restore left something alone.
     pub(super) is_partial: bool,
+    /// Changes of what git executes.
+    pub(super) repositories: Vec<RepositoryChange>,
 }
 
 impl Hold {
@@ -82,16 +94,41 @@ impl Hold {
     /// Captures the files before a call that may write.
     pub(super) async fn capture(&self) -> Result<Option<(WorkspaceRevision, Vec<Object>)>, RuntimeError> {
         let Some(workspace) = self.workspace() else { return Ok(None) };
-        blocking(move || Ok(Some(recorded(workspace.capture()?)))).await
+        blocking(move || {
+            let captured = workspace.capture()?;
+            workspace.guard_repositories()?;
+            Ok(Some(recorded(captured)))
+        })
+        .await
     }
 
-    /// Captures the files after a call that may write, with the coverage from before it.
+    /// Captures the files after a call that may write, with the coverage from before it. What git executes is
+    /// checked before that.
     pub(super) async fn capture_after(
         &self,
         before: Option<WorkspaceRevision>,
-    ) -> Result<Option<(WorkspaceRevision, Vec<Object>)>, RuntimeError> {
+        mode: GuardMode,
+    ) -> Result<Option<FilesAfter>, RuntimeError> {
         let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(None) };
-        blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
+        blocking(move || {
+            let mut captured = workspace.capture_covering(before.coverage)?;
+            // New repositories are known from the capture.
+            let changes = workspace.check_repositories(mode)?;
+            if changes.iter().any(|change| change.outcome != GuardOutcome::Kept) {
+                let objects = captured.objects;
+                captured = workspace.capture_covering(before.coverage)?;
+                captured.objects.extend(objects);
+            }
+            let (files, objects) = recorded(captured);
+            Ok(Some(FilesAfter { files, objects, repositories: changes }))
+        })
+        .await
+    }
+
+    /// Checks what git executes after a call that was rolled back.
+    pub(super) async fn check_repositories(&self) -> Result<Vec<RepositoryChange>, RuntimeError> {
+        let Some(workspace) = self.workspace() else { return Ok(Vec::new()) };
+        blocking(move || workspace.check_repositories(GuardMode::Restore)).await
     }
 
     /// Captures the files before they are restored, if they differ from those before the call.
@@ -114,7 +151,7 @@ impl Hold {
                 objects,
                 left_out: left_out.map(|one| OmittedFile { path: one.path, bytes: one.bytes }).collect(),
                 not_restored,
-                is_partial: false,
+                ..Rescue::default()
             })
         })
         .await

@@ -21,7 +21,7 @@ use super::request::{CallOutcome, CallRequest};
 use super::result::{self, Failure};
 use super::{Attempt, ToolRunner, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, Durable};
+use crate::live::{Commit, Durable, RepositoriesChanged};
 
 /// The content of a call's last batch, besides its changes.
 pub(super) struct FinalBatch {
@@ -32,6 +32,7 @@ pub(super) struct FinalBatch {
     /// Objects to store with the files after the call.
     pub(super) objects: Vec<Object>,
     pub(super) rescue: Rescue,
+    pub(super) note: Option<RepositoriesChanged>,
     pub(super) pause: Option<(PauseReason, String)>,
 }
 
@@ -112,6 +113,7 @@ impl ToolRunner {
             };
             // Right after the result that it repeats, with the same time, so that a store keeps both once.
             commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;
+            commit.push_all(ending.note.as_ref().map(RepositoriesChanged::note));
             commit.push_all(charge(started, elapsed));
             let view = commit.view();
             for changed in started.changed.iter().filter(|_| success) {

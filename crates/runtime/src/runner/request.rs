@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{InnerMessage, WorkspaceRevision};
 use backstitch_core::message::Arguments;
+use backstitch_core::ports::GuardMode;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::ResumeOptions;
@@ -34,6 +35,8 @@ pub struct CallRequest {
     pub is_resume: bool,
     /// Whether a person has approved the call.
     pub approved: bool,
+    /// Whether that person decided about this very call, and not by a rule.
+    pub(crate) approved_by_person: bool,
     /// Why a person denied the call.
     pub refusal: Option<String>,
     /// The child session to resume.
@@ -62,6 +65,7 @@ impl CallRequest {
             attempt: 1,
             is_resume: false,
             approved: false,
+            approved_by_person: false,
             refusal: None,
             continued: None,
             resume: ResumeOptions::default(),
@@ -78,6 +82,11 @@ impl CallRequest {
             Some(unfinished) if unfinished.fetch_sub(1, Ordering::SeqCst) == 1 => Durable::WithNext,
             _ => Durable::Now,
         }
+    }
+
+    /// Returns what happens if the call changes what git executes.
+    pub(super) fn guard_mode(&self) -> GuardMode {
+        if self.approved_by_person { GuardMode::Keep } else { GuardMode::Restore }
     }
 
     /// Sets the turn and the step that its result belongs to.

@@ -18,6 +18,7 @@ use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::error::RuntimeError;
+use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
     /// Handles an error of the handler.
@@ -51,8 +52,13 @@ impl ToolRunner {
         stop: Stop,
         draft: Option<Box<Draft>>,
     ) -> Result<Settlement, RuntimeError> {
+        let mut moves = Vec::new();
         if matches!(stop, Stop::Cancelled | Stop::Abandoned) && self.runs_again(&started) {
-            return self.left_open(started, hold).await;
+            // What it did in the repository is not rolled back, and must not happen twice.
+            moves = self.live.repository_moves(started.call.call_id).await?;
+            if moves.is_empty() {
+                return self.left_open(started, hold).await;
+            }
         }
         let name = started.tool.name();
         let (kind, message, retry, end): (_, _, _, fn(_) -> CallOutcome) = match stop {
@@ -72,7 +78,13 @@ impl ToolRunner {
                     }
                     Effect::Pure | Effect::Workspace => "",
                 };
-                let message = format!("{name} was cancelled before it was done{unknown}");
+                let mut message = format!("{name} was cancelled before it was done{unknown}");
+                if !moves.is_empty() {
+                    let moves = moves.join("; ");
+                    message.push_str(&format!(
+                        "; what it changed in the repository is not rolled back: {moves}"
+                    ));
+                }
                 ("cancelled", message, Retry::Allowed, CallOutcome::Cancelled)
             }
         };
@@ -90,14 +102,16 @@ impl ToolRunner {
     /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on
     /// resume. The restore is recorded, so that later changes by a person are not attributed to the call.
     async fn left_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement, RuntimeError> {
-        let rescue = self.put_back(&started, hold).await?;
+        let mut rescue = self.put_back(&started, hold).await?;
+        let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let detail = format!("it was stopped; {} runs again when it is resumed", started.tool.name());
         let paused = paused(&started.call, PauseReason::Asked, detail);
         let restored =
             started.before.filter(|_| !rescue.is_partial).map(|WorkspaceRevision { root, coverage }| {
                 WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, ObservationCause::Restored) }
             });
-        let bodies = restored.map(RecordBody::from).into_iter().chain([paused.into()]);
+        let note = note.map(|changed| changed.note().into());
+        let bodies = restored.map(RecordBody::from).into_iter().chain(note).chain([paused.into()]);
         // With the intent, if that is not recorded yet: it has the approval and the arguments.
         let recorded = started.intent.append(&self.live, bodies).await;
         started.end_resources(false);
@@ -113,11 +127,15 @@ impl ToolRunner {
         draft: Option<Box<Draft>>,
         end: fn(Arc<InnerMessage>) -> CallOutcome,
     ) -> Result<Settlement, RuntimeError> {
-        let rescue = self.put_back(&started, hold).await?;
+        let mut rescue = self.put_back(&started, hold).await?;
         let mut failure = failure;
         failure.message = self.secrets.redact(&failure.message).into_owned();
         if let Some(text) = self.not_rolled_back(&started, &rescue).await {
             failure.message.push_str(&text);
+        }
+        let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
+        if let Some(changed) = &note {
+            failure.message.push_str(&format!("\n{}", changed.text()));
         }
         // A call without a driver whose caller was dropped does not pause the session, since nothing would
         // resume it.
@@ -130,6 +148,7 @@ impl ToolRunner {
             after: None,
             objects: Vec::new(),
             rescue,
+            note,
             pause,
         };
         let message = self.finish(&started, ending, |session| logs_of(session, draft.as_deref())).await?;
@@ -146,7 +165,8 @@ impl ToolRunner {
         sections: Vec<String>,
         reason: String,
     ) -> Result<Settlement, RuntimeError> {
-        let rescue = self.put_back(&started, hold).await?;
+        let mut rescue = self.put_back(&started, hold).await?;
+        let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let reason = self.secrets.redact(&reason).into_owned();
         let ending = FinalBatch {
             outcome: CallVerdict::Failed,
@@ -155,6 +175,7 @@ impl ToolRunner {
             after: None,
             objects: Vec::new(),
             rescue,
+            note,
             pause: None,
         };
         self.finish(&started, ending, |session| logs_of(session, None)).await?;
@@ -187,6 +208,10 @@ impl ToolRunner {
                 }
                 Err(error) => return Err(self.cannot_put_back(started, error).await),
             }
+        }
+        match hold.check_repositories().await {
+            Ok(changes) => rescue.repositories = changes,
+            Err(error) => return Err(self.cannot_put_back(started, error).await),
         }
         self.restore_resources(started).await?;
         crash_point!("call.after_restore");

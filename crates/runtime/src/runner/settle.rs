@@ -7,12 +7,13 @@ use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{ToolResult, ToolStatus, with_causes};
 
 use super::attempt::{Stop, caught};
-use super::files::{Hold, Rescue};
+use super::files::{FilesAfter, Hold, Rescue};
 use super::finish::{FinalBatch, OpenCall};
 use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
 use super::{Attempt, CONFLICT_RETRIES, Settlement, ToolRunner};
 use crate::error::RuntimeError;
+use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
     /// Handles a successful handler.
@@ -44,7 +45,7 @@ impl ToolRunner {
                 .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
                 .await;
         }
-        let captured = match hold.capture_after(started.before).await {
+        let captured = match hold.capture_after(started.before, started.call.guard_mode()).await {
             Ok(captured) => captured,
             Err(error) => {
                 let message =
@@ -70,9 +71,16 @@ impl ToolRunner {
             }
         }
         crash_point!("call.files_captured");
+        let (after, mut objects, note) = match captured {
+            Some(FilesAfter { files, objects, repositories }) => {
+                (Some(files), objects, RepositoriesChanged::of_call(repositories))
+            }
+            None => (None, Vec::new(), None),
+        };
+        if let Some(changed) = &note {
+            result.message = join_lines(&result.message, &changed.text());
+        }
         let told = told(&result);
-        let (after, objects) = captured.unzip();
-        let mut objects = objects.unwrap_or_default();
         objects.extend(result.take_objects());
         let ending = FinalBatch {
             outcome: CallVerdict::Succeeded,
@@ -81,6 +89,7 @@ impl ToolRunner {
             after,
             objects,
             rescue: Rescue::default(),
+            note,
             pause: None,
         };
         match self.finish(&started, ending, |session| session.prepare(&draft)).await {
@@ -114,7 +123,8 @@ impl ToolRunner {
         draft: Draft,
         error: SessionError,
     ) -> Result<Settlement, RuntimeError> {
-        let repeatable = is_repeatable(&started);
+        let repeatable =
+            is_repeatable(&started) && self.live.repository_moves(started.call.call_id).await?.is_empty();
         if repeatable && started.conflicts < CONFLICT_RETRIES {
             let rescue = self.put_back(&started, hold).await?;
             started.end_resources(false);
@@ -154,6 +164,10 @@ fn refused(started: &Attempt, error: &SessionError, retry: Retry) -> Failure {
             Failure::by_runtime("invalid_value", message, retry)
         }
     }
+}
+
+fn join_lines(text: &str, more: &str) -> String {
+    if text.is_empty() { more.to_owned() } else { format!("{text}\n{more}") }
 }
 
 fn told(result: &ToolResult) -> String {

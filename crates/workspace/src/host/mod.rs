@@ -10,6 +10,7 @@ mod lock;
 mod merge;
 mod open_files;
 mod private;
+mod repositories;
 mod restore;
 mod root;
 mod rules;

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Filesystem, GraftedCapture, MergedCapture, ObjectOverlay, Objects, PathChange, RescueCapture,
-    RestoreReport, StoredMark, Workspace, WorkspaceCapture, WorkspaceError, WorkspaceMerge,
+    Access, Filesystem, GraftedCapture, GuardMode, MergedCapture, ObjectOverlay, Objects, PathChange,
+    RepositoryChange, RescueCapture, RestoreReport, StoredMark, Workspace, WorkspaceCapture, WorkspaceError,
+    WorkspaceMerge,
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
@@ -22,6 +23,7 @@ use super::cache::{self, Owner};
 use super::filesystem::HostFilesystem;
 use super::index::DirIndex;
 use super::lock::{self, Lock};
+use super::repositories::GuardedFiles;
 use super::restore::Progress;
 use super::rules::{Ignores, Rules};
 use super::scan::ScanLimits;
@@ -43,6 +45,7 @@ pub struct HostWorkspace {
     state: Mutex<CaptureMemo>,
     cache: Option<(PathBuf, Owner)>,
     coverage_path: PathBuf,
+    pub(super) guarded_path: PathBuf,
     _lock: Lock,
     _companion: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -62,6 +65,8 @@ pub(super) struct CaptureMemo {
     pub(super) unsaved: usize,
     /// Number of files and directories since then that the store was asked about and has.
     pub(super) confirmed: usize,
+    /// What git executes, before the last call.
+    pub(super) guarded: Option<GuardedFiles>,
     /// Number of files read since the workspace was opened.
     pub(super) read: u64,
 }
@@ -103,6 +108,7 @@ impl HostWorkspace {
         let owner = |boot| Owner { boot, device: found.stamp.device, inode: found.stamp.inode };
         let cache = cache::boot_id().map(|boot| (cache_path, owner(boot)));
         let coverage_path = states.join(format!("{name}.coverage"));
+        let guarded_path = states.join(format!("{name}.git"));
         let coverage = fs::read(&coverage_path).ok().and_then(|bytes| Coverage::from_json(&bytes).ok());
         let known = cache.as_ref().and_then(|(path, owner)| cache::load(path, owner));
         let (index, mark) = known.map_or((None, None), |(index, mark)| (Some(index), mark));
@@ -129,6 +135,7 @@ impl HostWorkspace {
             state: Mutex::new(state),
             cache,
             coverage_path,
+            guarded_path,
             _lock: lock,
             _companion: options.companion,
         })
@@ -242,7 +249,7 @@ pub(super) fn stored_coverage(
     Coverage::from_json(object.bytes()).map_err(|error| damaged(id, error.to_string()))
 }
 
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = private::create_file(&temporary)?;
     file.write_all(bytes)?;
@@ -341,6 +348,21 @@ impl Workspace for HostWorkspace {
     ) -> Result<(), WorkspaceError> {
         let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
         format::check_complete(&objects, root, coverage)
+    }
+
+    fn guard_repositories(&self) -> Result<(), WorkspaceError> {
+        self.keep_guarded()
+    }
+
+    fn check_repositories(&self, mode: GuardMode) -> Result<Vec<RepositoryChange>, WorkspaceError> {
+        Ok(if self.access == Access::ReadWrite { self.check_guarded(mode) } else { Vec::new() })
+    }
+
+    fn repository_moves(&self, coverage: Option<ObjectId>) -> Result<Vec<String>, WorkspaceError> {
+        let Some(id) = coverage else { return Ok(Vec::new()) };
+        let object = fetch(&*self.objects, id, ObjectKind::Blob)?;
+        let then = Coverage::git_head(object.bytes()).map_err(|error| damaged(id, error.to_string()))?;
+        Ok(then.moves(&self.git_head()))
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {

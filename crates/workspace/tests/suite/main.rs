@@ -19,6 +19,7 @@ mod interrupt;
 mod isolate;
 mod merge;
 mod model;
+mod repositories;
 mod rescue;
 mod restore;
 mod roots;

@@ -6,7 +6,7 @@ use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{self, InnerMessage, RecordBody};
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
-use backstitch::{FilesRestored, LiveKind, Retry, SandboxGap, SessionEvent, one_line};
+use backstitch::{FilesRestored, LiveKind, RepositoriesChanged, Retry, SandboxGap, SessionEvent, one_line};
 use serde_json::json;
 
 use super::{Mode, Role, Screen, Text, end_line};
@@ -35,6 +35,11 @@ impl Screen {
                 }
                 if let Some(restored) = FilesRestored::of(&record.body) {
                     self.restored(common, &Restore::new(session, restored, RestoreCause::Call));
+                }
+                if let Some(changed) = RepositoriesChanged::of(&record.body) {
+                    let (text, changes) = (changed.text(), &changed.changes);
+                    self.event(json!({"v": 1, "event": "repository", "message": text, "changes": changes}));
+                    text.lines().for_each(|line| self.status(line));
                 }
                 if let Some(gap) = SandboxGap::of(&record.body) {
                     self.event(json!({"v": 1, "event": "sandbox", "message": gap.text}));

@@ -6,6 +6,8 @@
 //! however it was reached. The last name is used relative to that handle, and a link is never followed unless
 //! it was checked first.
 //!
+//! Repositories are read-only: git runs programs that their settings and hooks name.
+//!
 //! Only regular files are opened. Overwriting is atomic: a reader sees the old content or the new.
 
 mod error;
@@ -29,6 +31,7 @@ use super::root;
 use super::sys::{self, EntryStat, Kind, Names};
 use crate::temporary::is_temporary;
 use error::failed;
+pub(super) use write::delete_all;
 
 /// Device and inode, which identify a directory as long as it exists.
 type Identity = (u64, u64);
@@ -86,6 +89,9 @@ impl HostFilesystem {
 
     fn check_write(&self, path: &FilePath) -> Result<(), FilesystemError> {
         match self.access {
+            Access::ReadWrite if path.segments().any(|name| is_git(name.as_bytes())) => {
+                Err(FilesystemError::Repository { path: path.to_string() })
+            }
             Access::ReadWrite => Ok(()),
             Access::ReadOnly => Err(FilesystemError::ReadOnly { path: path.to_string() }),
         }
@@ -108,6 +114,11 @@ impl HostFilesystem {
             Ok(())
         }
     }
+}
+
+/// True for the name of a repository. Some file systems do not distinguish cases.
+fn is_git(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b".git")
 }
 
 fn identity(found: &EntryStat) -> Identity {
@@ -205,6 +216,7 @@ impl Filesystem for HostFilesystem {
         }
         let (spot, found) = self.present(path)?;
         self.check_free(path, &found)?;
+        self.check_not_git(path, &spot)?;
         write::delete(path, spot.parent.as_fd(), &spot.name, &found, recursion)
     }
 
@@ -215,12 +227,15 @@ impl Filesystem for HostFilesystem {
 
     fn rename(&self, from: &FilePath, to: &FilePath) -> Result<(), FilesystemError> {
         self.check_write(from)?;
+        self.check_write(to)?;
         if from.is_root() || to.is_root() {
             return Err(FilesystemError::Outside { path: ".".to_owned() });
         }
         let (source, found) = self.present(from)?;
         self.check_free(from, &found)?;
         let target = self.spot(to)?;
+        self.check_not_git(from, &source)?;
+        self.check_not_git(to, &target)?;
         write::rename((from, &source), (to, &target))
     }
 }

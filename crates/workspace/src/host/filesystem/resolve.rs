@@ -11,12 +11,19 @@ use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
 
 use super::error::failed;
-use super::{HostFilesystem, identity};
+use super::{HostFilesystem, identity, is_git};
+use crate::host::repositories::is_repository;
 use crate::host::sys::{self, EntryStat, Kind};
 use crate::temporary::is_temporary;
 
 /// Maximum number of consecutive links, as in operating systems.
 const MOST_LINKS: usize = 40;
+
+/// How the directories above a directory are opened.
+#[cfg(target_os = "linux")]
+const WALK: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const WALK: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A name in an open directory.
 #[derive(Debug)]
@@ -63,10 +70,6 @@ impl HostFilesystem {
     /// Walks up from an open directory to the root. Fails if the directory is not below the root or is the
     /// runtime's own.
     fn check_inside(&self, path: &FilePath, directory: &OwnedFd) -> Result<(), FilesystemError> {
-        #[cfg(target_os = "linux")]
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        #[cfg(not(target_os = "linux"))]
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let failed = |error: std::io::Error| failed(path, error);
         let mut here = identity(&sys::look_at(directory).map_err(failed)?);
         let mut above: Option<OwnedFd> = None;
@@ -78,12 +81,43 @@ impl HostFilesystem {
                 return Ok(());
             }
             let from = above.as_ref().unwrap_or(directory);
-            let next = openat(from, "..", flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+            let next = openat(from, "..", WALK, Mode::empty()).map_err(|error| failed(error.into()))?;
             let there = identity(&sys::look_at(&next).map_err(failed)?);
             if there == here {
                 return Err(FilesystemError::Outside { path: path.to_string() });
             }
             (here, above) = (there, Some(next));
+        }
+    }
+
+    /// Fails if a name lies in a repository, however it was reached, or is that of one.
+    pub(super) fn check_not_git(&self, path: &FilePath, spot: &Spot) -> Result<(), FilesystemError> {
+        if is_git(&spot.name) {
+            return Err(FilesystemError::Repository { path: path.to_string() });
+        }
+        self.check_no_repository(path, &spot.parent)
+    }
+
+    /// Walks up from an open directory to the root. Fails if one of them is a repository.
+    fn check_no_repository(&self, path: &FilePath, directory: &OwnedFd) -> Result<(), FilesystemError> {
+        let failed = |error: std::io::Error| failed(path, error);
+        let mut here = identity(&sys::look_at(directory).map_err(failed)?);
+        let mut above: Option<OwnedFd> = None;
+        loop {
+            let from = above.as_ref().unwrap_or(directory);
+            let has = |name: &&[u8]| sys::look(from.as_fd(), *name).is_ok_and(|found| found.is_some());
+            if is_repository([&b"HEAD"[..], b"objects", b"commondir"].into_iter().filter(has)) {
+                return Err(FilesystemError::Repository { path: path.to_string() });
+            }
+            if here == self.identity {
+                return Ok(());
+            }
+            let next = openat(from, "..", WALK, Mode::empty()).map_err(|error| failed(error.into()))?;
+            let named = sys::look(next.as_fd(), ".git").map_err(failed)?;
+            if named.is_some_and(|named| identity(&named) == here) {
+                return Err(FilesystemError::Repository { path: path.to_string() });
+            }
+            (here, above) = (identity(&sys::look_at(&next).map_err(failed)?), Some(next));
         }
     }
 
@@ -186,6 +220,7 @@ impl HostFilesystem {
                 Err(error) => return Err(error),
             }
         };
+        self.check_no_repository(path, &directory)?;
         while let Some(name) = missing.pop() {
             match mkdirat(&directory, &*name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}

@@ -29,6 +29,7 @@ static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
 impl HostFilesystem {
     pub(super) fn create(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
         let spot = self.made_spot(path)?;
+        self.check_not_git(path, &spot)?;
         let file =
             openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
         fill(file, bytes).map(drop).map_err(|error| {
@@ -39,6 +40,7 @@ impl HostFilesystem {
 
     pub(super) fn overwrite(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
         let spot = self.followed_spot(path)?;
+        self.check_not_git(path, &spot)?;
         let before = spot.look(path)?;
         if let Some(before) = &before {
             expect_file(path, before)?;
@@ -62,6 +64,7 @@ impl HostFilesystem {
 
     pub(super) fn append(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
         let spot = self.followed_spot(path)?;
+        self.check_not_git(path, &spot)?;
         let Some(before) = spot.look(path)? else {
             let file =
                 openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
@@ -141,7 +144,7 @@ pub(super) fn delete(
 }
 
 /// Deletes a directory and everything in it. Links are deleted, and their targets are not touched.
-fn delete_all(parent: BorrowedFd<'_>, name: &[u8], depth: usize) -> io::Result<()> {
+pub(in crate::host) fn delete_all(parent: BorrowedFd<'_>, name: &[u8], depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "its directories nest too deeply"));
     }
