@@ -339,3 +339,26 @@ fn a_conversation_can_be_isolated() {
     stage.run(&["apply", &session]).worked();
     assert_eq!(stage.file("c.txt").unwrap(), "one\n");
 }
+
+#[test]
+fn commands_that_set_up_a_copy_run_in_the_sandbox() {
+    if backstitch::probe().landlock < 3 {
+        return;
+    }
+    let stage = Stage::confined();
+    project(&stage);
+    let model = model(&stage, "one.json", &["true"]);
+    let agent = |sandbox: &str| {
+        let setup = "setup = ['touch inside; touch ../outside']";
+        stage.write("agent.toml", &format!("{sandbox}\n[workspace]\nisolated = true\n{setup}\n"))
+    };
+    for sandbox in ["", "sandbox = 'read-only'"] {
+        let file = agent(sandbox);
+        let failed = stage.run(&["run", "Sew", "--agent", &file, "--model", &model]).failed();
+        assert!(failed.contains("setup_failed") && failed.contains("sandbox of the agent"), "{failed}");
+        assert!(!failed.contains("'inside'"), "the copy can be written: {failed}");
+    }
+    let file = agent("sandbox = 'off'");
+    let ran = stage.run(&["run", "Sew", "--agent", &file, "--model", &model]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}

@@ -56,7 +56,7 @@ impl NewCopy {
         })?);
         let directory = copy.directory.clone();
         let opened = async {
-            setup::run(&definition.workspace.setup, &directory).await?;
+            setup::run(definition, &directory).await?;
             place.open_copy(copy.clone(), &definition.workspace.excludes, session)
         };
         let workspace = match opened.await {
@@ -114,7 +114,7 @@ pub(super) async fn bring_back(view: &JournalView, definition: &AgentDefinition)
         "the copy {} was gone: its files are restored from the store, commits that were made in it are lost",
         directory.display()
     );
-    setup::run(&definition.workspace.setup, &directory).await
+    setup::run(definition, &directory).await
 }
 
 /// Removes copies that belong to no session.
