@@ -20,6 +20,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::place::OpenStore;
+use super::rights::{confine, imported_limit};
 use super::trusted::{self, NewAgent};
 use crate::common::Common;
 use crate::config::{ApproveSetting, Config, user_directory};
@@ -265,12 +266,10 @@ impl AgentFlags {
 impl AgentFlags {
     /// Returns the sandbox of commands: that of the flags, of the agent, or the default of the command.
     fn sandbox(&self, of_agent: Option<Sandbox>) -> anyhow::Result<Sandbox> {
-        let mut sandbox = of_agent.unwrap_or_else(Sandbox::workspace);
-        match self.sandbox {
-            Some(SandboxMode::Off) => sandbox = Sandbox::off(),
-            Some(mode) => sandbox.mode = mode,
-            None => {}
-        }
+        let mut sandbox = match self.sandbox {
+            Some(mode) => in_mode(of_agent, mode),
+            None => of_agent.unwrap_or_else(Sandbox::workspace),
+        };
         if let Some(network) = self.network {
             sandbox.network = network == Network::On;
         }
@@ -330,6 +329,14 @@ impl AgentFlags {
     }
 }
 
+/// Returns a sandbox with another mode. Nothing is limited without one.
+pub(super) fn in_mode(sandbox: Option<Sandbox>, mode: SandboxMode) -> Sandbox {
+    match (mode, sandbox) {
+        (SandboxMode::Off, _) => Sandbox::off(),
+        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(Sandbox::workspace) },
+    }
+}
+
 /// Starts the MCP servers of a new session's definition, and records their tools in it.
 pub(super) async fn pinned(
     common: &Common,
@@ -360,8 +367,11 @@ pub(super) async fn definition_of(
     let visible = view.lineage().visible(view.head());
     let mut recorded = view.created().agent.clone();
     let mut latest = None;
+    let mut limit: Option<Sandbox> = None;
     for record in read_records(&*place.store, session, Position::START, before).await? {
         let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
+        // What was defined before an import was not defined by this user, and a rewind does not change that.
+        limit = imported_limit(&record.body).or(limit);
         if let RecordBody::Note(note) = &record.body
             && note.topic == TOPIC
         {
@@ -371,6 +381,7 @@ pub(super) async fn definition_of(
             let noted = note.data.inline().cloned().unwrap_or_default();
             if is_visible {
                 recorded = noted.clone();
+                limit = None;
             }
             latest = Some(noted);
         }
@@ -383,6 +394,9 @@ pub(super) async fn definition_of(
     // A rewind does not move the directory.
     if let (Some(latest), None) = (latest, before) {
         definition.workspace.path = read(&latest)?.workspace.path;
+    }
+    if let Some(limit) = limit {
+        confine(&mut definition, &limit);
     }
     Ok(definition)
 }

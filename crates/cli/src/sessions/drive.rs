@@ -8,7 +8,7 @@ use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::isolated;
-use backstitch::ports::Workspace;
+use backstitch::ports::{SandboxMode, Workspace};
 use backstitch::workspace::HostWorkspace;
 use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions, SystemClock, entropy};
 use clap::{Args, ValueEnum};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::Common;
 use super::definition::{
-    AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, pinned,
+    AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, in_mode, pinned,
 };
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
@@ -154,6 +154,10 @@ pub(crate) struct Resume {
     /// Accept an answer that reached its token limit as it is. Default: ask the model to continue it.
     #[arg(long)]
     accept: bool,
+    /// Files that shell commands may write from now on: workspace (and $TMPDIR), read-only (only $TMPDIR), or off (all).
+    /// It is recorded. Default: that of the session; for an imported one, the stricter of its own and yours.
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<SandboxMode>,
     #[command(flatten)]
     moved: MovedTo,
 }
@@ -169,7 +173,9 @@ enum DriftChoice {
 impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let session = self.session.as_deref();
-        let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
+        let opened =
+            SessionToDrive::open(common, session, &self.model, &self.moved, self.sandbox, self.take_over)
+                .await?;
         let id = opened.session;
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
@@ -222,7 +228,8 @@ impl Ask {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let text = mission::of_argument("TEXT", self.text)?;
         let session = Some(self.session.as_str());
-        let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
+        let opened =
+            SessionToDrive::open(common, session, &self.model, &self.moved, None, self.take_over).await?;
         let mission = opened.built.mission(&text)?;
         let workspace = opened.workspace()?;
         let options = opened.options(workspace.clone());
@@ -267,6 +274,7 @@ impl SessionToDrive {
         session: Option<&str>,
         model: &ModelFlags,
         moved: &MovedTo,
+        sandbox: Option<SandboxMode>,
         take_over: bool,
     ) -> anyhow::Result<Self> {
         let place = OpenStore::existing(common)?;
@@ -274,7 +282,11 @@ impl SessionToDrive {
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view, None).await?;
-        let is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
+        let mut is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
+        if let Some(mode) = sandbox {
+            definition.sandbox = Some(in_mode(definition.sandbox.take(), mode));
+            is_other = true;
+        }
         // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume
         // options.
         let mut limited = definition.clone();

@@ -14,7 +14,7 @@ use backstitch::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::WorkspaceRevision;
-use backstitch::ports::{ChangeKind, ObjectOverlay, Workspace};
+use backstitch::ports::{ChangeKind, ObjectOverlay, Sandbox, Workspace};
 use backstitch::store::{Bundle, SessionRole, TransferReport};
 use backstitch::workspace::{self, HostWorkspace};
 use backstitch::{SessionOptions, SystemClock, latest_files};
@@ -26,6 +26,7 @@ use super::definition::{changed, definition_of};
 use super::holder::{WhenDriven, set_free};
 use super::moving::{TransferLines, as_json, print};
 use super::place::{OpenStore, short};
+use super::rights::{confine, imported, rights};
 use crate::common::quoted;
 use crate::error::CommandError;
 use crate::usage::Usage;
@@ -71,26 +72,46 @@ impl Import {
         if let (Some(directory), Some(definition)) = (&self.workspace, &mut definition) {
             give_directory(common, &place, session, definition, directory).await?;
         }
-        let rules = distrust(&place, &report).await?;
+        let rules = distrust(common, &place, &report).await?;
+        // With the limits of this user.
+        let definition = recorded_definition(&place, session).await?;
         tell(common, &place, &report, definition.as_ref(), &rules);
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Removes the rules of imported sessions that let calls run without a question: another person made them. That is
-/// also done for a session that is here already, because an import may have been interrupted before this.
-async fn distrust(place: &OpenStore, report: &TransferReport) -> anyhow::Result<Vec<ApprovalRule>> {
+/// Removes the rules of imported sessions that let calls run without a question, and limits their sandbox to that of
+/// this user: another person decided about both. That is also done for a session that is here already, because an
+/// import may have been interrupted before this.
+async fn distrust(
+    common: &Common,
+    place: &OpenStore,
+    report: &TransferReport,
+) -> anyhow::Result<Vec<ApprovalRule>> {
+    let own = common.config.strongest(|settings| settings.sandbox.clone());
+    let limit = own.unwrap_or_else(Sandbox::workspace);
     let mut removed = Vec::new();
     // An ancestor has only its records before the fork, which no process drives.
     for one in report.sessions.iter().filter(|one| one.role != SessionRole::Ancestor) {
         let view = place.view(one.session).await?;
         let rules = view.session(Arc::new(SystemClock::new())).all::<ApprovalRule>()?;
-        if rules.iter().all(|rule| rule.verdict != ApprovalVerdict::Allow) {
+        let has_rules = rules.iter().any(|rule| rule.verdict == ApprovalVerdict::Allow);
+        let is_wider = match recorded_definition(place, one.session).await? {
+            Some(definition) => {
+                let mut confined = definition.clone();
+                confine(&mut confined, &limit);
+                confined != definition
+            }
+            None => false,
+        };
+        if !has_rules && !is_wider {
             continue;
         }
         let live = place.runtime.open_idle(one.session, SessionOptions::default()).await?;
         let rules = live.remove_allowing_rules().await;
+        let limited = if is_wider { live.record(vec![imported(&limit)]).await } else { Ok(()) };
         live.release().await?;
+        limited?;
         removed.extend(rules?);
     }
     Ok(removed)
@@ -199,14 +220,15 @@ fn tell(
         let mut line = as_json(report);
         (line["store"], line["workspace"]) = (json!(place.store.path()), json!(directory));
         (line["model"], line["base_url"], line["next"]) = (json!(model), json!(address), json!(next));
+        line["rights"] = json!(definition.map(rights).unwrap_or_default());
         line["removed_rules"] = rules.iter().map(ToString::to_string).collect();
         println!("{line}");
         return;
     }
     print(report, "imported");
-    if let Some(model) = model {
-        let address = address.map(|address| format!(" at {address}")).unwrap_or_default();
-        println!("its model is {model}{address}");
+    if let Some(definition) = definition {
+        println!("its agent:");
+        rights(definition).iter().for_each(|line| println!("  {line}"));
     }
     for rule in rules {
         println!("its rule about approvals does not hold here: {rule}");

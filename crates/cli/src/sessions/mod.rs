@@ -39,6 +39,7 @@ mod quickstart;
 mod request;
 mod restore;
 mod restores;
+mod rights;
 mod say;
 mod session_json;
 mod show;

@@ -16,9 +16,11 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::calls::{self, CallReport};
+use super::definition::definition_of;
 use super::failure::{attempts, evaluations, last_stop, text};
 use super::located::LocatedPoint;
 use super::place::{OpenStore, short};
+use super::rights::rights;
 use super::target::{ShownPoint, ShownTarget};
 use super::tool_result::result_line;
 use super::turns;
@@ -81,6 +83,7 @@ impl Show {
         if common.json {
             let mut shown = self.as_json(&place, &view, files, driver)?;
             shown["waiting"] = waiting::as_json(&waits);
+            shown["rights"] = json!(agent_rights(&place, &view).await);
             if self.turns {
                 let all = turns::of(&place, &view).await?;
                 let turns: Vec<_> = all.iter().flat_map(|of_one| &of_one.turns).collect();
@@ -93,7 +96,7 @@ impl Show {
         if self.turns {
             turns::print(&place, &view).await?;
         } else {
-            print_overview(&view, driver, &waits);
+            print_overview(&view, driver, &waits, &agent_rights(&place, &view).await);
             print_conversation(&view)?;
             self.print_more(&place, &view, files)?;
         }
@@ -163,7 +166,15 @@ impl Show {
     }
 }
 
-fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDecision]) {
+/// Describes what the agent of a session may do. Empty for a session of another program.
+async fn agent_rights(place: &OpenStore, view: &JournalView) -> Vec<String> {
+    if view.created().agent.is_null() {
+        return Vec::new();
+    }
+    definition_of(place, view, None).await.map(|definition| rights(&definition)).unwrap_or_default()
+}
+
+fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDecision], rights: &[String]) {
     let status = status_word(view, driver);
     let role = match status {
         IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
@@ -187,6 +198,9 @@ fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDe
         counted(view.calls().count(), "call"),
         spent.total_tokens()
     );
+    for line in rights {
+        terminal::line(&Text::new().add(Role::Dim, "agent: ").plain(line));
+    }
     for line in attempts(view) {
         terminal::line(&Text::new().add(Role::Warning, line));
     }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use backstitch::agent_file::{AgentDefinition, AgentFile};
+use backstitch::agent_file::AgentFile;
 use backstitch::stores;
 
+use super::rights::rights;
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;
@@ -127,32 +128,6 @@ fn add_agent(subject: &mut Subject, file: &AgentFile) -> anyhow::Result<()> {
     for other in files {
         subject.add_reference(other)?;
     }
-    describe(subject, &file.definition);
+    rights(&file.definition).into_iter().for_each(|line| subject.describe(line));
     Ok(())
-}
-
-/// Lists what an agent file could do that a person may not expect.
-fn describe(subject: &mut Subject, definition: &AgentDefinition) {
-    let model = definition.model.as_ref().map(ToString::to_string);
-    let at = definition.base_url.as_ref().map(|url| format!(" at {url}"));
-    if model.is_some() || at.is_some() {
-        let model = model.unwrap_or_else(|| "your model".to_owned());
-        subject.describe(format!("asks {model}{}", at.unwrap_or_default()));
-    }
-    for tool in &definition.command_tools {
-        subject.describe(format!("tool {} runs: {}", tool.name, tool.command.join(" ")));
-    }
-    for server in &definition.mcp {
-        let line = match &server.url {
-            Some(url) => format!("MCP server {} is at {url}", server.name),
-            None => format!("MCP server {} runs: {}", server.name, server.command.join(" ")),
-        };
-        let variables = server.variables();
-        let given =
-            if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
-        subject.describe(format!("{line}{given}"));
-    }
-    for agent in definition.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref()) {
-        describe(subject, agent);
-    }
 }

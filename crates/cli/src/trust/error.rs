@@ -27,6 +27,8 @@ pub(crate) enum TrustError {
         #[source]
         source: serde_json::Error,
     },
+    #[error("{} is not used, so nothing is trusted: {remedy}", path.display())]
+    Exposed { path: PathBuf, remedy: String },
     #[error("trust cannot be recorded")]
     NoDirectory(#[source] StoresError),
     #[error("the answer cannot be read")]
@@ -43,7 +45,7 @@ impl TrustError {
     pub(crate) fn code(&self) -> ErrorCode {
         match self {
             Self::Unreadable { .. } | Self::Unwritable { .. } | Self::NoAnswer(_) => ErrorCode::Io,
-            Self::Damaged { .. } | Self::Refused { .. } => ErrorCode::NotTrusted,
+            Self::Damaged { .. } | Self::Exposed { .. } | Self::Refused { .. } => ErrorCode::NotTrusted,
             Self::NoDirectory(error) => error.code(),
         }
     }

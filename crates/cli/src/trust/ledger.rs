@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use backstitch::providers::read_text;
@@ -34,6 +34,21 @@ pub(super) struct TrustedDirectory {
     pub(super) files: BTreeMap<String, String>,
 }
 
+/// Fails if another user may have written a file or a directory. A missing one is fine.
+fn check_owner(path: &Path) -> Result<(), TrustError> {
+    let Ok(found) = fs::metadata(path) else { return Ok(()) };
+    let own = rustix::process::geteuid().as_raw();
+    let shown = path.display();
+    let remedy = if found.uid() != own {
+        format!("it belongs to another user; if you trust its content, run `chown {own} {shown}`")
+    } else if found.mode() & 0o022 != 0 {
+        format!("other users can write it; check its content, then run `chmod go-w {shown}`")
+    } else {
+        return Ok(());
+    };
+    Err(TrustError::Exposed { path: path.to_owned(), remedy })
+}
+
 impl Ledger {
     fn path() -> Result<PathBuf, TrustError> {
         Ok(stores::state_directory().map_err(TrustError::NoDirectory)?.join("trust.json"))
@@ -49,6 +64,9 @@ impl Ledger {
     }
 
     fn read_from(path: PathBuf) -> Result<Self, TrustError> {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        check_owner(directory)?;
+        check_owner(&path)?;
         match read_text(&path, LARGEST_FILE) {
             Ok(text) => serde_json::from_str(&text).map_err(|source| TrustError::Damaged { path, source }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { v: 1, ..Self::default() }),

@@ -187,7 +187,9 @@ fn a_session_that_was_killed_in_a_call_continues_elsewhere() {
     assert!(imported.contains("--workspace DIR`"), "{imported}");
     assert!(imported.contains("which does not exist here"), "{imported}");
     std::fs::write(away.path("again"), "").unwrap();
-    let answer = away.run(&["resume", &session, "--workspace", "../project"]).worked_quietly();
+    // With the sandbox of the session, which is not that of this user.
+    let resume = ["resume", &session, "--workspace", "../project", "--sandbox", "off"];
+    let answer = away.run(&resume).worked_quietly();
     assert_eq!(answer, "Done.\n");
     assert_eq!(files(&away.path("project")), files(&stage.path("moved")));
     for (turn, here) in ["1", "2", "3"].iter().zip(&here) {

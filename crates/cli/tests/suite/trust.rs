@@ -224,3 +224,99 @@ fn trust_that_cannot_be_recorded_or_read_is_an_error() {
     let empty = Stage::new();
     assert!(empty.run(&["trust"]).called_wrongly().contains("no files that need trust"));
 }
+
+#[test]
+fn the_question_names_everything_that_runs_outside_or_widens_a_right() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    put(
+        &stage,
+        "agent.toml",
+        "sandbox = 'off'\n[approval]\nshell = 'auto'\n[shell]\neffect = 'workspace'\n\
+         [workspace]\nisolated = true\nsetup = ['touch ../elsewhere']\n",
+    );
+    let mut terminal =
+        Pty::start(&stage, &["run", "Mend", "--agent", "agent.toml", "--model", &model], 120, 24);
+    terminal.wait_for("[y/N]");
+    let shown = terminal.everything();
+    for line in [
+        "sandbox: off",
+        "sets up its copy with: touch ../elsewhere",
+        "does not ask before calls of shell",
+        "repeats interrupted shell commands",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    terminal.send("n\r");
+    assert_eq!(terminal.exit_code(), Some(2));
+    assert!(!stage.path("elsewhere").exists());
+}
+
+#[test]
+fn an_imported_session_gets_the_stricter_sandbox_and_says_what_its_agent_may_do() {
+    let support = backstitch::probe();
+    if support.landlock < 3 {
+        return;
+    }
+    let other = Stage::new();
+    let command = "echo out > ../outside.txt; echo in > inside.txt";
+    let call = json!({"name": "shell", "arguments": {"command": command}});
+    let model = scripted(
+        &other,
+        &json!([{"calls": [call]}, {"calls": [call]}, {"calls": [call]}, {"text": "Done."}]),
+    );
+    let agent = other.write(
+        "agent.toml",
+        "sandbox = 'off'\n[[tool]]\nname = 'deploy'\ndescription = 'x'\ncommand = ['true']\n",
+    );
+    other.run(&["run", "Sew", "--model", &model, "--agent", &agent, "--budget", "turns=1"]);
+    assert!(other.path("outside.txt").exists());
+    let session = other.session();
+    let bundle = text_of(&other.path("it.bundle"));
+    other.run(&["export", &session, "--bundle", &bundle]).worked_quietly();
+
+    let stage = Stage::new();
+    let directory = text_of(&stage.path("files"));
+    let imported = stage.run(&["import", &bundle, "--workspace", &directory]).worked();
+    for line in ["sandbox: workspace, network on", "tool deploy runs: true", "asks scripted:"] {
+        assert!(imported.contains(line), "{line}: {imported}");
+    }
+    let shown = stage.run(&["show", &session]).worked();
+    assert!(shown.contains("sandbox: workspace") && shown.contains("tool deploy runs: true"), "{shown}");
+    stage.run(&["resume", &session, "--budget", "turns=2"]);
+    assert_eq!(stage.file("inside.txt").unwrap(), "in\n");
+    assert!(!stage.path("outside.txt").exists());
+    // The person may widen it.
+    stage.run(&["resume", &session, "--sandbox", "off", "--budget", "turns=3"]);
+    assert!(stage.path("outside.txt").exists());
+    let shown = stage.run(&["show", &session]).worked();
+    assert!(shown.contains("sandbox: off"), "{shown}");
+    // A rewind to a point before the import does not.
+    let rewound = stage.run(&["rewind", &session, "start"]);
+    assert_eq!(rewound.code, Some(0), "{rewound:?}");
+    let shown = stage.run(&["show", &session]).worked();
+    assert!(shown.contains("sandbox: workspace"), "{shown}");
+}
+
+#[test]
+fn a_list_of_trust_that_others_can_write_is_not_used() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    put(&stage, "backstitch.toml", &format!("model = {model:?}\n"));
+    stage.run(&["trust"]).worked();
+    let run = ["run", "Mend"];
+    for (name, mode) in [("trust.json", 0o666), ("", 0o777)] {
+        let path = stage.path("state/backstitch").join(name);
+        let before = std::fs::metadata(&path).unwrap().permissions();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let errors = stage.run(&run).called_wrongly();
+        assert!(errors.contains("other users can write it") && errors.contains("chmod go-w"), "{errors}");
+        std::fs::set_permissions(&path, before).unwrap();
+    }
+    stage.run(&run).worked_quietly();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(stage.path("state/backstitch/trust.json"), Some(65_534), None).unwrap();
+        let errors = stage.run(&run).called_wrongly();
+        assert!(errors.contains("belongs to another user"), "{errors}");
+    }
+}
