@@ -137,13 +137,7 @@ pub use backstitch_workspace as workspace;
 #[doc(inline)]
 pub use backstitch_runtime::{
     Adapters, Agent, AgentEngine, AgentWorkspace, ApplyOptions, ApplyReport, Approver, Backoff,
-    CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DriftPolicy, DriveOutcome,
-    Driver, EngineError, Engines, Evaluator, EventStream, Fidelity, FileCheckpointHandler, FilesRestored,
-    FinalAnswer, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport,
-    InvalidArguments, IsolatedWorkspace, Isolation, LiveEvent, LiveKind, LiveSession, MainLoop,
-    MainLoopError, Mission, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult,
-    ObservedSession, OnTruncation, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideResult,
-    PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, check_arguments, check_snapshot, describe, entropy, find_call, fold_view, fresh_ids, latest_files, load_view, locate, locate_with_view, observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, undoable_apply, unfinished, has_supervisor, set_supervisor, supervise_if_asked, RepositoriesChanged,
+    CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DriftPolicy, DriveOutcome, Driver, EngineError, Engines, Evaluator, EventStream, Fidelity, FileCheckpointHandler, FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport, InvalidArguments, IsolatedWorkspace, Isolation, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OnTruncation, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideResult, PointSpec, Price, Prices, Replay, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, check_arguments, check_snapshot, describe, entropy, find_call, fold_view, fresh_ids, latest_files, load_view, locate, locate_with_view, observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, undoable_apply, unfinished, has_supervisor, set_supervisor, supervise_if_asked, RepositoriesChanged, DiscardedEffect, ForkReport, discarded_effects,
 };
 #[cfg(unix)]
 pub use backstitch_runtime::{ServerProcess, ServerStreams};
@@ -173,6 +167,7 @@ pub mod prelude {
     pub use backstitch_core::budget::Limits;
     pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
     pub use backstitch_core::journal::{PauseReason, Position, SessionSummary};
+    pub use backstitch_core::message::PolicyName;
     pub use backstitch_core::ports::{
         FilePath, IndexedSession, IndexedStatus, SessionPage, SessionQuery, WriteMode,
     };
@@ -182,8 +177,9 @@ pub mod prelude {
     pub use backstitch_macros::{Slice, tool};
     pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::{
-        Agent, DriveOutcome, EventStream, LiveEvent, LiveKind, Mission, PointSpec, ResumeOptions, Run,
-        Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent, Tools, WaitingCall,
+        Agent, DiscardedEffect, DriveOutcome, EventStream, ForkReport, LiveEvent, LiveKind, Mission,
+        PointSpec, ResumeOptions, RewindReport, Run, Runtime, RuntimeError, SessionEvent, SessionOptions,
+        SubAgent, Tools, WaitingCall,
     };
     pub use schemars::JsonSchema;
     pub use tokio_util::sync::CancellationToken;

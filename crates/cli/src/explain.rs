@@ -105,6 +105,7 @@ pages! {
     "script",
     "missing_key",
     "no_model",
+    "no_async_runtime",
     "model",
     "transport",
     "duplicate_tool",

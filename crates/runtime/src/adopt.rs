@@ -16,7 +16,7 @@ use backstitch_core::journal::{
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
 use backstitch_core::session::{
-    BoxError, SessionError, Slice as _, Snapshot, SnapshotRestoreError, StoredSlice,
+    BoxError, Session, SessionError, Slice as _, Snapshot, SnapshotRestoreError, StoredSlice,
 };
 use backstitch_core::view::{ConversationState, FoldError, FoldProblem, JournalView};
 
@@ -107,16 +107,20 @@ impl Runtime {
         let objects = self.checked(&agent, &created, &spilled, objects).await?;
         let (id, set_up) = (created.session_id, agent.clone());
         let surroundings = self.surroundings(options.workspace, options.resources);
-        let first = |at| {
+        let first = move |at| {
             let mut batch = Batch::at(at).with(created);
             for object in objects {
                 batch.add_object(object);
             }
             batch
         };
-        let live =
-            LiveSession::begin(surroundings, id, None, first, |session| set_up.set_up(session)).await?;
-        live.take_up_files().await?;
+        let opening = async move {
+            let set_up = |session: &mut Session| set_up.set_up(session);
+            let live = LiveSession::begin(surroundings, id, None, first, set_up).await?;
+            let done = live.take_up_files().await;
+            live.or_release(done).await
+        };
+        let live = self.open_in_task(opening).await?;
         Ok(self.driver(live, agent))
     }
 

@@ -25,7 +25,12 @@ impl Runtime {
         let checked = tokio::task::spawn_blocking(move || resources.check_restore(&states)).await;
         checked.map_err(|_| RuntimeError::ShuttingDown)??;
         let driver = self.adopt_snapshot(agent, &snapshot.session, options).await?;
-        driver.session().adopt_parts(snapshot.resources.clone()).await?;
+        let (live, states) = (driver.session().clone(), snapshot.resources.clone());
+        self.open_in_task(async move {
+            let done = live.adopt_parts(states).await;
+            live.or_release(done).await
+        })
+        .await?;
         Ok(driver)
     }
 }

@@ -9,6 +9,7 @@ use backstitch_core::message::MessageError;
 use backstitch_core::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
 use backstitch_core::prompt::PromptError;
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
+use backstitch_core::tool::with_causes;
 use backstitch_core::view::FoldError;
 
 use std::path::PathBuf;
@@ -269,24 +270,22 @@ pub enum RuntimeError {
         agent: String,
     },
     /// The model of an agent cannot be opened.
-    #[error("the model {model} of agent {agent} cannot be opened")]
+    #[error("the model {model} of agent {agent} cannot be opened: {}", with_causes(&**cause))]
     Model {
         /// The agent.
         agent: String,
         /// The model's name.
         model: String,
         /// Error of the adapter.
-        #[source]
-        source: Arc<dyn std::error::Error + Send + Sync>,
+        cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The directory of an agent cannot be opened.
-    #[error("the workspace {} cannot be opened", directory.display())]
+    #[error("the workspace {} cannot be opened: {}", directory.display(), with_causes(&**cause))]
     Directory {
         /// The directory.
         directory: PathBuf,
         /// Error of the adapter.
-        #[source]
-        source: Arc<dyn std::error::Error + Send + Sync>,
+        cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The answer does not have the requested type.
     #[error("the answer is no {wanted}: {reason}")]
@@ -331,6 +330,11 @@ pub enum RuntimeError {
     /// A task was aborted because the async runtime shuts down.
     #[error("the async runtime is shutting down")]
     ShuttingDown,
+    /// The caller is not inside of an async runtime of tokio.
+    #[error(
+        "sessions are driven by tasks of tokio: call this inside of a tokio runtime with its time driver enabled"
+    )]
+    NoAsyncRuntime,
 }
 
 impl RuntimeError {
@@ -385,8 +389,8 @@ impl RuntimeError {
             Self::NoAnswer { ended } => ended.code().unwrap_or(ErrorCode::Internal),
             Self::NoModel { .. } => ErrorCode::NoModel,
             Self::Model { .. } => ErrorCode::Model,
-            Self::Directory { source, .. } => {
-                source.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
+            Self::Directory { cause, .. } => {
+                cause.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
             }
             Self::NotIsolated { .. } => ErrorCode::NotIsolated,
             Self::NothingToApply { .. } => ErrorCode::NothingToApply,
@@ -397,6 +401,7 @@ impl RuntimeError {
             Self::Engine(error) => error.code(),
             Self::ShuttingDown => ErrorCode::Shutdown,
             Self::DriverPanicked => ErrorCode::Panic,
+            Self::NoAsyncRuntime => ErrorCode::NoAsyncRuntime,
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Position, SessionSummary};
+use backstitch_core::journal::{Position, SessionSummary, StopReason};
 use backstitch_core::ports::{
     IndexedSession, IndexedStatus, SessionCursor, SessionOrder, SessionPage, SessionQuery, StoreError,
 };
@@ -96,11 +96,28 @@ impl Runtime {
     /// The sessions that have not answered and that no process drives: after a crash, those to resume. Those of sub-agents are
     /// left out: resuming their parents resumes them.
     pub async fn interrupted(&self) -> Result<Vec<SessionId>, RuntimeError> {
-        let mut query = SessionQuery::roots()
-            .with_status(IndexedStatus::Interrupted)
-            .with_status(IndexedStatus::Stopped)
-            .with_order(SessionOrder::OldestFirst)
-            .with_limit(1_000);
+        self.roots_with([IndexedStatus::Interrupted, IndexedStatus::Stopped]).await
+    }
+
+    /// The sessions that a process should resume when it starts: those that are [interrupted](Self::interrupted), and those that
+    /// [`Runtime::shutdown`](crate::Runtime::shutdown) has paused. Pauses that wait for a decision are left out.
+    pub async fn recoverable(&self) -> Result<Vec<SessionId>, RuntimeError> {
+        let mut sessions = self.interrupted().await?;
+        for session in self.roots_with([IndexedStatus::Paused]).await? {
+            let stopped = self.view(session).await?.stopped().map(|stopped| stopped.reason);
+            if stopped == Some(StopReason::Shutdown) {
+                sessions.push(session);
+            }
+        }
+        Ok(sessions)
+    }
+
+    async fn roots_with(
+        &self,
+        statuses: impl IntoIterator<Item = IndexedStatus>,
+    ) -> Result<Vec<SessionId>, RuntimeError> {
+        let query = SessionQuery::roots().with_order(SessionOrder::OldestFirst).with_limit(1_000);
+        let mut query = statuses.into_iter().fold(query, SessionQuery::with_status);
         let mut sessions = Vec::new();
         loop {
             let page = self.sessions(query.clone()).await?;

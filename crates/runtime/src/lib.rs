@@ -10,6 +10,7 @@ mod adopt_state;
 mod agent;
 mod checkpoint;
 mod clock;
+mod content;
 mod contract;
 mod driver;
 mod engine;
@@ -18,6 +19,7 @@ pub mod entropy;
 mod error;
 mod evaluate;
 mod events;
+mod fence;
 mod heap;
 mod history;
 mod index;
@@ -63,8 +65,7 @@ pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
 pub use history::{
-    ApplyOptions, ApplyReport, Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view,
-    undoable_apply,
+    ApplyOptions, ApplyReport, Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view, undoable_apply, DiscardedEffect, ForkReport, discarded_effects,
 };
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use isolation::{IsolatedWorkspace, Isolation};

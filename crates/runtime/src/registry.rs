@@ -1,13 +1,15 @@
 //! The sessions that this process drives.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::StopReason;
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::events::Feed;
 use crate::live::LiveSession;
 
 /// The sessions that a runtime drives in tasks of its own.
@@ -18,6 +20,10 @@ pub(crate) struct Registry {
     /// Stops every run, and prevents further ones.
     pub(crate) stop: CancellationToken,
     why: OnceLock<StopReason>,
+    /// The feeds of sessions that were followed before a run drove them.
+    feeds: Mutex<HashMap<SessionId, Weak<Feed>>>,
+    /// Operations on sessions, such as rewinds. Each holds the lock of its session.
+    operations: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
     /// Sessions that could not be folded when the index was brought up to date.
     pub(crate) unreadable: Mutex<HashSet<SessionId>>,
 }
@@ -34,16 +40,48 @@ impl Registry {
         self.why.get().copied()
     }
 
-    pub(crate) fn add(&self, session: SessionId, live: Weak<LiveSession>) {
-        self.sessions().insert(session, live);
+    /// Adds a session that a run drives. Readers that follow it receive its events from now on.
+    pub(crate) fn add(&self, live: &Arc<LiveSession>) {
+        let mut sessions = self.sessions();
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        feeds.retain(|_, feed| feed.strong_count() > 0);
+        if let Some(feed) = feeds.get(&live.id()).and_then(Weak::upgrade) {
+            live.publish_to(feed);
+        }
+        sessions.insert(live.id(), Arc::downgrade(live));
+    }
+
+    /// Returns a session while a run drives it in this process, and otherwise the feed of its later runs.
+    pub(crate) fn follow(&self, session: SessionId) -> Result<Arc<LiveSession>, Arc<Feed>> {
+        let sessions = self.sessions();
+        if let Some(live) = sessions.get(&session).and_then(Weak::upgrade) {
+            return Ok(live);
+        }
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = feeds.get(&session).and_then(Weak::upgrade);
+        Err(known.unwrap_or_else(|| {
+            let feed = Arc::new(Feed::default());
+            feeds.insert(session, Arc::downgrade(&feed));
+            feed
+        }))
     }
 
     pub(crate) fn remove(&self, session: SessionId) {
         self.sessions().remove(&session);
     }
 
+    /// Waits until no other operation of this process has the session open.
+    pub(crate) async fn operation(&self, session: SessionId) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            locks.entry(session).or_default().clone()
+        };
+        lock.lock_owned().await
+    }
+
     /// Returns a session while a run drives it in this process.
-    pub(crate) fn get(&self, session: SessionId) -> Option<std::sync::Arc<LiveSession>> {
+    pub(crate) fn get(&self, session: SessionId) -> Option<Arc<LiveSession>> {
         self.sessions().get(&session).and_then(Weak::upgrade)
     }
 

@@ -17,11 +17,13 @@ use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
-use backstitch_core::view::{Checkpoint, DriverPresence as Presence, JournalView, SessionStatus};
+use backstitch_core::view::{
+    Call, CallStatus, Checkpoint, DriverPresence as Presence, JournalView, SessionStatus,
+};
 use serde_json::Value;
 
 use crate::adapters::{Adapters, NoAdapters};
-use crate::agent::Agent;
+use crate::agent::{Agent, prompt_path};
 use crate::clock::SystemClock;
 use crate::driver::{Driver, ForeignLoop};
 use crate::engine::{EngineLoop, Engines};
@@ -170,7 +172,7 @@ impl Runtime {
     pub(crate) fn engine_of(&self, agent: &Agent) -> Result<Option<Arc<dyn ForeignLoop>>, RuntimeError> {
         let Some(named) = &agent.engine else { return Ok(None) };
         let engines = self.engines.as_ref().ok_or_else(|| EngineError::Unavailable {
-            agent: agent.prompt_name(),
+            agent: prompt_path(&agent.ns, &agent.key),
             engine: named.name.clone(),
         })?;
         Ok(Some(Arc::new(EngineLoop::new(engines.open(&named.name)?, named.clone()))))
@@ -203,16 +205,20 @@ impl Runtime {
         let created = self.created(&agent, &options, Vec::new())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
-        let set_up = |session: &mut Session| set_up.set_up(session);
-        let live = if options.stored_with_mission {
-            LiveSession::create_with_mission(surroundings, created, set_up).await?
-        } else {
-            LiveSession::create(surroundings, created, set_up).await?
+        let opening = async move {
+            let set_up = |session: &mut Session| set_up.set_up(session);
+            let live = if options.stored_with_mission {
+                LiveSession::create_with_mission(surroundings, created, set_up).await?
+            } else {
+                LiveSession::create(surroundings, created, set_up).await?
+            };
+            let mut done = live.take_up_files().await;
+            if let (Ok(()), Some(isolation)) = (&done, options.isolation) {
+                done = live.record_isolation(isolation).await;
+            }
+            live.or_release(done).await
         };
-        live.take_up_files().await?;
-        if let Some(isolation) = options.isolation {
-            live.record_isolation(isolation).await?;
-        }
+        let live = self.open_in_task(opening).await?;
         Ok(self.driver(live, agent))
     }
 
@@ -224,7 +230,7 @@ impl Runtime {
         options: SessionOptions,
     ) -> Result<Driver, RuntimeError> {
         let set_up = agent.clone();
-        let live = self.open_with(session, options, |session| set_up.set_up(session)).await?;
+        let live = self.open_with(session, options, move |session| set_up.set_up(session)).await?;
         Ok(self.driver(live, agent))
     }
 
@@ -241,11 +247,11 @@ impl Runtime {
         &self,
         session: SessionId,
         options: SessionOptions,
-        set_up: impl FnOnce(&mut Session),
+        set_up: impl FnOnce(&mut Session) + Send + 'static,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
         let claim = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
         let surroundings = self.surroundings(options.workspace, options.resources);
-        LiveSession::open(surroundings, session, claim, set_up).await
+        self.open_in_task(async move { LiveSession::open(surroundings, session, claim, set_up).await }).await
     }
 
     /// Creates a session whose work another program does. `definition` describes it, without secrets.
@@ -259,7 +265,8 @@ impl Runtime {
         agent.definition = definition;
         let created = self.created(&agent, &options, Vec::new())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
-        let live = LiveSession::create(surroundings, created, |_| {}).await?;
+        let opening = async move { LiveSession::create(surroundings, created, |_| {}).await };
+        let live = self.open_in_task(opening).await?;
         Ok(ObservedSession::new(live, program))
     }
 
@@ -276,18 +283,13 @@ impl Runtime {
         };
         let ids = entropy::fresh_ids(self.clock.clone())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
-        LiveSession::fork(
-            surroundings,
-            Fork { parent, at, seed, definition: options.definition },
-            &ids,
-            |_| {},
-        )
-        .await
+        let fork = Fork { parent, at, seed, definition: options.definition };
+        self.open_in_task(async move { LiveSession::fork(surroundings, fork, &ids, |_| {}).await }).await
     }
 
     /// Returns the view of a session without claiming it.
     pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
-        load_view(&*self.store, session, None).await
+        self.read_off_thread(move |store| async move { load_view(&*store, session, None).await }).await
     }
 
     /// Returns a copy of the durable state of a session. `state.all::<T>()` returns the items of a slice.
@@ -298,7 +300,7 @@ impl Runtime {
     /// Returns the calls of a session and of its sub-agents that wait for a decision. Each names the session
     /// that the decision has to be made in.
     pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<WaitingCall>, RuntimeError> {
-        waiting_calls(&*self.store, session).await
+        self.read_off_thread(move |store| async move { waiting_calls(&*store, session).await }).await
     }
 
     /// Adds a rule about calls to a session that no process drives. It holds for the session and for its
@@ -311,9 +313,12 @@ impl Runtime {
         if let Some(live) = self.registry.get(session) {
             return live.add_approval_rule(rule).await;
         }
-        let live = self.open_idle(session, SessionOptions::default()).await?;
-        let added = live.add_approval_rule(rule).await;
-        live.release().await.and(added)
+        let runtime = self.clone();
+        let opening = async move { runtime.open_idle(session, SessionOptions::default()).await };
+        self.operate(session, opening, move |live: Arc<LiveSession>| async move {
+            live.add_approval_rule(rule).await
+        })
+        .await
     }
 
     /// Returns whether a run of this runtime drives a session.
@@ -335,7 +340,10 @@ impl Runtime {
 
     /// Returns the durable records of a session.
     pub async fn records(&self, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
-        read_records(&*self.store, session, Position::START, None).await
+        self.read_off_thread(move |store| async move {
+            read_records(&*store, session, Position::START, None).await
+        })
+        .await
     }
 
     /// Sends a message to a session, regardless of the process that drives it. If no evaluation is open, the
@@ -371,7 +379,8 @@ impl Runtime {
         Ok(open.map(|latest| latest.evaluation_id))
     }
 
-    /// Sends a decision about a call to a session, regardless of the process that holds it.
+    /// Sends a decision about a call to a session, regardless of the process that holds it. Fails with
+    /// [`RuntimeError::Unresolvable`] if there is no such call in this session, or if it has its result.
     pub async fn decide(
         &self,
         session: SessionId,
@@ -379,6 +388,17 @@ impl Runtime {
         decision: Decision,
         by: Option<String>,
     ) -> Result<InboxId, RuntimeError> {
+        if let Some(call) = call {
+            let view = self.view(session).await?;
+            let why = match view.call(call).map(Call::status) {
+                None => "there is no such call",
+                Some(CallStatus::Pending) => "",
+                Some(CallStatus::Completed | CallStatus::Failed) => "it has its result already",
+            };
+            if !why.is_empty() {
+                return Err(RuntimeError::Unresolvable(format!("call {call}: {why}")));
+            }
+        }
         let resolved = PauseResolved::new(decision).of_call(call).by(by);
         let data =
             serde_json::to_value(&resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;

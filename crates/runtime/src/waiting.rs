@@ -1,14 +1,13 @@
 //! Calls that wait for a person, and the arguments of calls.
 
-use std::collections::HashMap;
-
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{InnerMessage, PauseReason};
+use backstitch_core::journal::PauseReason;
 use backstitch_core::message::Large;
-use backstitch_core::ports::{BoxFuture, Store, content_of, fetch_large};
+use backstitch_core::ports::{BoxFuture, Store, fetch_large};
 use backstitch_core::view::JournalView;
 use serde_json::Value;
 
+use crate::content::{arguments_of, with_content};
 use crate::error::RuntimeError;
 use crate::live::load_view;
 
@@ -64,14 +63,7 @@ pub async fn call_arguments(
         return Ok(CallArguments { asked: Value::Null, edited });
     };
     let message = with_content(store, message).await?;
-    let arguments = message.message.option_call().map(|call| &call.arguments);
-    let asked = match arguments.map(|arguments| (arguments.object(), arguments.text())) {
-        Some((Some(object), _)) => Value::Object(object.clone()),
-        // Arguments that are no JSON object are kept as text.
-        Some((None, text)) => Value::String(text.into_owned()),
-        None => Value::Null,
-    };
-    Ok(CallArguments { asked, edited })
+    Ok(CallArguments { asked: arguments_of(&message), edited })
 }
 
 /// Lists the calls of a session and of its sub-agents that wait for a decision, in the order in which they
@@ -109,16 +101,4 @@ pub(crate) fn waiting_calls(
         }
         Ok(all)
     })
-}
-
-/// Returns a message with content that is too large for its record.
-async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<InnerMessage, RuntimeError> {
-    let mut contents = HashMap::new();
-    for id in message.object_refs() {
-        let found = content_of(store.object(id).await).map_err(RuntimeError::Store)?;
-        contents.extend(found.map(|content| (id, content)));
-    }
-    let mut message = message.clone();
-    message.hydrate_content(|reference| contents.get(&reference.object).cloned())?;
-    Ok(message)
 }

@@ -106,7 +106,7 @@ async fn an_agent_is_started_followed_asked_rewound_and_forked() {
     runtime.rewind(session, &agent, PointSpec::Start, None).await.unwrap();
     assert!(!seam.exists());
     assert_eq!(runtime.state(session).await.unwrap().all::<Stitch>().unwrap().len(), 0);
-    assert_eq!(runtime.state(forked).await.unwrap().all::<Stitch>().unwrap().len(), 2);
+    assert_eq!(runtime.state(forked.session).await.unwrap().all::<Stitch>().unwrap().len(), 2);
     runtime.undo(session, &agent).await.unwrap();
     assert_eq!(std::fs::read_to_string(&seam).unwrap(), "2 rows");
 }

@@ -12,7 +12,9 @@ use backstitch::journal::RecordBody;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
-use backstitch::{LiveSession, PointSpec, SessionOptions, locate};
+use backstitch::{
+    DiscardedEffect, LiveSession, PointSpec, SessionOptions, discarded_effects, locate, one_line,
+};
 use clap::Args;
 use serde_json::json;
 
@@ -181,11 +183,18 @@ impl Fork {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let view = place.view(session).await?;
+        let effects = discarded_effects(&**place.runtime.store(), session, &self.point).await?;
         let (id, directory) = forked(&place, &view, self.point, self.workspace).await?;
         if common.json {
-            println!("{}", json!({"v": 1, "session": id, "fork_of": session, "workspace": directory}));
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": id, "fork_of": session, "workspace": directory, "effects": effects,
+                })
+            );
         } else {
             println!("forked into {}", short(id));
+            effect_lines(&effects).for_each(|line| println!("{line}"));
             if let Some(directory) = directory {
                 println!("its files are in {}", directory.display());
             }
@@ -336,6 +345,16 @@ async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) 
     Ok(())
 }
 
+/// Names the calls whose effects outside are not undone, with their results.
+fn effect_lines(effects: &[DiscardedEffect]) -> impl Iterator<Item = String> {
+    effects.iter().map(|effect| {
+        let arguments = one_line(&effect.arguments.to_string(), 60);
+        let result = effect.result.as_deref().map(|result| one_line(result, 60));
+        let result = result.unwrap_or_else(|| "interrupted, so its outcome is not known".to_owned());
+        format!("not undone outside: {} {arguments}: {result}", effect.name)
+    })
+}
+
 async fn report(
     common: &Common,
     restores: &mut Restores,
@@ -351,13 +370,14 @@ async fn report(
             json!({
                 "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
                 "restored": restored.iter().map(|restore| restore.event(common)).collect::<Vec<_>>(),
-                "continue": continues.map(ContinueCommand::line),
+                "continue": continues.map(ContinueCommand::line), "effects": done.effects,
             })
         );
     } else {
         let command = common.hint(format_args!("{opposite} {}", short(session)));
         let does = if opposite == "undo" { "undoes it" } else { "repeats what was undone" };
         println!("back at {}; `{command}` {does}", done.to);
+        effect_lines(&done.effects).for_each(|line| println!("{line}"));
         restored.iter().flat_map(|restore| restore.lines(common)).for_each(|line| println!("{line}"));
         if let Some(continues) = continues {
             println!("continue from here with: {}", continues.line());

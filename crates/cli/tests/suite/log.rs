@@ -72,6 +72,7 @@ async fn states_of_resources_are_shown() {
         session_id: ids.next(),
         created_at: ids.clock().now(),
         origin: Origin::Root,
+        parent_head: None,
         seed: Seed::new(1),
         agent: json!(null),
         state: Vec::new(),

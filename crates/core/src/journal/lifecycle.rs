@@ -26,6 +26,9 @@ pub struct SessionCreated {
     /// Relation to another session, if there is one.
     #[serde(default)]
     pub origin: Origin,
+    /// For a fork, the length of the other session's journal when it was forked. Forks of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_head: Option<Position>,
     /// Seed of all random numbers of the session.
     pub seed: Seed,
     /// The resolved definition of the agent, without secrets.
@@ -52,6 +55,7 @@ impl SessionCreated {
             session_id,
             created_at,
             origin: Origin::Root,
+            parent_head: None,
             seed,
             agent: Value::Null,
             state: Vec::new(),
@@ -111,9 +115,12 @@ pub struct SessionPaused {
     /// Details for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Position of a result of the same call that a rewind has discarded and that can be reused.
+    /// Position of a result of the same call, or of the call that it repeats, that was discarded and can be reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Point>,
+    /// The discarded call whose effect outside the call would repeat, if that is another call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<CallId>,
     /// The session that waits, if it is a child session of the call. The decision is made there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
@@ -129,8 +136,16 @@ pub struct SessionPaused {
 impl SessionPaused {
     /// Creates a pause of the whole session for this reason.
     pub fn new(reason: PauseReason) -> Self {
-        let extra = Extra::default();
-        Self { reason, call_id: None, detail: None, offer: None, session: None, files_changed: false, extra }
+        Self {
+            reason,
+            call_id: None,
+            detail: None,
+            offer: None,
+            repeats: None,
+            session: None,
+            files_changed: false,
+            extra: Extra::default(),
+        }
     }
 
     /// Creates the pause of a session whose files changed while the machine was restarted.
@@ -230,7 +245,21 @@ impl PauseResolved {
     pub fn by(self, by: impl Into<Option<String>>) -> Self {
         Self { by: by.into(), ..self }
     }
+
+    /// Returns the author of a decision that an approval rule made.
+    pub fn rule_author(rule: impl std::fmt::Display) -> String {
+        format!("{RULE}{rule}")
+    }
+
+    /// Returns whether a person let the call run. An approval of a rule holds only as long as there is the rule.
+    pub fn is_approval_of_person(&self) -> bool {
+        let is_rule = self.by.as_ref().is_some_and(|by| by.starts_with(RULE));
+        !is_rule && matches!(self.decision, Decision::Approve | Decision::Edit { .. })
+    }
 }
+
+/// The author of a decision that a rule made begins with this.
+const RULE: &str = "rule ";
 
 /// Decisions about a paused session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

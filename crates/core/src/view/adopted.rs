@@ -72,9 +72,14 @@ impl Evaluation {
 }
 
 impl JournalView {
-    /// Returns the key under which a call's effect must happen at most once. An adopted call keeps its key.
+    /// Returns the key under which a call's effect must happen at most once. A call that was started keeps its key,
+    /// and so does an adopted call.
     pub fn idempotency_key(&self, call: CallId) -> IdempotencyKey {
-        let adopted = self.call(call).and_then(|known| known.adopted.as_ref());
+        let known = self.call(call);
+        if let Some(intent) = known.and_then(|known| known.latest_intent()) {
+            return intent.idempotency_key.clone();
+        }
+        let adopted = known.and_then(|known| known.adopted.as_ref());
         IdempotencyKey::new(adopted.map_or(self.session_id(), |adopted| adopted.origin), call)
     }
 

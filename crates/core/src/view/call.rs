@@ -52,6 +52,8 @@ pub struct Call {
     pub steps: imbl::OrdMap<Arc<str>, Arc<Value>>,
     /// Latest decision about the call since its latest intent.
     pub decision: Option<Arc<PauseResolved>>,
+    /// Whether a person has approved the call, before any of its intents.
+    pub is_approved: bool,
     /// Whether a record shows that the files were restored to the state before the latest intent. They hold
     /// no changes of the call, and later changes are not its own.
     pub files_restored: bool,
@@ -73,6 +75,7 @@ impl Call {
             finished: None,
             steps: imbl::OrdMap::new(),
             decision: None,
+            is_approved: false,
             files_restored: false,
             processes: imbl::Vector::new(),
             adopted: None,

@@ -20,6 +20,13 @@ packed_structs! {
     Lineage { rewinds }
 }
 
+impl FromIterator<(Position, Position)> for Lineage {
+    /// Creates the lineage of a journal with these rewinds, in its order: the position of each, and its target.
+    fn from_iter<I: IntoIterator<Item = (Position, Position)>>(rewinds: I) -> Self {
+        Self { rewinds: rewinds.into_iter().collect() }
+    }
+}
+
 impl Lineage {
     pub(super) fn add(&mut self, at: Position, to: Position) {
         self.rewinds.push((at, to));

@@ -214,7 +214,9 @@ impl VisibleState {
                     latest.accepted = Some(latest.turns);
                 }
                 if let Some(index) = call_id.and_then(|call| self.call_index.get(&call).copied()) {
-                    self.edit_call(index).decision = Some(resolved.clone());
+                    let call = self.edit_call(index);
+                    call.is_approved |= resolved.is_approval_of_person();
+                    call.decision = Some(resolved.clone());
                 }
             }
             RecordBody::TurnFinished(turn) => {

@@ -194,10 +194,22 @@ fn session_created() -> impl Strategy<Value = SessionCreated> {
         (session_id(), call_id()).prop_map(|(session, call)| Origin::Call { session, call }),
     ];
     let tags = btree_map(text(), text(), 0..3);
+    let origin = (origin, option::of(position()));
     (session_id(), time(), origin, any::<u64>(), value(), vec(stored_slice(), 0..3), tags, extra()).prop_map(
-        |(session_id, created_at, origin, seed, agent, state, tags, extra)| {
+        |(session_id, created_at, (origin, parent_head), seed, agent, state, tags, extra)| {
             let (seed, tags): (_, BTreeMap<_, _>) = (Seed::new(seed), tags);
-            SessionCreated { session_id, created_at, origin, seed, agent, state, adopted: None, tags, extra }
+            SessionCreated {
+                session_id,
+                created_at,
+                origin,
+                parent_head,
+                seed,
+                agent,
+                state,
+                adopted: None,
+                tags,
+                extra,
+            }
         },
     )
 }
@@ -411,12 +423,14 @@ fn paused() -> impl Strategy<Value = SessionPaused> {
     let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
-    (reason, option::of(call_id()), option::of(text()), option::of(point), any::<bool>(), extra()).prop_map(
-        |(reason, call_id, detail, offer, files_changed, extra)| SessionPaused {
+    let calls = (option::of(call_id()), option::of(call_id()));
+    (reason, calls, option::of(text()), option::of(point), any::<bool>(), extra()).prop_map(
+        |(reason, (call_id, repeats), detail, offer, files_changed, extra)| SessionPaused {
             reason,
             call_id,
             detail,
             offer,
+            repeats,
             session: None,
             files_changed,
             extra,

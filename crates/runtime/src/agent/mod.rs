@@ -32,6 +32,7 @@ pub use backoff::Backoff;
 pub use engine::AgentEngine;
 pub use mission::Mission;
 pub use resume::{DriftPolicy, Fidelity, ResumeOptions};
+pub(crate) use sub_agent::MissionProblem;
 pub use sub_agent::SubAgent;
 pub use workspace::AgentWorkspace;
 
@@ -224,13 +225,13 @@ impl Agent {
         }
         let mut agent = self.clone();
         if let Some(model) = &self.model {
-            agent.policy = adapters.model(model).map_err(|source| RuntimeError::Model {
-                agent: self.prompt_name(),
+            agent.policy = adapters.model(model).map_err(|error| RuntimeError::Model {
+                agent: prompt_path(&self.ns, &self.key),
                 model: model.clone(),
-                source: Arc::from(source),
+                cause: Arc::from(error),
             })?;
         } else if self.policy.name().as_str() == NoPolicy::NAME {
-            return Err(RuntimeError::NoModel { agent: self.prompt_name() });
+            return Err(RuntimeError::NoModel { agent: prompt_path(&self.ns, &self.key) });
         }
         agent.adapters = Some(adapters.clone());
         for below in self.tools.iter().filter_map(SubAgent::behind) {

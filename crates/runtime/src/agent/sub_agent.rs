@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use super::{Agent, Mission};
 use crate::adapters::Adapters;
 use crate::error::RuntimeError;
+use crate::fence::fenced;
 use crate::spans::Contents;
 
 /// An agent as a tool of another agent.
@@ -158,9 +159,18 @@ impl SubAgent {
     }
 
     /// Returns the mission that a call makes, or why its arguments make none.
-    pub(crate) fn mission(&self, arguments: Map<String, Value>) -> Result<Mission, String> {
-        (self.mission)(arguments).map_err(|error| error.to_string())
+    pub(crate) fn mission(&self, arguments: Map<String, Value>) -> Result<Mission, MissionProblem> {
+        match fenced(|| (self.mission)(arguments)) {
+            Ok(mission) => mission.map_err(|error| MissionProblem::Unfit(error.to_string())),
+            Err(panic) => Err(MissionProblem::Panicked(panic)),
+        }
     }
+}
+
+/// Why arguments make no mission.
+pub(crate) enum MissionProblem {
+    Unfit(String),
+    Panicked(String),
 }
 
 impl From<SubAgent> for Tool {

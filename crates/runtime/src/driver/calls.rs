@@ -1,6 +1,6 @@
 //! Execution of the calls of an answer.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::EvaluationId;
@@ -15,7 +15,6 @@ use super::drive::LoopStep;
 use super::inbox::Inbox;
 use super::pause::Pauses;
 use super::program::CallGate;
-use super::rules::is_rule;
 use super::supersede::expand;
 use crate::agent::{Agent, ResumeOptions, SubAgent};
 use crate::error::RuntimeError;
@@ -57,13 +56,13 @@ impl Calls {
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
         let is_agent =
             |one: &&PendingCall| self.agent.tools.get(&one.name).and_then(SubAgent::behind).is_some();
-        let agents = wanted.iter().filter(is_agent).count();
+        let agents = Arc::new(AtomicU64::new(wanted.iter().filter(is_agent).count() as u64));
         let mut requests = Vec::with_capacity(wanted.len());
         for one in &wanted {
             let mut request = self.request(evaluation, one).await?;
             request.unfinished = Some(unfinished.clone());
             request.cancel = Some(cancel.clone());
-            request.shares = agents as u64;
+            request.shares = Some(agents.clone());
             requests.push(request);
         }
         let mut running = std::pin::pin!(self.runner.run_all(requests));
@@ -138,15 +137,16 @@ impl Calls {
         evaluation: EvaluationId,
         wanted: &PendingCall,
     ) -> Result<CallRequest, RuntimeError> {
-        let (decision, attempts, is_resume, intent, continued) = {
+        let (decision, is_approved, is_resume, intent, continued) = {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
             let decision = known.and_then(|call| call.decision.clone());
             let intent = known.and_then(|call| call.latest_intent()).cloned();
-            let attempts = intent.as_ref().map_or(0, |intent| intent.attempt);
+            let is_approved = known.is_some_and(|call| call.is_approved);
             let continued = known.and_then(|call| self.continued(&state.view, call));
-            (decision, attempts, known.is_some_and(|call| call.may_have_run()), intent, continued)
+            (decision, is_approved, known.is_some_and(|call| call.may_have_run()), intent, continued)
         };
+        let attempts = intent.as_ref().map_or(0, |intent| intent.attempt);
         let edited = match intent {
             Some(intent) => self.content.edited(&intent).await?,
             None => None,
@@ -165,21 +165,15 @@ impl Calls {
             request.continued = continued;
             request.resume = self.resumed_with();
         }
-        // A call that was started was approved, if it had to be.
-        request.approved = attempts > 0;
+        // What a rule allowed is judged again, by the rules of today.
+        request.approved = is_approved;
         // A call that runs again has the same arguments as before.
         if let Some(arguments) = edited {
             request.arguments = Arguments::from_object(arguments);
             request.edited = true;
         }
-        request.approved_by_person = decision.as_ref().is_some_and(|resolved| {
-            let by_person = !resolved.by.as_deref().is_some_and(is_rule);
-            by_person && matches!(resolved.decision, Decision::Approve | Decision::Edit { .. })
-        });
         match decision.as_ref().map(|resolved| &resolved.decision) {
-            Some(Decision::Approve) => request.approved = true,
             Some(Decision::Edit { arguments }) => {
-                request.approved = true;
                 request.arguments = Arguments::from_object(arguments.clone());
                 request.edited = true;
             }

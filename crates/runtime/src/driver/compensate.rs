@@ -5,13 +5,14 @@
 //! even if the process crashes. The result is recorded with the call, and as a note for people.
 
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{Decision, Effect, IdempotencyKey, Note, RecordBody, StepFinished};
+use backstitch_core::journal::{Decision, Effect, Note, RecordBody, StepFinished};
 use backstitch_core::tool::Compensate;
 use backstitch_core::view::{Call, CallStatus};
 use serde_json::{Value, json};
 
 use super::calls::Calls;
 use crate::error::RuntimeError;
+use crate::fence::fenced_task;
 
 /// Names of the steps that are recorded before and after a hook is called.
 const STARTED: &str = "backstitch:compensate:started";
@@ -33,13 +34,13 @@ impl Calls {
                 continue;
             }
             let arguments = self.content.started_with(&call).await?;
-            let intent = call.intent.as_ref().map(|intent| intent.record.idempotency_key.clone());
-            let key = intent.unwrap_or_else(|| IdempotencyKey::new(self.live.id(), call.call_id));
+            // An adopted call has the key of the session that made it.
+            let key = self.live.state().await.view.idempotency_key(call.call_id);
             self.live.record(vec![step(call.call_id, STARTED, Value::Null)]).await?;
-            // In a task of its own, so that a panic fails the hook and not the session.
-            let done = match tokio::spawn(hook(key, arguments)).await {
+            let done = fenced_task(move || hook(key, arguments)).await;
+            let done = match done {
                 Ok(done) => done.map_err(|error| error.to_string()),
-                Err(join) => Err(join.to_string()),
+                Err(panic) => Err(format!("it panicked: {panic}")),
             };
             self.compensated(&call, done).await?;
         }

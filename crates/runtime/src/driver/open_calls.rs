@@ -13,6 +13,7 @@ use super::adopted::effect_of;
 use super::calls::Calls;
 use crate::agent::DriftPolicy;
 use crate::error::RuntimeError;
+use crate::fence::fenced_task;
 use crate::live::{has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
 
@@ -41,6 +42,7 @@ impl Calls {
         if open.iter().any(|call| writes(call) && !call.files_restored) {
             self.live.recover_repositories().await?;
         }
+        let continued = self.end_denied(continued).await?;
         let (writing, open): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|call| keeps_files && !call.files_restored && writes(call));
         for call in &writing {
@@ -69,6 +71,22 @@ impl Calls {
         }
         crash_point!("recover.restored");
         Ok(None)
+    }
+
+    /// Ends the calls of sub-agents that a rule denies by now, and rolls back their child sessions. Returns the others.
+    async fn end_denied(&self, continued: Vec<Call>) -> Result<Vec<Call>, RuntimeError> {
+        let mut others = Vec::new();
+        for call in continued {
+            let arguments = self.content.started_with(&call).await?;
+            match self.runner.denial_of(&call.name, &arguments).await? {
+                Some(denial) => {
+                    let decision = Decision::Fail { reason: Some(denial) };
+                    self.live.resolve(Some(call.call_id), decision, None).await?;
+                }
+                None => others.push(call),
+            }
+        }
+        Ok(others)
     }
 
     /// Rolls back the child sessions of failed calls, if a crash came before that.
@@ -122,7 +140,8 @@ impl Calls {
         if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
             let arguments = self.content.started_with(call).await?;
             let by = Some(call.name.clone());
-            match reconcile(key, arguments).await {
+            let reported = fenced_task(move || reconcile(key, arguments)).await;
+            match reported.unwrap_or_else(|panic| Err(format!("it panicked: {panic}").into())) {
                 Ok(ReconcileOutcome::Happened(result)) => {
                     let decision = Decision::Happened { result };
                     self.live.resolve(Some(call.call_id), decision, by).await?;

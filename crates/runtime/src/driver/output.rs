@@ -16,6 +16,7 @@ use backstitch_core::session::{Draft, Session};
 use super::Driver;
 use super::cut_off::{EMPTY, say_as_runtime};
 use crate::error::RuntimeError;
+use crate::fence::fenced;
 
 /// How often an answer that does not fit, or that is empty, is requested again.
 const REPAIRS: usize = 1;
@@ -54,7 +55,10 @@ impl Driver {
         }
         let Some(contract) = &self.agent.output else { return Ok(OutputCheck::Ends(ending)) };
         let text = final_text(&messages);
-        let problem = match contract.judge(ending.output, &text) {
+        let judged = fenced(|| contract.judge(ending.output, &text));
+        let judged = judged
+            .unwrap_or_else(|panic| Err(format!("the answer does not fit: reading it panicked: {panic}")));
+        let problem = match judged {
             Ok(value) => return Ok(OutputCheck::Ends(EvaluationResult::completed(Some(value)))),
             Err(problem) => problem,
         };

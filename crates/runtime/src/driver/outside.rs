@@ -231,7 +231,13 @@ impl Driver {
                 }
                 CallOutcome::NeedsApproval | CallOutcome::Waits => {
                     match self.wait_for_decision(&wanted, &ends, &ask).await? {
-                        WaitEnd::Decided => continue,
+                        WaitEnd::Decided => {
+                            // The decision may be that it happened, or that it counts as failed.
+                            match self.recorded_call(call.id).await?.and_then(|known| known.result) {
+                                Some(result) => return Ok(result),
+                                None => continue,
+                            }
+                        }
                         WaitEnd::Cancelled => "was cancelled while it waited for a decision".to_owned(),
                         WaitEnd::GivenUp => {
                             "was given up while it waited for a decision, because its caller is gone"

@@ -5,7 +5,7 @@
 
 use backstitch_core::approval::{ApprovalRules, ApprovalVerdict};
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Decision, PauseReason, SessionPaused};
+use backstitch_core::journal::{Decision, PauseReason, PauseResolved, SessionPaused};
 use backstitch_core::ports::{BoxFuture, Store};
 use backstitch_core::view::JournalView;
 
@@ -14,14 +14,6 @@ use crate::error::RuntimeError;
 use crate::live::load_view;
 use crate::runner::{denial, rules_of};
 use crate::waiting::call_arguments;
-
-/// How the author of a decision begins if it is a rule.
-const RULE: &str = "rule ";
-
-/// True for the author of a decision that is a rule, and not a person.
-pub(super) fn is_rule(author: &str) -> bool {
-    author.starts_with(RULE)
-}
 
 impl Driver {
     /// Returns the decision of a rule about a call that waits for approval, and the rule as its author. If the
@@ -64,7 +56,7 @@ async fn decided(
             ApprovalVerdict::Deny => Decision::Deny { reason: Some(denial(&found.rule)) },
             ApprovalVerdict::Ask => return None,
         };
-        Some((decision, format!("{RULE}{}", found.rule)))
+        Some((decision, PauseResolved::rule_author(&found.rule)))
     }))
 }
 

@@ -20,11 +20,43 @@ pub(crate) struct Channel {
     live: OnceLock<broadcast::Sender<LiveEvent>>,
     /// The channel of the parent session.
     parent: OnceLock<Arc<Channel>>,
+    /// Readers that have followed the session since before it was opened.
+    feed: OnceLock<Arc<Feed>>,
+}
+
+/// A channel to readers that follow a session across runs. They keep it open while no run drives the session.
+pub(crate) struct Feed {
+    durable: watch::Sender<Position>,
+    live: broadcast::Sender<LiveEvent>,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self { durable: watch::Sender::new(Position::START), live: broadcast::channel(CAPACITY).0 }
+    }
+}
+
+impl Feed {
+    pub(super) fn follow(&self) -> (watch::Receiver<Position>, broadcast::Receiver<LiveEvent>) {
+        (self.durable.subscribe(), self.live.subscribe())
+    }
 }
 
 impl Channel {
     pub(crate) fn new(session: SessionId, head: Position) -> Self {
-        Self { session, durable: watch::Sender::new(head), live: OnceLock::new(), parent: OnceLock::new() }
+        Self {
+            session,
+            durable: watch::Sender::new(head),
+            live: OnceLock::new(),
+            parent: OnceLock::new(),
+            feed: OnceLock::new(),
+        }
+    }
+
+    /// Also publishes events to readers that follow the session across runs.
+    pub(crate) fn publish_to(&self, feed: Arc<Feed>) {
+        // A session is opened once for each run, and a run has one feed.
+        let _ = self.feed.set(feed);
     }
 
     /// Also publishes events of this session to readers of the parent session.
@@ -46,6 +78,9 @@ impl Channel {
     /// Marks all records before a position as durable.
     pub(crate) fn set_durable(&self, head: Position) {
         self.durable.send_replace(head);
+        if let Some(feed) = self.feed.get() {
+            feed.durable.send_replace(head);
+        }
     }
 
     /// Publishes a live event.
@@ -63,7 +98,8 @@ impl Channel {
     }
 
     fn send(&self, session: SessionId, kind: &LiveKind) {
-        if let Some(live) = self.live.get() {
+        let readers = self.live.get().into_iter().chain(self.feed.get().map(|feed| &feed.live));
+        for live in readers {
             // Without a reader the event is dropped.
             let _ = live.send(LiveEvent { session, at: self.durable(), kind: kind.clone() });
         }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Position, Record};
+use backstitch_core::journal::{Position, Record, RecordBody};
 use backstitch_core::ports::Store;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
-use super::channel::Channel;
+use super::channel::{Channel, Feed};
 use super::{LiveEvent, SessionEvent};
+use crate::content::with_content;
 use crate::error::RuntimeError;
 
 /// The number of records that are read at once.
@@ -55,6 +56,8 @@ pub struct EventStream {
     next: Position,
     page: VecDeque<Record>,
     here: Option<Here>,
+    ends_when_idle: bool,
+    has_content: bool,
 }
 
 /// Additional sources in the process that drives the session.
@@ -65,25 +68,50 @@ struct Here {
     ahead: Option<LiveEvent>,
     /// Live events that were missed and not reported yet.
     missed: u64,
+    /// Set if the session is followed across runs.
+    feed: Option<Arc<Feed>>,
 }
 
 impl EventStream {
     /// Returns the records of a session from its first on, regardless of the process that drives it.
     pub fn of_store(store: Arc<dyn Store>, session: SessionId) -> Self {
-        Self { store, session, next: Position::START, page: VecDeque::new(), here: None }
+        Self::new(store, session, Position::START, None)
+    }
+
+    /// Returns the events of a session across runs, from its first record on. Live events are those of runs that
+    /// publish to the feed.
+    pub(crate) fn of_feed(store: Arc<dyn Store>, session: SessionId, feed: Arc<Feed>) -> Self {
+        let (durable, live) = feed.follow();
+        let here = Here { durable, live, ahead: None, missed: 0, feed: Some(feed) };
+        Self::new(store, session, Position::START, Some(here))
     }
 
     /// Returns the events of a session that this process drives, from now on.
     pub(crate) fn of_channel(store: Arc<dyn Store>, session: SessionId, channel: &Channel) -> Self {
         let (durable, live) = channel.follow();
         let next = *durable.borrow();
-        Self {
-            store,
-            session,
-            next,
-            page: VecDeque::new(),
-            here: Some(Here { durable, live, ahead: None, missed: 0 }),
-        }
+        Self::new(store, session, next, Some(Here { durable, live, ahead: None, missed: 0, feed: None }))
+    }
+
+    fn new(store: Arc<dyn Store>, session: SessionId, next: Position, here: Option<Here>) -> Self {
+        let page = VecDeque::new();
+        Self { store, session, next, page, here, ends_when_idle: false, has_content: false }
+    }
+
+    /// Makes the stream end once all records were returned and no process drives the session. Without this, a
+    /// stream of a session that is not driven waits for the next run.
+    #[must_use]
+    pub fn until_idle(mut self) -> Self {
+        self.ends_when_idle = true;
+        self
+    }
+
+    /// Includes content that is too large for a record, such as texts above 64 KiB, in the messages of records. By
+    /// default such records refer to it.
+    #[must_use]
+    pub fn with_content(mut self) -> Self {
+        self.has_content = true;
+        self
     }
 
     /// Continues with the record at this position.
@@ -103,12 +131,19 @@ impl EventStream {
         self.next
     }
 
-    /// Returns the next event, or `None` once the driving process has released the session. The stream of a
-    /// session that is driven elsewhere does not end. Cancel safe.
+    /// Returns the next event. A stream that was opened while a run of this process drove the session returns `None`
+    /// once that run has ended. Any other one does not end, and includes the live events of later runs of this
+    /// process, unless it ends [when the session is idle](Self::until_idle). Cancel safe.
     pub async fn next(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
         loop {
             if let Some(event) = self.ready().await? {
                 return Ok(Some(event));
+            }
+            if self.ends_when_idle
+                && self.store.holder(self.session).await.map_err(RuntimeError::Store)?.is_none()
+            {
+                // What the last holder has stored before it released the session.
+                return self.ready().await;
             }
             if !self.wait().await {
                 return self.ready().await;
@@ -132,7 +167,7 @@ impl EventStream {
             if let Some(event) = here.ahead.take_if(|event| event.at <= self.next) {
                 return Ok(Some(SessionEvent::Live(Box::new(event))));
             }
-            if self.next >= *here.durable.borrow() {
+            if here.feed.is_none() && self.next >= *here.durable.borrow() {
                 return Ok(None);
             }
         }
@@ -144,7 +179,19 @@ impl EventStream {
             let page = self.store.read(self.session, self.next, PAGE).await.map_err(RuntimeError::Store)?;
             self.page = page.into();
         }
-        let record = self.page.pop_front();
+        let Some(record) = self.page.front() else { return Ok(None) };
+        let large = match &record.body {
+            RecordBody::MessageAppended(message) if self.has_content && !message.object_refs().is_empty() => {
+                Some(with_content(&*self.store, message).await?)
+            }
+            _ => None,
+        };
+        let record = self.page.pop_front().map(|mut record| {
+            if let Some(message) = large {
+                record.body = RecordBody::MessageAppended(Arc::new(message));
+            }
+            record
+        });
         if let Some(record) = &record {
             self.next = record.position.next();
         }
@@ -172,6 +219,8 @@ impl EventStream {
                 Err(RecvError::Closed) => self.next < *here.durable.borrow(),
             },
             changed = here.durable.changed() => changed.is_ok() || self.next < *here.durable.borrow(),
+            // Another process may drive the session.
+            () = tokio::time::sleep(POLL), if here.feed.is_some() => true,
         }
     }
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use backstitch_core::crash_point;
 use backstitch_core::id::{IdStream, SessionId};
 use backstitch_core::journal::{Batch, Origin, SessionCreated};
+use backstitch_core::ports::Store;
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use serde_json::Value;
 
-use super::effects::pauses_for;
+use super::effects::DiscardedEffect;
 use super::locate::locate;
+use super::repeats::{effects_after, pauses_for};
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, SessionEnvironment, load_view};
@@ -30,6 +32,16 @@ pub struct Fork {
     pub seed: Seed,
     /// The definition of the agent that drives the fork. `None` means that of its parent.
     pub definition: Option<Value>,
+}
+
+/// The result of a fork.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForkReport {
+    /// The new session.
+    pub session: SessionId,
+    /// The calls of the parent with an effect outside that lie after the point. A call of the fork that would repeat
+    /// one waits for a decision, or has the same idempotency key.
+    pub effects: Vec<DiscardedEffect>,
 }
 
 impl LiveSession {
@@ -53,6 +65,11 @@ impl LiveSession {
         let id: SessionId = ids.next();
         let created = SessionCreated {
             origin: Origin::Fork { session: place.session, position: place.cut },
+            parent_head: Some(if place.session == fork.parent {
+                view.head()
+            } else {
+                store.head(place.session).await.map_err(RuntimeError::Store)?
+            }),
             agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
             tags: view.created().tags.clone(),
             ..SessionCreated::new(id, surroundings.clock.now(), fork.seed)
@@ -71,4 +88,16 @@ impl LiveSession {
         crash_point!("fork.restored");
         Ok(live)
     }
+}
+
+/// Lists the calls with an effect outside that lie after a point of a session: those that a rewind to it or a fork at
+/// it leaves behind.
+pub async fn discarded_effects(
+    store: &dyn Store,
+    session: SessionId,
+    point: &PointSpec,
+) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+    let view = load_view(store, session, None).await?;
+    let place = locate(store, &view, point).await?;
+    effects_after(store, &view, (place.session, place.cut)).await
 }

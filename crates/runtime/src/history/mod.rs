@@ -4,13 +4,15 @@ mod apply;
 mod effects;
 mod fork;
 mod locate;
+mod repeats;
 mod resolve;
 mod restore;
 mod rewind;
 mod undo;
 
 pub use apply::{ApplyOptions, ApplyReport, undoable_apply};
-pub(crate) use effects::pauses_of;
-pub use fork::Fork;
+pub use effects::DiscardedEffect;
+pub use fork::{Fork, ForkReport, discarded_effects};
 pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};
+pub(crate) use repeats::{FirstRun, Repetition, effects_left_by, pauses_of};
 pub use rewind::RewindReport;

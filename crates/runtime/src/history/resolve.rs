@@ -4,8 +4,8 @@ use backstitch_core::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
-    CallFinished, CallVerdict, Decision, Effect, InnerMessage, PauseReason, PauseResolved, WorkspaceRevision,
-    WorkspaceRoot,
+    CallFinished, CallVerdict, Decision, Effect, InnerMessage, PauseReason, PauseResolved, RecordBody,
+    WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
 use backstitch_core::object::Object;
@@ -130,10 +130,20 @@ impl LiveSession {
         };
         let Some(point) = offer else { return Ok(None) };
         let next = Some(point.position.next());
-        let records = read_records(&**self.store(), point.session, point.position, next).await?;
-        Ok(records.into_iter().find_map(|record| match record.body {
-            backstitch_core::journal::RecordBody::MessageAppended(message) => Some((*message).clone()),
+        let records = match read_records(&**self.store(), point.session, point.position, next).await {
+            Err(RuntimeError::SessionNotFound { .. }) => return Ok(None),
+            records => records?,
+        };
+        let offered = records.into_iter().find_map(|record| match record.body {
+            RecordBody::MessageAppended(message) => Some((*message).clone()),
             _ => None,
+        });
+        Ok(offered.map(|mut message| {
+            // The result may be that of the call that this one repeats.
+            if let Content::OptionResult(result) = &mut message.message.content {
+                result.invocation_id = call;
+            }
+            message
         }))
     }
 

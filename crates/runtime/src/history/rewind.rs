@@ -15,14 +15,15 @@ use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
-use super::effects::pauses_for;
+use super::effects::DiscardedEffect;
 use super::locate::{ResolvedPoint, locate};
+use super::repeats::{effects_after, pauses_for};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view, spent_for};
 use crate::point::PointSpec;
 
 /// The result of a rewind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RewindReport {
     /// The position of its record.
     pub at: Position,
@@ -32,6 +33,9 @@ pub struct RewindReport {
     pub root: Option<WorkspaceRoot>,
     /// The root of the files before, if it was a different one.
     pub rescue: Option<WorkspaceRoot>,
+    /// The calls with an effect outside that lie after the point. Their effects are not undone: a call that would
+    /// repeat one waits for a decision, or has the same idempotency key.
+    pub effects: Vec<DiscardedEffect>,
 }
 
 /// Why a rewind happens.
@@ -48,8 +52,8 @@ pub(super) struct RewindCause {
 
 impl RewindReport {
     /// Returns the report of a rewind that was recorded before.
-    pub(crate) fn of_record(at: Position, rewound: &SessionRewound) -> Self {
-        Self { at, to: rewound.to, root: rewound.root, rescue: rewound.rescue }
+    pub(crate) fn of_record(at: Position, rewound: &SessionRewound, effects: Vec<DiscardedEffect>) -> Self {
+        Self { at, to: rewound.to, root: rewound.root, rescue: rewound.rescue, effects }
     }
 }
 
@@ -146,6 +150,7 @@ impl LiveSession {
         if place.cut == view.head() && is_there && rescue.is_none() {
             return Err(RuntimeError::NothingToRewind { session: self.id() });
         }
+        let effects = effects_after(&**self.store(), view, (self.id(), place.cut)).await?;
         let mut more = pauses_for(&**self.store(), &prefix, self.id()).await?;
         // A rewind releases the reservations of open calls, but charges what was spent for them.
         let own = |call: &&Call| {
@@ -178,7 +183,7 @@ impl LiveSession {
             }
         }
         self.owes_nothing();
-        Ok(RewindReport { at, to: place.cut, root: files.map(|files| files.root), rescue })
+        Ok(RewindReport { at, to: place.cut, root: files.map(|files| files.root), rescue, effects })
     }
 }
 

@@ -10,8 +10,8 @@
 //! completes even if its caller is dropped. If it turns out that it cannot be made durable, memory and store
 //! may differ, and the session has to be opened again.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
@@ -263,6 +263,7 @@ impl LiveSession {
     /// Marks the session as poisoned, so that nothing more runs. That is recorded if it still can be.
     pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
         let paused = SessionPaused::new(PauseReason::Poisoned).with_detail(reason.clone());
+        self.poisoned_by.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&reason);
         // Also takes effect if the caller is dropped.
         let poisoned = PoisonGuard(self);
         if let Err(error) = self.record(vec![paused.into()]).await {
@@ -305,7 +306,8 @@ impl LiveSession {
         match LiveStatus::from(self.status.load(Ordering::SeqCst)) {
             LiveStatus::Sound => Ok(()),
             LiveStatus::Poisoned => {
-                Err(RuntimeError::Poisoned { session: self.id, reason: "it was poisoned earlier".into() })
+                let reason = self.poisoned_by.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Err(RuntimeError::Poisoned { session: self.id, reason })
             }
             LiveStatus::AheadOfStore => Err(RuntimeError::AheadOfStore { session: self.id }),
         }

@@ -12,6 +12,7 @@
 mod build;
 mod checkpoints;
 mod children;
+mod claims;
 mod commit;
 mod detached;
 mod export;
@@ -38,7 +39,7 @@ use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_core::view::{DriverPresence, JournalView, SessionStatus};
-use tokio::sync::{Mutex, RwLock};
+use tokio::sync::{Mutex, OnceCell, RwLock};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use build::{Commit, Durable};
@@ -53,10 +54,11 @@ pub(crate) use save::Saver;
 pub use snapshots::SNAPSHOT_INTERVAL;
 pub use unprotected::SandboxGap;
 
+use self::claims::ClaimedEffects;
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
 use crate::error::RuntimeError;
-use crate::events::{Channel, EventStream, LiveKind};
+use crate::events::{Channel, EventStream, Feed, LiveKind};
 
 /// The environment of a session.
 pub struct SessionEnvironment {
@@ -98,10 +100,16 @@ pub struct LiveSession {
     snapshots: SnapshotWriter,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
+    /// Why the session is poisoned, if it is.
+    poisoned_by: std::sync::Mutex<String>,
     /// Whether an evaluation is driven here. Stays set if the driving future is dropped.
     is_driven: AtomicBool,
     /// Whether all records are held until the first mission.
     until_asked: AtomicBool,
+    /// The discarded effects that calls of this process were given.
+    pub(crate) claimed_effects: Mutex<ClaimedEffects>,
+    /// The outermost session that this one is a sub-agent of, and whether any of those went back.
+    pub(crate) outer_root: OnceCell<(SessionId, bool)>,
     /// Whether a note says what is not protected from its processes.
     noted_unprotected: AtomicBool,
     channel: Arc<Channel>,
@@ -176,9 +184,13 @@ impl LiveSession {
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let (id, owner) = (created.session_id, surroundings.owner.clone());
+        // A resource that cannot be captured could not be restored, so no session begins with it.
+        let resources = CapturedResource::all(&surroundings.resources)?;
         let lease =
             surroundings.store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
-        let batch = Batch::at(surroundings.clock.now()).with(created);
+        let now = surroundings.clock.now();
+        let mut batch = Batch::at(now).with(created);
+        resources::push_first(&mut batch, now, &resources);
         let records: Vec<_> = batch.records(Position::START, batch.time()).collect();
         let store = surroundings.store.clone();
         match JournalView::fold(&records) {
@@ -282,8 +294,9 @@ impl LiveSession {
             SnapshotWriter::new(&surroundings.store, &lease, surroundings.snapshot_interval, snapshot);
         let mut session = view.session(surroundings.clock.clone());
         set_up(&mut session);
-        let poisoned = view.pause().is_some_and(|pause| pause.reason == PauseReason::Poisoned);
-        let status = if poisoned { LiveStatus::Poisoned } else { LiveStatus::Sound };
+        let poisoned = view.pause().filter(|pause| pause.reason == PauseReason::Poisoned);
+        let status = if poisoned.is_some() { LiveStatus::Poisoned } else { LiveStatus::Sound };
+        let reason = poisoned.map(|pause| pause.detail.clone().unwrap_or_default()).unwrap_or_default();
         let resources = surroundings.resources.with_workspace(surroundings.workspace.clone());
         let execution = ExecutionState::new(session, resources.clone());
         let abandoned = TaskTracker::new();
@@ -304,11 +317,14 @@ impl LiveSession {
             is_driven: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
             noted_unprotected: AtomicBool::new(false),
+            claimed_effects: Mutex::default(),
+            outer_root: OnceCell::new(),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
             state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
             snapshots,
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
+            poisoned_by: std::sync::Mutex::new(reason),
         })
     }
 
@@ -381,6 +397,11 @@ impl LiveSession {
         EventStream::of_channel(self.store.clone(), self.id, &self.channel)
     }
 
+    /// Also publishes events to readers that follow the session across runs.
+    pub(crate) fn publish_to(&self, feed: Arc<Feed>) {
+        self.channel.publish_to(feed);
+    }
+
     /// Publishes a live event.
     pub(crate) fn publish(&self, kind: LiveKind) {
         self.channel.publish(kind);
@@ -418,8 +439,20 @@ impl LiveSession {
         self.record_when(vec![SessionStopped::new(reason, latest).into()], Durable::WithNext).await
     }
 
-    /// Releases the session after all records are durable. Waits for calls that were dropped.
+    /// Releases the session after all records are durable. Waits for calls that were dropped. Completes even if the
+    /// caller is dropped.
     pub async fn release(&self) -> Result<(), RuntimeError> {
+        let live = self.this();
+        match tokio::runtime::Handle::try_current() {
+            Ok(handle) => {
+                let releasing = handle.spawn(async move { live.release_now().await });
+                releasing.await.unwrap_or(Err(RuntimeError::ShuttingDown))
+            }
+            Err(_) => self.release_now().await,
+        }
+    }
+
+    async fn release_now(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
         if self.is_driven.swap(false, Ordering::SeqCst) && self.is_interrupted().await {
             // If it cannot be recorded, the flush fails with the reason.
@@ -428,6 +461,22 @@ impl LiveSession {
         let flushed = self.flush().await;
         self.state().await.execution.resources.close();
         self.given_back(flushed).await
+    }
+
+    /// Returns the session if an operation on it succeeded, and releases it otherwise.
+    pub(crate) async fn or_release<T>(
+        self: Arc<Self>,
+        done: Result<T, RuntimeError>,
+    ) -> Result<Arc<Self>, RuntimeError> {
+        match done {
+            Ok(_) => Ok(self),
+            Err(error) => {
+                if let Err(error) = self.release().await {
+                    tracing::warn!(session = %self.id, %error, "a session could not be released");
+                }
+                Err(error)
+            }
+        }
     }
 
     /// True if an evaluation is open and not paused.

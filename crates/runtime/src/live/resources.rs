@@ -75,15 +75,17 @@ pub(super) fn push_first(batch: &mut Batch, at: Timestamp, resources: &[Captured
 
 impl LiveState {
     /// Adds the states of resources without a record, which were registered after the session was created.
-    /// One that cannot be captured cannot be changed either.
-    pub(crate) fn push_unrecorded(&self, batch: &mut Batch, at: Timestamp) {
+    /// Fails if one cannot be captured, since it could not be restored after it was changed.
+    pub(crate) fn push_unrecorded(
+        &self,
+        batch: &mut Batch,
+        at: Timestamp,
+    ) -> Result<(), ExecutionStateError> {
         let resources = self.execution.resources.registered();
         for resource in resources.filter(|one| self.view.resource(one.name()).is_none()) {
-            match CapturedResource::of(resource) {
-                Ok(captured) => captured.push_to(batch, at, None),
-                Err(error) => tracing::warn!(error = %with_causes(&error), "a resource is not recorded"),
-            }
+            CapturedResource::of(resource)?.push_to(batch, at, None);
         }
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{OutsideCall, OutsideCalls, OutsideError, OutsideResult, UNDONE};
 use crate::driver::NewCall;
 use crate::error::RuntimeError;
-use crate::history::RewindReport;
+use crate::history::{RewindReport, effects_left_by};
 use crate::live::{LiveSession, read_records};
 use crate::point::PointSpec;
 
@@ -200,12 +200,13 @@ impl OutsideCalls {
         let live = self.session();
         live.flush().await?;
         let records = read_records(&**live.store(), live.id(), Position::START, None).await?;
-        Ok(records.iter().rev().find_map(|record| match &record.body {
-            RecordBody::Rewound(rewound) if rewound.call_id == Some(call) => {
-                Some(RewindReport::of_record(record.position, rewound))
-            }
+        let made = records.iter().rev().find_map(|record| match &record.body {
+            RecordBody::Rewound(rewound) if rewound.call_id == Some(call) => Some((record.position, rewound)),
             _ => None,
-        }))
+        });
+        let Some((at, rewound)) = made else { return Ok(None) };
+        let effects = effects_left_by(&**live.store(), live.id(), (at, rewound.to)).await?;
+        Ok(Some(RewindReport::of_record(at, rewound, effects)))
     }
 }
 

@@ -4,19 +4,21 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, PauseReason, Position, StopReason};
-use backstitch_core::ports::Workspace;
+use backstitch_core::ports::{StoreError, Workspace};
 use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
 
 use super::Run;
+use super::task::async_runtime;
 use crate::agent::{Agent, AgentWorkspace, Mission, ResumeOptions};
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
-use crate::history::{ApplyOptions, ApplyReport, RewindReport};
+use crate::history::{ApplyOptions, ApplyReport, ForkReport, RewindReport, discarded_effects};
 use crate::isolation::Isolation;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
@@ -121,32 +123,38 @@ impl Runtime {
         to: PointSpec,
         reason: Option<String>,
     ) -> Result<RewindReport, RuntimeError> {
-        let live = self.opened(session, agent).await?;
-        let rewound = live.rewind(&to, reason).await;
-        released(&live, rewound).await
+        let opening = self.clone().opened(session, agent.clone());
+        let rewind = move |live: Arc<LiveSession>| async move { live.rewind(&to, reason).await };
+        self.operate(session, opening, rewind).await
     }
 
     /// Undoes the last rewind of a session.
     pub async fn undo(&self, session: SessionId, agent: &Agent) -> Result<RewindReport, RuntimeError> {
-        let live = self.opened(session, agent).await?;
-        let undone = live.undo().await;
-        released(&live, undone).await
+        let opening = self.clone().opened(session, agent.clone());
+        self.operate(session, opening, |live: Arc<LiveSession>| async move { live.undo().await }).await
     }
 
-    /// Forks a session at a point, and returns the new one. An agent with a workspace names the directory of
-    /// the fork, which must not be that of its parent. The files at the point are restored into it.
+    /// Forks a session at a point, and returns the new one with the outside effects of its parent after that point.
+    /// An agent with a workspace names the directory of the fork, which must not be that of its parent. The files at
+    /// the point are restored into it.
     pub async fn fork(
         &self,
         parent: SessionId,
         agent: &Agent,
         at: PointSpec,
-    ) -> Result<SessionId, RuntimeError> {
+    ) -> Result<ForkReport, RuntimeError> {
         let agent = agent.resolved(self.adapters())?;
         let id: SessionId = entropy::fresh_ids(self.clock().clone())?.next();
-        let options = self.options(&agent, id, SessionOptions { id: Some(id), ..SessionOptions::default() });
-        let live = self.fork_session(parent, at, options.await?).await?;
-        let id = live.id();
-        released(&live, Ok(id)).await
+        let runtime = self.clone();
+        let effects = discarded_effects(&**self.store(), parent, &at).await?;
+        let opening = async move {
+            let options = SessionOptions { id: Some(id), ..SessionOptions::default() };
+            let options = runtime.options(&agent, id, options).await?;
+            runtime.fork_session(parent, at, options).await
+        };
+        let forked = |live: Arc<LiveSession>| async move { Ok(live.id()) };
+        let session = self.operate(id, opening, forked).await?;
+        Ok(ForkReport { session, effects })
     }
 
     /// Merges the changes of an isolated session into its project. With conflicts, nothing is written. An application that was
@@ -157,9 +165,12 @@ impl Runtime {
         agent: &Agent,
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
-        let (live, project) = self.opened_with_project(session, agent).await?;
-        let applied = live.apply(project, options).await;
-        released(&live, applied).await
+        let (runtime, opening) = (self.clone(), self.clone().opened(session, agent.clone()));
+        let apply = move |live: Arc<LiveSession>| async move {
+            let project = runtime.opened_project(&live).await?;
+            live.apply(project, options).await
+        };
+        self.operate(session, opening, apply).await
     }
 
     /// Undoes the latest application of a session's changes to its project.
@@ -169,35 +180,34 @@ impl Runtime {
         agent: &Agent,
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
-        let (live, project) = self.opened_with_project(session, agent).await?;
-        let undone = live.undo_apply(project, options).await;
-        released(&live, undone).await
+        let (runtime, opening) = (self.clone(), self.clone().opened(session, agent.clone()));
+        let undo = move |live: Arc<LiveSession>| async move {
+            let project = runtime.opened_project(&live).await?;
+            live.undo_apply(project, options).await
+        };
+        self.operate(session, opening, undo).await
     }
 
-    /// Opens an isolated session, and the project that it works in a copy of. An application that was interrupted is
-    /// completed.
-    async fn opened_with_project(
-        &self,
-        session: SessionId,
-        agent: &Agent,
-    ) -> Result<(Arc<LiveSession>, Arc<dyn Workspace>), RuntimeError> {
-        let view = self.view(session).await?;
+    /// Opens the project that an isolated session works in a copy of. An application that was interrupted is completed.
+    async fn opened_project(&self, live: &LiveSession) -> Result<Arc<dyn Workspace>, RuntimeError> {
+        let session = live.id();
+        let view = live.state().await.view.clone();
         let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
         let project = PathBuf::from(&isolated.record.project);
         let (project, _) = self.opened_directory(project, session, SessionCopy::None).await?;
-        let live = self.opened(session, agent).await?;
-        match live.complete_apply(project.clone()).await {
-            Ok(_) => Ok((live, project)),
-            Err(error) => released(&live, Err(error)).await,
-        }
+        live.complete_apply(project.clone()).await?;
+        Ok(project)
     }
 
     /// Returns the events of a session from its first record on. Live events are included while a run of this
     /// runtime drives it. If another process does, the records are read from the store.
+    ///
+    /// If a run drives it now, the events end with that run. Otherwise they include those of later runs, and
+    /// [`until_idle`](EventStream::until_idle) ends them at the last record.
     pub fn events(&self, session: SessionId) -> EventStream {
-        match self.registry().get(session) {
-            Some(live) => live.events().from(Position::START),
-            None => EventStream::of_store(self.store().clone(), session),
+        match self.registry().follow(session) {
+            Ok(live) => live.events().from(Position::START),
+            Err(feed) => EventStream::of_feed(self.store().clone(), session, feed),
         }
     }
 
@@ -216,9 +226,30 @@ impl Runtime {
         self.registry().stop(reason);
     }
 
-    async fn opened(&self, session: SessionId, agent: &Agent) -> Result<Arc<LiveSession>, RuntimeError> {
-        let options = self.options(agent, session, SessionOptions::default()).await?;
+    async fn opened(self, session: SessionId, agent: Agent) -> Result<Arc<LiveSession>, RuntimeError> {
+        let options = self.options_to_open(&agent, session, SessionOptions::default()).await?;
         self.open_idle(session, options).await
+    }
+
+    /// Returns the options to open an existing session with. Its directory is opened before the session is claimed. If
+    /// it is in use because a process holds the session, this fails with that reason.
+    async fn options_to_open(
+        &self,
+        agent: &Agent,
+        session: SessionId,
+        options: SessionOptions,
+    ) -> Result<SessionOptions, RuntimeError> {
+        let takes_over = options.take_over;
+        match self.options(agent, session, options).await {
+            Err(error) if error.code() == ErrorCode::WorkspaceHeld && !takes_over => {
+                let holder = self.store().holder(session).await.map_err(RuntimeError::Store)?;
+                Err(match holder {
+                    Some(owner) => RuntimeError::Store(StoreError::Held { session, owner, process: None }),
+                    None => error,
+                })
+            }
+            options => options,
+        }
     }
 
     /// Fills in the files and resources of the agent where the options have none.
@@ -281,7 +312,7 @@ impl Runtime {
                     adapters.isolated_again(project, directory, session).map(|workspace| (workspace, None))
                 }
             };
-            opened.map_err(|source| RuntimeError::Directory { directory, source: Arc::from(source) })
+            opened.map_err(|error| RuntimeError::Directory { directory, cause: Arc::from(error) })
         };
         let opened = tokio::task::spawn_blocking(opening).await;
         opened.unwrap_or(Err(RuntimeError::ShuttingDown))
@@ -300,10 +331,16 @@ impl Runtime {
         let engine = self.engine_of(&agent)?;
         let evaluator = Evaluator::of(agent.clone()).stopped_by(stop.clone()).driven_by(engine);
         let runtime = self.clone();
-        registry.tasks.clone().spawn(async move {
+        let handle = async_runtime()?;
+        let driving = async move {
             let mut begun = Some(begun);
+            let alone = match &target {
+                Target::Known(session, _) => Some(registry.operation(*session).await),
+                Target::New(_) => None,
+            };
             let opening = AssertUnwindSafe(runtime.target(&agent, &evaluator, target));
             let opened = opening.catch_unwind().await;
+            drop(alone);
             let (session, from) = match opened.unwrap_or(Err(RuntimeError::DriverPanicked)) {
                 Ok(opened) => opened,
                 Err(error) => {
@@ -313,7 +350,7 @@ impl Runtime {
                     return;
                 }
             };
-            registry.add(session.id(), Arc::downgrade(&session));
+            registry.add(&session);
             let announce = {
                 let (begun, events) = (&mut begun, session.events().from(from));
                 let id = session.id();
@@ -350,7 +387,8 @@ impl Runtime {
                     publish.send_replace(Some(Arc::new(ended)));
                 }
             }
-        });
+        };
+        self.registry().tasks.spawn_on(driving, &handle);
         let (session, events) = has_begun.await.unwrap_or(Err(RuntimeError::ShuttingDown))?;
         Ok(Run { runtime: self.clone(), session, events, outcome, stop })
     }
@@ -373,19 +411,11 @@ impl Runtime {
                 Ok((evaluator.create_session(self, options).await?, Position::START))
             }
             Target::Known(session, options) => {
-                let options = self.options(agent, session, options).await?;
+                let options = self.options_to_open(agent, session, options).await?;
                 let session = evaluator.open_session(self, session, options).await?;
                 let head = session.state().await.view.head();
                 Ok((session, head))
             }
         }
     }
-}
-
-/// Releases a session that was opened for one operation.
-async fn released<T>(live: &LiveSession, done: Result<T, RuntimeError>) -> Result<T, RuntimeError> {
-    let released = live.release().await;
-    let done = done?;
-    released?;
-    Ok(done)
 }

@@ -6,6 +6,7 @@
 //! [`Run::cancel`] and [`Runtime::shutdown`] stop it.
 
 mod door;
+mod task;
 
 use std::fmt;
 use std::sync::Arc;

@@ -19,6 +19,17 @@ pub(super) enum ApprovalNeed {
 }
 
 impl ToolRunner {
+    /// Returns the text for the model if a rule denies a call.
+    pub(crate) async fn denial_of(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<String>, RuntimeError> {
+        let found = rules_of(&self.live, &self.rules).await?.judge(name, arguments);
+        let denied = found.filter(|found| found.verdict == ApprovalVerdict::Deny);
+        Ok(denied.map(|found| denial(&found.rule)))
+    }
+
     pub(super) async fn approval_of(
         &self,
         tool: &Tool,

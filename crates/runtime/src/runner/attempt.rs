@@ -6,7 +6,6 @@
 //! and waited for, and so are its processes. Files are restored only after it has ended. If it does not end
 //! within the grace period, that is reported, and the session cannot continue.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::waiter::Waiter;
+use crate::fence::panic_message;
 use crate::process::Processes;
 
 /// How long a stopped handler may take to end.
@@ -142,9 +142,4 @@ pub(super) async fn after(duration: Option<Duration>) {
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, SessionError>) -> Result<T, SessionError> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|payload| Err(SessionError::Panicked { message: panic_message(payload) }))
-}
-
-pub(super) fn panic_message(payload: Box<dyn Any + Send>) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -22,8 +22,9 @@ use super::request::{CallOutcome, CallRequest};
 use super::result::{Failure, Speaker};
 use super::waiter::Waiter;
 use super::{Attempt, Settlement, ToolRunner, paused};
-use crate::agent::{Agent, Mission, SubAgent};
+use crate::agent::{Agent, Mission, MissionProblem, SubAgent};
 use crate::error::RuntimeError;
+use crate::fence::fenced;
 use crate::heap::boxed;
 use crate::live::depth;
 use crate::outcome::{DriveOutcome, FinalAnswer};
@@ -68,13 +69,17 @@ impl ToolRunner {
         }
         let mission = match sub_agent.mission(arguments.clone()) {
             Ok(mission) => mission,
-            Err(problem) => {
+            Err(MissionProblem::Unfit(problem)) => {
                 let message = format!("the arguments of {} do not fit: {problem}", tool.name());
                 let failure = Failure::by_runtime("invalid_arguments", message, Retry::Allowed);
                 return self.refuse(call, failure).await;
             }
+            Err(MissionProblem::Panicked(panic)) => return boxed(|| self.refuse_panic(call, panic)).await,
         };
-        let mut agent = sub_agent.agent(caller);
+        let mut agent = match fenced(|| sub_agent.agent(caller)) {
+            Ok(agent) => agent,
+            Err(panic) => return boxed(|| self.refuse_panic(call, panic)).await,
+        };
         // Secrets of the parent are redacted at all levels below.
         agent.secrets = agent.secrets.and(&self.secrets);
         // A person who decided for this session decided for its sub-agents too.
@@ -115,6 +120,12 @@ impl ToolRunner {
                 Err(error)
             }
         }
+    }
+
+    /// Ends a call whose mission or agent could not be made.
+    async fn refuse_panic(&self, call: &CallRequest, panic: String) -> Result<CallOutcome, RuntimeError> {
+        let message = format!("{} panicked: {panic}", call.name);
+        self.refuse(call, Failure::by_runtime("panic", message, Retry::Refused)).await
     }
 
     /// Returns the budget of a sub-agent: its own limits, within its share of what is left to the parent.

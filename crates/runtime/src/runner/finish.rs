@@ -7,12 +7,13 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    BudgetCharged, CallFinished, CallVerdict, InnerMessage, PauseReason, WorkspaceRevision,
+    BudgetCharged, CallFinished, CallVerdict, Effect, InnerMessage, PauseReason, WorkspaceRevision,
 };
-use backstitch_core::message::Message;
+use backstitch_core::message::{Message, Retry};
 use backstitch_core::object::Object;
 use backstitch_core::session::{PreparedCommit, Session, SessionError};
 use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
+use backstitch_core::view::Call;
 use serde_json::Value;
 
 use super::attempt::caught;
@@ -71,7 +72,22 @@ impl ToolRunner {
         self.live.record(vec![paused(call, reason, detail).into()]).await
     }
 
-    /// Refuses a call before it has started: the model receives the error, and nothing else is recorded.
+    /// Ends a call that a rule denies. The files of an attempt that was interrupted are restored by then.
+    pub(super) async fn deny(
+        &self,
+        call: &CallRequest,
+        mut message: String,
+    ) -> Result<CallOutcome, RuntimeError> {
+        let view = self.live.state().await.view.clone();
+        let known = view.call(call.call_id).filter(|known| known.may_have_run());
+        if let Some(Effect::Idempotent | Effect::External) = known.and_then(Call::recorded_effect) {
+            message.push_str("; an earlier attempt was interrupted, and may have had an effect outside");
+        }
+        self.refuse(call, Failure::by_runtime("denied", message, Retry::Refused)).await
+    }
+
+    /// Refuses a call. The model receives the error. If an earlier attempt was interrupted, it ends with that;
+    /// otherwise nothing else is recorded.
     pub(super) async fn refuse(
         &self,
         call: &CallRequest,
@@ -81,9 +97,16 @@ impl ToolRunner {
         let message = result::failure(call, &failure);
         let live = &self.live;
         let invoked = self.invoked(call, &failure.message, false);
+        let is_open = live.state().await.view.call(call.call_id).is_some_and(Call::is_open);
         let build = |commit: &mut Commit<'_>| -> Result<_, RuntimeError> {
             let said = commit.durable(call.durable()).say(call.evaluation_id, call.turn, message)?;
             commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;
+            if is_open {
+                commit.push(CallFinished {
+                    summary: Some(result::summary(&failure.message)),
+                    ..CallFinished::new(call.call_id, CallVerdict::Failed)
+                });
+            }
             Ok(said)
         };
         let said = live.commit(build).await?;

@@ -40,6 +40,7 @@ use tracing::Instrument as _;
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
+use crate::history::{FirstRun, Repetition};
 use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
@@ -247,7 +248,7 @@ impl ToolRunner {
         end
     }
 
-    async fn transact(&self, call: CallRequest) -> Result<CallOutcome, RuntimeError> {
+    async fn transact(&self, mut call: CallRequest) -> Result<CallOutcome, RuntimeError> {
         if let Some(message) = call.refusal.clone() {
             return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
         }
@@ -271,18 +272,30 @@ impl ToolRunner {
         if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
             return Ok(CallOutcome::Waits);
         }
-        if !call.approved {
-            match boxed(|| self.approval_of(&tool, arguments.as_ref())).await? {
-                ApprovalNeed::None => {}
-                ApprovalNeed::Person(detail) => {
-                    self.pause(&call, PauseReason::Approval, detail).await?;
-                    return Ok(CallOutcome::NeedsApproval);
-                }
-                ApprovalNeed::Denied(message) => {
-                    let failure = Failure::by_runtime("denied", message, Retry::Refused);
-                    return self.refuse(&call, failure).await;
-                }
-            }
+        // Rules are judged before each attempt, since they may be newer than an attempt that was interrupted.
+        let need = boxed(|| self.approval_of(&tool, arguments.as_ref())).await?;
+        // A child session of a denied call was rolled back before its call is resumed.
+        if let ApprovalNeed::Denied(message) = need {
+            return boxed(|| self.deny(&call, message)).await;
+        }
+        let none = Map::new();
+        let run = FirstRun {
+            call: call.call_id,
+            name: &call.name,
+            effect: tool.spec.effect,
+            arguments: arguments.as_ref().unwrap_or(&none),
+        };
+        let repetition = boxed(|| self.live.check_repetition(run)).await?;
+        match repetition {
+            None => {}
+            Some(Repetition::Waits) => return Ok(CallOutcome::Waits),
+            Some(Repetition::WithKey(key)) => call.key = Some(key),
+        }
+        if let ApprovalNeed::Person(detail) = need
+            && !call.approved
+        {
+            self.pause(&call, PauseReason::Approval, detail).await?;
+            return Ok(CallOutcome::NeedsApproval);
         }
 
         // A resumed child session is stopped like a running call, so that its changes are rolled back.

@@ -1,10 +1,10 @@
 //! Requests to the runner, and their outcomes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{InnerMessage, WorkspaceRevision};
+use backstitch_core::journal::{IdempotencyKey, InnerMessage, WorkspaceRevision};
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::GuardMode;
 use tokio_util::sync::CancellationToken;
@@ -35,15 +35,15 @@ pub struct CallRequest {
     pub is_resume: bool,
     /// Whether a person has approved the call.
     pub approved: bool,
-    /// Whether that person decided about this very call, and not by a rule.
-    pub(crate) approved_by_person: bool,
     /// Why a person denied the call.
     pub refusal: Option<String>,
+    /// The key of a discarded call whose effect it must not repeat.
+    pub(crate) key: Option<IdempotencyKey>,
     /// The child session to resume.
     pub(crate) continued: Option<ResumedChild>,
     pub(crate) resume: ResumeOptions,
-    /// The number of sub-agents that share the rest of the budget.
-    pub(crate) shares: u64,
+    /// The number of sub-agents of the turn that have not started, which share the rest of the budget.
+    pub(crate) shares: Option<Arc<AtomicU64>>,
     /// Stops the call. By default the token of its runner does.
     pub(crate) cancel: Option<CancellationToken>,
     /// The number of calls of the turn that have not ended, including this one. If set, the last call may be
@@ -65,11 +65,11 @@ impl CallRequest {
             attempt: 1,
             is_resume: false,
             approved: false,
-            approved_by_person: false,
             refusal: None,
+            key: None,
             continued: None,
             resume: ResumeOptions::default(),
-            shares: 1,
+            shares: None,
             cancel: None,
             unfinished: None,
         }
@@ -86,7 +86,14 @@ impl CallRequest {
 
     /// Returns what happens if the call changes what git executes.
     pub(super) fn guard_mode(&self) -> GuardMode {
-        if self.approved_by_person { GuardMode::Keep } else { GuardMode::Restore }
+        if self.approved { GuardMode::Keep } else { GuardMode::Restore }
+    }
+
+    /// Returns among how many sub-agents the rest of the budget is divided, including this one, which then counts as
+    /// started. Those that started before have their share already.
+    pub(super) fn take_share(&self) -> u64 {
+        let shares = self.shares.as_ref();
+        shares.map_or(1, |shares| shares.fetch_sub(1, Ordering::SeqCst).max(1))
     }
 
     /// Sets the turn and the step that its result belongs to.

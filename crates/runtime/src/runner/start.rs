@@ -61,7 +61,8 @@ impl ToolRunner {
                     commit.push(paused(call, PauseReason::Budget, exceeded.to_string()));
                     return Ok(None);
                 }
-                let allotment = agent.and_then(|_| self.allotment(tool, limits, committed, call.shares));
+                let allotment =
+                    agent.and_then(|_| self.allotment(tool, limits, committed, call.take_share()));
                 let held = allotment.map_or(one_call, |allotment| one_call.plus(allotment.most()));
                 let intent = CallStarted {
                     call_id: call.call_id,
@@ -69,7 +70,10 @@ impl ToolRunner {
                     name: call.name.clone(),
                     arguments: call.edited.then(|| arguments.clone().into()),
                     effect: tool.spec.effect,
-                    idempotency_key: state.view.idempotency_key(call.call_id),
+                    idempotency_key: call
+                        .key
+                        .clone()
+                        .unwrap_or_else(|| state.view.idempotency_key(call.call_id)),
                     attempt: call.attempt,
                     root: before.map(|files| files.root),
                     coverage: before.and_then(|files| files.coverage),
@@ -82,7 +86,7 @@ impl ToolRunner {
                 };
                 let intent = Arc::new(intent);
                 if changes_resources {
-                    state.push_unrecorded(commit.batch(), live.clock().now());
+                    state.push_unrecorded(commit.batch(), live.clock().now())?;
                 }
                 if record_now {
                     commit.push(RecordBody::CallStarted(intent.clone()));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, CommandWords};
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Effect, PauseReason, RecordBody};
+use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
     Agent, DriveOutcome, PointSpec, Runtime, SessionOptions, SubAgent, call_arguments, describe,
@@ -17,7 +17,7 @@ use backstitch_store::MemoryStore;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::tailor::{reply, scripted, with_approval};
+use crate::tailor::{keep, killed_inside, reply, scripted, with_approval, with_keep};
 
 /// A tool that counts its runs, and needs approval.
 fn shell(ran: &Arc<AtomicUsize>) -> Tool {
@@ -43,6 +43,88 @@ fn rule(verdict: ApprovalVerdict, scope: &str) -> ApprovalRule {
 
 fn runtime() -> Runtime {
     Runtime::new(Arc::new(MemoryStore::new()))
+}
+
+/// How a rule comes to be between an interruption and the resumption.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum NewRule {
+    DenyOfAgent,
+    DenyOfSession,
+    AskOfAgent,
+    ToolNeedsApproval,
+}
+
+#[tokio::test]
+async fn an_interrupted_call_is_judged_by_the_rules_of_today() {
+    let rules =
+        [NewRule::DenyOfAgent, NewRule::DenyOfSession, NewRule::AskOfAgent, NewRule::ToolNeedsApproval];
+    for effect in [Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External] {
+        for new in rules {
+            let what = format!("{effect:?}, {new:?}");
+            let replies = || vec![reply("", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
+            let (agent, ran) = with_keep(scripted(replies()), effect);
+            let runtime = runtime();
+            let session = killed_inside(&runtime, &agent, &ran, None).await;
+            let agent = match new {
+                NewRule::DenyOfAgent => {
+                    agent.with_approval_rules([rule(ApprovalVerdict::Deny, "keep")].into_iter().collect())
+                }
+                NewRule::DenyOfSession => {
+                    runtime.add_approval_rule(session, rule(ApprovalVerdict::Deny, "keep")).await.unwrap();
+                    agent
+                }
+                NewRule::AskOfAgent => {
+                    agent.with_approval_rules([rule(ApprovalVerdict::Ask, "keep")].into_iter().collect())
+                }
+                NewRule::ToolNeedsApproval => {
+                    scripted(replies()).tools([with_approval(keep(effect, ran.clone()))])
+                }
+            };
+            let mut ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+            if let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = ended {
+                assert_eq!(effect, Effect::External, "{what}");
+                runtime.decide(session, call, Decision::Retry, None).await.unwrap();
+                ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+            }
+            assert_eq!(ran.load(Ordering::SeqCst), 1, "{what}: it did not run again");
+            let told = results(&runtime, session).await;
+            match new {
+                NewRule::DenyOfAgent | NewRule::DenyOfSession => {
+                    assert_eq!(ended.answer().unwrap().text, "done", "{what}");
+                    assert!(told[0].contains("denies this call"), "{what}: {told:?}");
+                }
+                NewRule::AskOfAgent | NewRule::ToolNeedsApproval => {
+                    let DriveOutcome::Paused { reason: PauseReason::Approval, call, .. } = ended else {
+                        panic!("{what}: {ended:?}")
+                    };
+                    runtime.approve(session, call.unwrap()).await.unwrap();
+                    let run = runtime.resume(session, &agent).await.unwrap();
+                    assert_eq!(run.answer::<String>().await.unwrap(), "done", "{what}");
+                    assert_eq!(ran.load(Ordering::SeqCst), 2, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_person_approved_runs_again_unless_a_rule_denies_it() {
+    for denies in [false, true] {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let replies = vec![reply("", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
+        let mut agent = scripted(replies).tools([with_approval(keep(Effect::Workspace, ran.clone()))]);
+        let runtime = runtime();
+        let (session, ended) = driven(&runtime, &agent).await;
+        let DriveOutcome::Paused { call: Some(call), .. } = ended else { panic!("{ended:?}") };
+        runtime.approve(session, call).await.unwrap();
+        killed_inside(&runtime, &agent, &ran, Some(session)).await;
+        if denies {
+            agent = agent.with_approval_rules([rule(ApprovalVerdict::Deny, "keep")].into_iter().collect());
+        }
+        let run = runtime.resume(session, &agent).await.unwrap();
+        assert_eq!(run.answer::<String>().await.unwrap(), "done");
+        assert_eq!(ran.load(Ordering::SeqCst), if denies { 1 } else { 2 });
+    }
 }
 
 /// The results of all calls, as the model gets them.

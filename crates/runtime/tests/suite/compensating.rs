@@ -116,3 +116,26 @@ async fn a_hook_whose_process_died_is_not_called_again() {
         "{known:?}"
     );
 }
+
+#[tokio::test]
+async fn an_adopted_call_is_compensated_under_the_key_that_it_was_made_with() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (agent, undone) = agent(Hook::Works);
+    let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
+    let first = driver.session().id();
+    driver.start("pay").await.unwrap();
+    let call = driver.session().state().await.view.calls().next().unwrap().call_id;
+    driver.session().resolve(Some(call), Decision::Approve, None).await.unwrap();
+    // The export is made before the process dies inside of the call.
+    let snapshot = driver.session().export_snapshot().await.unwrap();
+
+    let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
+    let adopted = elsewhere.adopt_snapshot(agent, &snapshot, SessionOptions::default()).await.unwrap();
+    let unknown = adopted.resume(ResumeOptions::default()).await.unwrap().answer();
+    assert!(matches!(unknown, Err(RuntimeError::ToolIdempotencyError { .. })), "{unknown:?}");
+    let second = adopted.session().id();
+    elsewhere.decide(second, Some(call), Decision::Fail { reason: None }, None).await.unwrap();
+    assert_eq!(adopted.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
+    let keys: Vec<_> = undone.lock().unwrap().iter().map(|(key, _)| key.clone()).collect();
+    assert_eq!(keys, [IdempotencyKey::new(first, call)]);
+}

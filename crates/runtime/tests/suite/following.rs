@@ -203,7 +203,7 @@ async fn a_fork_follows_what_its_point_shows() {
     let after_first = driver.session().state().await.view.head();
     driver.start("say parent").await.unwrap().answer().unwrap();
     let fork = runtime.fork(driver.session().id(), &agent, PointSpec::Position(after_first)).await.unwrap();
-    runtime.ask(fork, &agent, "say fork").await.unwrap().answer::<String>().await.unwrap();
+    runtime.ask(fork.session, &agent, "say fork").await.unwrap().answer::<String>().await.unwrap();
     assert_eq!(last_shown(&asked), expected(&[&FIRST, &["user: say fork"]]));
 }
 

@@ -72,6 +72,7 @@ impl Harness {
             session_id,
             created_at: ids.clock().now(),
             origin: Origin::Root,
+            parent_head: None,
             seed: Seed::new(7),
             agent: Value::Null,
             state: Vec::new(),

@@ -392,6 +392,20 @@ async fn a_session_does_not_begin_with_a_resource_that_cannot_be_captured() {
     assert!(harness.live.store().read(id, backstitch_core::journal::Position::START, 1).await.is_err());
 }
 
+#[tokio::test]
+async fn a_run_does_not_start_with_a_resource_that_cannot_be_captured() {
+    for broken in ["broken", "panic"] {
+        let resources = Resources::builder().with_snapshotable(Notes(vec![broken.into()])).build().unwrap();
+        let runtime = backstitch_runtime::Runtime::new(Arc::new(backstitch_store::MemoryStore::new()));
+        let agent = crate::tailor::scripted(vec![crate::tailor::reply("done", &[])]);
+        let options = backstitch_runtime::SessionOptions { resources, ..Default::default() };
+        let error = runtime.start_with(&agent, "sew", options).await.unwrap_err();
+        assert!(matches!(error, RuntimeError::State(_)), "{error}");
+        let all = runtime.sessions(backstitch_core::ports::SessionQuery::roots()).await.unwrap();
+        assert!(all.sessions.is_empty(), "nothing is stored");
+    }
+}
+
 #[test]
 fn boundaries_beside_a_running_call_hold_what_is_committed() {
     let caller = prepared(Place::Memory);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{CallStarted, Effect, IdempotencyKey};
 use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{ClaimMode, Owner};
 use backstitch_core::tool::{Approval, Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{Agent, DriveOutcome, Driver, Runtime, RuntimeError, Tools};
@@ -78,6 +79,36 @@ pub(crate) async fn until(ran: &AtomicUsize, times: usize) {
     while ran.load(Ordering::SeqCst) < times {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Starts or resumes a session in an async runtime that ends inside of a call, as if its process died there. The store
+/// notices that it is dead.
+pub(crate) async fn killed_inside(
+    runtime: &Runtime,
+    agent: &Agent,
+    ran: &Arc<AtomicUsize>,
+    session: Option<SessionId>,
+) -> SessionId {
+    let (process, agent, counted) = (runtime.clone(), agent.clone(), ran.clone());
+    let times = ran.load(Ordering::SeqCst) + 1;
+    let dying = tokio::task::spawn_blocking(move || {
+        let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let session = tasks.block_on(async {
+            let run = match session {
+                Some(session) => process.resume(session, &agent).await.unwrap(),
+                None => process.start(&agent, "sew").await.unwrap(),
+            };
+            until(&counted, times).await;
+            run.session()
+        });
+        tasks.shutdown_background();
+        session
+    });
+    let session = dying.await.unwrap();
+    let store = runtime.store();
+    let claim = store.claim(session, Owner::new("the store"), ClaimMode::TakeOver).await.unwrap();
+    store.release(claim).await.unwrap();
+    session
 }
 
 /// The same tool, whose calls need approval.

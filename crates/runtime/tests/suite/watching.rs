@@ -222,3 +222,64 @@ async fn deltas_of_a_sub_agent_name_its_session() {
     assert_eq!(of(|kind| matches!(kind, LiveKind::Retry(_))), [child]);
     assert_eq!(retries(&all).len(), 1);
 }
+
+#[tokio::test]
+async fn a_stream_that_was_opened_while_the_session_was_idle_has_the_live_events_of_the_next_run() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (policy, _) = Failing::new(&[], 7);
+    let agent = Agent::new("tests/tailor").policy(policy);
+    let run = runtime.start(&agent, "sew").await.unwrap();
+    run.ended().await.unwrap();
+    let session = run.session();
+    // It ends at the last record.
+    let mut until_idle = runtime.events(session).until_idle();
+    let mut last = None;
+    while let Some(event) = until_idle.next().await.unwrap() {
+        last = event.record().map(|record| record.position);
+    }
+    let head = runtime.view(session).await.unwrap().head();
+    assert_eq!((last.map(Position::next), until_idle.position()), (Some(head), head));
+    // It stays, and has everything of the next run, in order.
+    let mut events = runtime.events(session).from(head);
+    let run = runtime.ask(session, &agent, "more").await.unwrap();
+    let (mut words, mut next) = (0, head);
+    while words < 7 {
+        match events.next().await.unwrap().unwrap() {
+            SessionEvent::Record(record) => {
+                assert_eq!(record.position, next);
+                next = next.next();
+            }
+            SessionEvent::Live(live) => {
+                words += usize::from(matches!(live.kind, LiveKind::Text { .. }));
+                assert_eq!(live.at, next);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    run.ended().await.unwrap();
+    let rest = all(events.until_idle()).await;
+    let records = rest.iter().filter(|event| event.record().is_some()).count();
+    let head = runtime.view(session).await.unwrap().head();
+    assert_eq!(next.number() + records as u64, head.number());
+}
+
+#[tokio::test]
+async fn a_stream_with_content_has_texts_that_are_too_large_for_records() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let large = "wool ".repeat(40_000);
+    let agent = crate::tailor::scripted(vec![crate::tailor::reply(&large, &[])]);
+    let run = runtime.start(&agent, "sew").await.unwrap();
+    run.ended().await.unwrap();
+    let texts = async |events: EventStream| {
+        let events = all(events.until_idle()).await;
+        let records = events.iter().filter_map(|event| event.record());
+        let texts = records.filter_map(|record| match &record.body {
+            backstitch_core::journal::RecordBody::MessageAppended(message) => Some(message.content()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>()
+    };
+    let plain = texts(runtime.events(run.session())).await;
+    let whole = texts(runtime.events(run.session()).with_content()).await;
+    assert_eq!((plain.last().unwrap().as_str(), whole.last().unwrap()), ("", &large));
+}

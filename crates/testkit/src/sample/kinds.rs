@@ -157,6 +157,7 @@ pub fn every_kind() -> Journal {
             call_id: Some(call_id),
             detail: Some("a break".into()),
             offer: Some(Point { session, position: Position::new(3) }),
+            repeats: Some(call_id),
             session: Some(session),
             files_changed: false,
             extra: extra.clone(),

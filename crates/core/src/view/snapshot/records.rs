@@ -69,8 +69,8 @@ packed_structs! {
         finished, first_message,
     }
     Call {
-        call_id, evaluation_id, name, intent, finished, steps, decision, files_restored, processes,
-        adopted, result,
+        call_id, evaluation_id, name, intent, finished, steps, decision, is_approved, files_restored,
+        processes, adopted, result,
     }
 }
 

@@ -1,0 +1,31 @@
+//! Code of users that runs in the runtime: closures of agents and tools, and `Deserialize` of their types.
+//!
+//! Its panics must not end the task that drives a session, or each resumption would end the same way. They become
+//! texts, which are handled like errors of that code.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs code of a user. A panic becomes its message.
+pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(panic_message)
+}
+
+/// Runs asynchronous code of a user in a task of its own. A panic becomes its message.
+pub(crate) async fn fenced_task<F>(work: impl FnOnce() -> F + Send + 'static) -> Result<F::Output, String>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match tokio::spawn(async move { work().await }).await {
+        Ok(done) => Ok(done),
+        Err(join) if join.is_panic() => Err(panic_message(join.into_panic())),
+        Err(join) => Err(join.to_string()),
+    }
+}
+
+/// Returns the message of a panic.
+pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

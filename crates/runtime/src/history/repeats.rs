@@ -1,0 +1,171 @@
+//! Calls that would repeat an effect outside that was discarded.
+//!
+//! A call that becomes pending again and may have happened is not repeated without a decision: the session waits,
+//! and offers the recorded result. The same holds for a later call with the same tool and arguments, whatever the
+//! point that the session went back to. Such a call of an idempotent tool does not wait: it has the key of the
+//! discarded call, so that its effect happens once.
+
+use backstitch_core::digest::Digest;
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{
+    Effect, IdempotencyKey, Origin, PauseReason, Position, RecordBody, SessionPaused,
+};
+use backstitch_core::ports::Store;
+use backstitch_core::view::{Call, CallStatus, JournalView};
+use serde_json::{Map, Value};
+
+use super::effects::{DiscardedEffect, Journals, PriorEffect};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, load_view};
+
+/// How a call is kept from repeating a discarded effect.
+pub(crate) enum Repetition {
+    /// The session waits for a decision about it.
+    Waits,
+    /// It runs with the key of the discarded call.
+    WithKey(IdempotencyKey),
+}
+
+/// A call that is about to run for the first time.
+pub(crate) struct FirstRun<'a> {
+    pub(crate) call: CallId,
+    pub(crate) name: &'a str,
+    pub(crate) effect: Effect,
+    pub(crate) arguments: &'a Map<String, Value>,
+}
+
+impl LiveSession {
+    /// Returns how a call is kept from repeating a discarded effect of this session, or of the session that it is a
+    /// sub-agent of. A pause is recorded.
+    pub(crate) async fn check_repetition(
+        &self,
+        run: FirstRun<'_>,
+    ) -> Result<Option<Repetition>, RuntimeError> {
+        if !matches!(run.effect, Effect::Idempotent | Effect::External) {
+            return Ok(None);
+        }
+        let view = self.state().await.view.clone();
+        if view.call(run.call).is_some_and(|call| call.intent.is_some() || call.adopted.is_some()) {
+            return Ok(None);
+        }
+        let Some(root) = self.root_with_discarded_calls(&view).await? else { return Ok(None) };
+        // One call at a time, so that two equal calls are not offered the same effect.
+        let mut claims = self.claimed_effects.lock().await;
+        claims.forget_ended(&self.state().await.view);
+        self.flush().await?;
+        let store = &**self.store();
+        let history = Journals::read(store, root).await?.effects(root, None);
+        if history.was_asked_about(run.call) {
+            return Ok(None);
+        }
+        let wanted = Digest::of_json(run.arguments).ok();
+        for effect in history.unspent().filter(|effect| effect.started.name == run.name) {
+            if claims.is_of_another(effect.at, run.call)
+                || Digest::of_json(&effect.arguments(store).await?).ok() != wanted
+            {
+                continue;
+            }
+            claims.add(effect.at, run.call);
+            if (run.effect, effect.started.effect) == (Effect::Idempotent, Effect::Idempotent) {
+                return Ok(Some(Repetition::WithKey(effect.started.idempotency_key.clone())));
+            }
+            self.record(vec![pause(run.call, effect).into()]).await?;
+            return Ok(Some(Repetition::Waits));
+        }
+        Ok(None)
+    }
+
+    /// Returns the outermost session that this one is a sub-agent of, or itself, if any of them went back.
+    async fn root_with_discarded_calls(&self, view: &JournalView) -> Result<Option<SessionId>, RuntimeError> {
+        let outer = self
+            .outer_root
+            .get_or_try_init(|| async {
+                let (mut root, mut went_back) = (self.id(), false);
+                let mut origin = view.created().origin.clone();
+                let mut seen = vec![root];
+                while let Origin::Call { session, .. } = origin {
+                    if seen.contains(&session) {
+                        break;
+                    }
+                    let parent = match load_view(&**self.store(), session, None).await {
+                        Err(RuntimeError::SessionNotFound { .. }) => break,
+                        parent => parent?,
+                    };
+                    seen.push(session);
+                    went_back |= has_discarded_calls(&parent);
+                    (root, origin) = (session, parent.created().origin.clone());
+                }
+                Ok::<_, RuntimeError>((root, went_back))
+            })
+            .await?;
+        Ok((outer.1 || has_discarded_calls(view)).then_some(outer.0))
+    }
+}
+
+/// True if calls of the session, or of its sub-agents, may have been discarded.
+fn has_discarded_calls(view: &JournalView) -> bool {
+    let is_fork = matches!(view.created().origin, Origin::Fork { .. });
+    let is_withdrawn = |call: &Call| call.status() == CallStatus::Failed && call.session().is_some();
+    is_fork || !view.lineage().rewinds().is_empty() || view.calls().any(is_withdrawn)
+}
+
+/// Returns the pauses of calls that are pending at a cut and have been started on any branch.
+pub(super) async fn pauses_for(
+    store: &dyn Store,
+    prefix: &JournalView,
+    session: SessionId,
+) -> Result<Vec<RecordBody>, RuntimeError> {
+    let waiting: Vec<_> = prefix.pauses().filter_map(|pause| pause.call_id).collect();
+    let pending: Vec<CallId> =
+        prefix.pending_calls().map(|call| call.call_id).filter(|call| !waiting.contains(call)).collect();
+    if pending.is_empty() {
+        return Ok(Vec::new());
+    }
+    pauses_of(store, session, pending).await
+}
+
+/// Returns the pauses of calls that are about to be made and have been started before on any branch.
+pub(crate) async fn pauses_of(
+    store: &dyn Store,
+    session: SessionId,
+    calls: impl IntoIterator<Item = CallId>,
+) -> Result<Vec<RecordBody>, RuntimeError> {
+    let history = Journals::read(store, session).await?.effects(session, None);
+    let pauses = calls.into_iter().filter_map(|call| Some(pause(call, history.of_call(call)?).into()));
+    Ok(pauses.collect())
+}
+
+/// Returns the effects that a session leaves behind when it goes back to a cut, of itself or of the session that it
+/// is a fork of.
+pub(super) async fn effects_after(
+    store: &dyn Store,
+    view: &JournalView,
+    (session, cut): (SessionId, Position),
+) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+    let is_outside =
+        |call: &Call| matches!(call.recorded_effect(), Some(Effect::Idempotent | Effect::External));
+    if !view.calls().any(|call| is_outside(call) || call.session().is_some()) {
+        return Ok(Vec::new());
+    }
+    let journals = Journals::read(store, view.session_id()).await?;
+    let then = journals.effects(session, Some(cut));
+    journals.effects(view.session_id(), None).left_behind_by(&then, store).await
+}
+
+/// Returns the effects that a recorded rewind has left behind.
+pub(crate) async fn effects_left_by(
+    store: &dyn Store,
+    session: SessionId,
+    (at, to): (Position, Position),
+) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+    let journals = Journals::read(store, session).await?;
+    let then = journals.effects(session, Some(to));
+    journals.effects(session, Some(at)).left_behind_by(&then, store).await
+}
+
+fn pause(call: CallId, known: &PriorEffect) -> SessionPaused {
+    let repeated = known.started.call_id;
+    let paused =
+        SessionPaused::new(PauseReason::EffectUnknown).of_call(call).with_detail(known.started.name.clone());
+    SessionPaused { offer: known.offer(), repeats: (repeated != call).then_some(repeated), ..paused }
+}

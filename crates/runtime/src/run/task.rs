@@ -1,0 +1,138 @@
+//! Operations in tasks of the runtime.
+//!
+//! A caller may be dropped at any await point, as a server drops the request of a client that has disconnected. So
+//! what claims a session runs in a task of the runtime: it completes and releases the session, whether its caller
+//! waits or not. Operations on one session in one process wait for each other; a run that drives the session is not
+//! waited for.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::ports::Store;
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinError;
+use tracing::Instrument as _;
+
+use crate::error::RuntimeError;
+use crate::fence::fenced;
+use crate::live::LiveSession;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Runs an operation to its end, even if the caller is dropped.
+    pub(crate) async fn in_task<T: Send + 'static>(
+        &self,
+        operation: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
+        let handle = async_runtime()?;
+        let (tasks, operation) = (handle.clone(), operation.in_current_span());
+        // Reading and folding a long journal would keep an async thread from its other tasks.
+        let task = self.registry().tasks.spawn_blocking_on(move || tasks.block_on(operation), &handle);
+        ended(task.await)
+    }
+
+    /// Reads from the store, away from the async threads.
+    pub(crate) async fn read_off_thread<T, F>(
+        &self,
+        read: impl FnOnce(Arc<dyn Store>) -> F + Send + 'static,
+    ) -> Result<T, RuntimeError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, RuntimeError>> + Send,
+    {
+        let store = self.store().clone();
+        match Handle::try_current() {
+            Ok(handle) => {
+                let tasks = handle.clone();
+                ended(handle.spawn_blocking(move || tasks.block_on(read(store))).await)
+            }
+            Err(_) => read(store).await,
+        }
+    }
+
+    /// Opens a session in a task. If the caller is dropped, the session is released.
+    pub(crate) async fn open_in_task(
+        &self,
+        opening: impl Future<Output = Result<Arc<LiveSession>, RuntimeError>> + Send + 'static,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        let handle = async_runtime()?;
+        let (give, opened) = oneshot::channel();
+        let opening = async move {
+            let opened = AssertUnwindSafe(opening).catch_unwind().await;
+            let opened = opened.unwrap_or(Err(RuntimeError::DriverPanicked));
+            let _ = give.send(opened.map(UnclaimedSession::new));
+        };
+        self.registry().tasks.spawn_on(opening.in_current_span(), &handle);
+        opened.await.unwrap_or(Err(RuntimeError::ShuttingDown)).map(UnclaimedSession::into_session)
+    }
+
+    /// Opens a session, performs one operation on it, and releases it.
+    pub(crate) async fn operate<T, F>(
+        &self,
+        session: SessionId,
+        opening: impl Future<Output = Result<Arc<LiveSession>, RuntimeError>> + Send + 'static,
+        operation: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
+    ) -> Result<T, RuntimeError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    {
+        let registry = self.registry().clone();
+        self.in_task(async move {
+            let _alone = registry.operation(session).await;
+            let live = opening.await?;
+            let done = AssertUnwindSafe(operation(live.clone())).catch_unwind().await;
+            let released = live.release().await;
+            let done = done.unwrap_or(Err(RuntimeError::DriverPanicked))?;
+            released?;
+            Ok(done)
+        })
+        .await
+    }
+}
+
+/// Returns the result of a task.
+fn ended<T>(ended: Result<Result<T, RuntimeError>, JoinError>) -> Result<T, RuntimeError> {
+    match ended {
+        Ok(done) => done,
+        Err(join) if join.is_panic() => Err(RuntimeError::DriverPanicked),
+        Err(_) => Err(RuntimeError::ShuttingDown),
+    }
+}
+
+/// Returns the async runtime of the caller.
+pub(super) fn async_runtime() -> Result<Handle, RuntimeError> {
+    let handle = Handle::try_current().map_err(|_| RuntimeError::NoAsyncRuntime)?;
+    // A timer cannot be made without the time driver, and nothing else says whether there is one.
+    fenced(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| RuntimeError::NoAsyncRuntime)?;
+    Ok(handle)
+}
+
+/// A session that its caller has not received yet.
+struct UnclaimedSession(Option<Arc<LiveSession>>);
+
+impl UnclaimedSession {
+    fn new(live: Arc<LiveSession>) -> Self {
+        Self(Some(live))
+    }
+
+    fn into_session(mut self) -> Arc<LiveSession> {
+        self.0.take().expect("invariant: a session is taken once")
+    }
+}
+
+impl Drop for UnclaimedSession {
+    fn drop(&mut self) {
+        if let (Some(live), Ok(handle)) = (self.0.take(), Handle::try_current()) {
+            handle.spawn(async move {
+                if let Err(error) = live.release().await {
+                    tracing::warn!(session = %live.id(), %error, "a session could not be released");
+                }
+            });
+        }
+    }
+}
