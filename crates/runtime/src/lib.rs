@@ -77,7 +77,7 @@ pub use live::{
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
     ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
-    observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id,
+    observed_agent, observed_conversation, observed_origin, observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{

@@ -45,6 +45,11 @@ impl Price {
 pub struct Prices(pub BTreeMap<String, Price>);
 
 impl Prices {
+    /// Whether the price of a model is known.
+    pub(crate) fn has(&self, provider: &str, model: &str) -> bool {
+        self.0.contains_key(&format!("{provider}:{model}")) || self.0.contains_key(model)
+    }
+
     /// Returns the amounts with their cost, if the price is known and the provider did not report a cost.
     pub(crate) fn priced(&self, amounts: Amounts, provider: &str, model: &str) -> Amounts {
         let known = self.0.get(&format!("{provider}:{model}")).or_else(|| self.0.get(model));

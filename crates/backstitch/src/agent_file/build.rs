@@ -176,17 +176,19 @@ impl AgentDefinition {
 
     /// Refuses a budget of money if the price of the model is unknown.
     fn check_prices(&self) -> Result<(), Problem> {
-        match &self.model {
-            Some(model) if self.budget.money.is_some() && model.provider != ModelProvider::Scripted => {
-                if self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model) {
-                    Ok(())
-                } else {
-                    let message = format!("the price of {model} is unknown: set it in `prices`");
-                    Err(Problem::new(["budget", "money"], message))
-                }
-            }
-            _ => Ok(()),
+        if self.budget.money.is_none() {
+            return Ok(());
         }
+        let unknown = match (&self.model, &self.engine) {
+            (_, Some(engine)) => engine.unknown_price(&self.prices),
+            (Some(model), None) if model.provider != ModelProvider::Scripted => {
+                let is_known =
+                    self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model);
+                (!is_known).then(|| format!("the price of {model} is unknown: set it in `prices`"))
+            }
+            _ => None,
+        };
+        unknown.map_or(Ok(()), |message| Err(Problem::new(["budget", "money"], message)))
     }
 
     /// Whether any tool that may be offered uses files.

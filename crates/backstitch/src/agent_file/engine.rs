@@ -1,15 +1,20 @@
 //! Agents whose work another program does.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::answering::AnswerMode;
-use super::definition::{AgentDefinition, Approve, RequestDefinition};
+use super::definition::{AgentDefinition, Approve, PriceDefinition, RequestDefinition};
 use super::error::{Problem, near};
 use crate::{Agent, AgentEngine, Tools};
 use backstitch_runtime::OnTruncation;
 
 /// The engines that agent files may name.
 const ENGINES: [&str; 2] = ["claude-code", "codex"];
+
+/// The provider of the models of Codex, in records and prices.
+const CODEX_PROVIDER: &str = "openai";
 
 /// The program that does the work of an agent: its name, or a table with `name` and `model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +55,23 @@ impl Serialize for EngineDefinition {
             None => serializer.serialize_str(&self.name),
             model => EngineTable { name: self.name.clone(), model: model.clone() }.serialize(serializer),
         }
+    }
+}
+
+impl EngineDefinition {
+    /// Returns why the money that the program spends cannot be counted. Claude Code counts it itself. Codex does not, and
+    /// may use any server, so that only the file can name the price of its model.
+    pub(super) fn unknown_price(&self, prices: &BTreeMap<String, PriceDefinition>) -> Option<String> {
+        if self.name != "codex" {
+            return None;
+        }
+        let Some(model) = &self.model else {
+            let message = "the price of its model is unknown: set `engine = { name = …, model = … }`, and the price in `prices`";
+            return Some(message.to_owned());
+        };
+        let named = format!("{CODEX_PROVIDER}:{model}");
+        let is_known = prices.contains_key(&named) || prices.contains_key(model);
+        (!is_known).then(|| format!("the price of {named} is unknown: set it in `prices`"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line of Claude Code.
 
+use std::collections::HashSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -97,12 +98,22 @@ fn record_of(resume: &EngineResume) -> Result<Option<String>, EngineError> {
     let gone =
         || EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: resume.session.clone() };
     let transcript = Transcript::read(path).ok_or_else(gone)?;
+    let undone: HashSet<&str> = resume.after.iter().filter_map(before).collect();
     let found = resume.after.iter().find_map(|point| match point {
         EnginePoint::Call(call) => transcript.record_of_result(call),
+        EnginePoint::Before(call) => transcript.record_before(call, &undone),
         EnginePoint::Answer(prompt) => transcript.record_of_answer(prompt),
     });
     let record = found.ok_or_else(gone)?;
     Ok((!transcript.ends_with(&record)).then_some(record))
+}
+
+/// Returns the call that a point lies before.
+fn before(point: &EnginePoint) -> Option<&str> {
+    match point {
+        EnginePoint::Before(call) => Some(call),
+        EnginePoint::Call(_) | EnginePoint::Answer(_) => None,
+    }
 }
 
 /// Returns a new id in the form that the program accepts.

@@ -59,6 +59,8 @@ pub(super) enum Block {
 pub(super) enum HookEvent {
     Before(ObservedCall),
     After(ObservedCall, ObservedResult),
+    /// A call was interrupted, so it has not ended by itself.
+    Interrupted,
     SubAgentEnd(Option<String>),
     /// The number of background tasks that still run.
     Stop {
@@ -254,9 +256,11 @@ fn hook_event(name: &str, input: &Value, other_id: Option<String>) -> HookEvent 
     let millis = input.get("duration_ms").and_then(Value::as_u64);
     let elapsed_micros = millis.map(|millis| millis.saturating_mul(1_000));
     let after = |outcome| call_after(call(), ObservedResult { outcome, elapsed_micros });
+    let is_interrupt = input.get("is_interrupt").and_then(Value::as_bool).unwrap_or(false);
     match name {
         "PreToolUse" => call().map_or(HookEvent::Other, HookEvent::Before),
         "PostToolUse" => after(Ok(input.get("tool_response").cloned().unwrap_or(Value::Null))),
+        "PostToolUseFailure" if is_interrupt => HookEvent::Interrupted,
         "PostToolUseFailure" => after(Err(text(input, "error").unwrap_or_else(|| "it failed".to_owned()))),
         "SubagentStop" => HookEvent::SubAgentEnd(agent),
         "Stop" => {

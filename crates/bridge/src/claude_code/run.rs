@@ -211,7 +211,7 @@ impl ClaudeRun {
                 self.background = background;
                 input.send(response(&request, &json!({})));
             }
-            HookEvent::Other => input.send(response(&request, &json!({}))),
+            HookEvent::Interrupted | HookEvent::Other => input.send(response(&request, &json!({}))),
         }
     }
 

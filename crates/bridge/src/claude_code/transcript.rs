@@ -1,6 +1,6 @@
 //! The transcript of a conversation. Its records form a tree: each names its parent. A prompt has the id that it was sent with.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -46,6 +46,22 @@ impl Transcript {
         )
     }
 
+    /// Returns the record before a call. Returns `None` if its answer has calls besides those that were `undone`: the
+    /// results of these come after it.
+    pub(super) fn record_before(&self, call: &str, undone: &HashSet<&str>) -> Option<String> {
+        let made = self.records.iter().rev().find(|record| calls(record).any(|id| id == call))?;
+        let answer = made.pointer("/message/id");
+        let is_same = |record: &&Value| record.pointer("/message/id") == answer;
+        let mut siblings = self.records.iter().filter(is_same).flat_map(calls);
+        if answer.is_some() && siblings.any(|id| !undone.contains(id)) {
+            return None;
+        }
+        let before = text(made, "parentUuid")?;
+        let found = self.records.iter().find(|record| text(record, "uuid") == Some(before))?;
+        // The earlier calls of the same answer were undone too, and the point before the first of them follows.
+        if calls(found).next().is_some() { None } else { record_id(found) }
+    }
+
     /// Whether nothing of the conversation comes after a record.
     pub(super) fn ends_with(&self, record: &str) -> bool {
         let said =
@@ -68,6 +84,12 @@ impl Transcript {
                 && record.pointer("/message/content/0/tool_use_id").is_none()
         })
     }
+}
+
+/// Returns the calls that a record makes.
+fn calls(record: &Value) -> impl Iterator<Item = &str> {
+    let blocks = record.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
+    blocks.filter(|block| text(block, "type") == Some("tool_use")).filter_map(|block| text(block, "id"))
 }
 
 fn text<'a>(record: &'a Value, name: &str) -> Option<&'a str> {
@@ -102,5 +124,36 @@ mod tests {
         assert_eq!(transcript.record_of_answer("p2").as_deref(), Some("a3"));
         assert_eq!(transcript.record_of_answer("p3"), None, "an id that looks like an option");
         assert!(!transcript.ends_with("a3") && transcript.ends_with("-x"));
+    }
+
+    #[test]
+    fn a_conversation_is_cut_before_calls_that_were_undone() {
+        let record = |id: &str, parent: &str, kind: &str, answer: &str, content: Value| {
+            json!({"uuid": id, "parentUuid": parent, "type": kind,
+            "message": {"id": answer, "content": content}})
+        };
+        let call = |id: &str| json!([{"type": "tool_use", "id": id}]);
+        let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id}]);
+        let transcript = Transcript {
+            records: vec![
+                record("p1", "", "user", "", json!("one")),
+                record("a1", "p1", "assistant", "m1", json!([{"type": "text", "text": "First."}])),
+                record("a2", "a1", "assistant", "m1", call("t1")),
+                record("r1", "a2", "user", "", result("t1")),
+                record("a3", "r1", "assistant", "m2", call("t2")),
+                record("a4", "a3", "assistant", "m2", call("t3")),
+                record("r2", "a3", "user", "", result("t2")),
+                record("r3", "a4", "user", "", result("t3")),
+            ],
+        };
+        let before = |call: &str, undone: &[&str]| {
+            transcript.record_before(call, &undone.iter().copied().collect::<HashSet<&str>>())
+        };
+        assert_eq!(before("t1", &["t1"]).as_deref(), Some("a1"), "the text of the answer stays");
+        assert_eq!(before("t2", &["t2", "t3"]).as_deref(), Some("r1"));
+        assert_eq!(before("t3", &["t2", "t3"]), None, "the point before the other call is right");
+        assert_eq!(before("t3", &["t3"]), None, "the result of the other call stays");
+        assert_eq!(before("t2", &["t2"]), None);
+        assert_eq!(before("t4", &["t4"]), None);
     }
 }

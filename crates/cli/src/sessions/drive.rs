@@ -151,6 +151,10 @@ pub(crate) struct Resume {
     /// decision if the machine was restarted since.
     #[arg(long, value_enum)]
     files: Option<DriftChoice>,
+    /// Message that the agent reads before it continues: at a rewound point, an instruction in place of what it did then.
+    /// `-` reads it from standard input.
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
     /// Accept an answer that reached its token limit as it is. Default: ask the model to continue it.
     #[arg(long)]
     accept: bool,
@@ -172,6 +176,7 @@ enum DriftChoice {
 
 impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let message = self.message.map(|text| mission::of_argument("--message", text)).transpose()?;
         let session = self.session.as_deref();
         let opened =
             SessionToDrive::open(common, session, &self.model, &self.moved, self.sandbox, self.take_over)
@@ -187,6 +192,7 @@ impl Resume {
             drift,
             budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
             deadline: self.model.deadline.map(|deadline| deadline.0),
+            message,
             accept: self.accept,
             ..ResumeOptions::default()
         };
@@ -238,9 +244,9 @@ impl Ask {
             Err(error) if matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) => {
                 let id = short(opened.session);
                 let hint = format!(
-                    "`{}` continues, `{}` adds to the request, `{}` ends it",
+                    "`{}` continues, `{}` continues with another instruction, `{}` ends it",
                     common.hint(format_args!("resume {id}")),
-                    common.hint(format_args!("send {id} TEXT")),
+                    common.hint(format_args!("resume {id} --message TEXT")),
                     common.hint(format_args!("cancel {id}"))
                 );
                 let message = format!("session {id} has not answered yet");

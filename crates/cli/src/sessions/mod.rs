@@ -78,7 +78,10 @@ pub(crate) enum Command {
     )]
     Run(Box<drive::Run>),
     /// Resume a session where it was interrupted or paused.
-    #[command(after_help = "Examples:\n  backstitch resume\n  backstitch resume 4f2a --budget tokens=200000")]
+    #[command(
+        after_help = "Examples:\n  backstitch resume\n  backstitch resume 4f2a --budget tokens=200000\n  \
+        backstitch rewind 4f2a before:9c1d && backstitch resume 4f2a --message 'Move it, do not delete it'"
+    )]
     Resume(drive::Resume),
     /// Ask a follow-up question in a session.
     #[command(after_help = "Example:\n  backstitch ask 4f2a \"And the other file?\"")]

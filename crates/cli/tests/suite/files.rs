@@ -248,3 +248,26 @@ fn an_event_names_the_paths_that_are_not_covered() {
     assert_eq!((&lines[0]["event"], &lines[1]["event"]), (&json!("started"), &json!("uncovered")), "{ran}");
     assert_eq!(lines[1]["paths"], json!(["pipe"]));
 }
+
+#[test]
+fn a_message_at_a_rewound_point_takes_the_place_of_the_call() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
+    let replies = json!([{"calls": [shell("rm thesis.txt")]}, {"text": "Done."}]);
+    let model = scripted(&stage, &replies);
+    stage.run(&["run", "Tidy up", "--model", &model]).worked_quietly();
+    let session = stage.session();
+    let call = stage.run(&["log", &session, "--json", "--all"]).worked_quietly();
+    let started = call.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut started = started.filter(|record| record["kind"] == "call_started");
+    let call = started.next().unwrap()["data"]["call_id"].as_str().unwrap().to_owned();
+    stage.run(&["rewind", &session, &format!("before:{call}")]).worked_quietly();
+    assert_eq!(stage.file("thesis.txt").as_deref(), Some("old\n"));
+    let answer = stage.run(&["resume", &session, "--message", "Keep the thesis"]).worked_quietly();
+    assert!(answer.contains("Done."), "{answer}");
+    assert_eq!(stage.file("thesis.txt").as_deref(), Some("old\n"), "the call does not run again");
+    let log = stage.run(&["log", &session]).worked_quietly();
+    assert!(log.contains("Keep the thesis") && log.contains("the user gave another instruction"), "{log}");
+    let refused = stage.run(&["resume", &session, "--message", " "]);
+    assert_ne!(refused.code, Some(0), "{}", refused.output);
+}

@@ -56,6 +56,9 @@ pub struct ResumeOptions {
     pub budget: Option<Limits>,
     /// Active time from now on.
     pub deadline: Option<Duration>,
+    /// A message for the agent, which it reads before it continues. Calls that the model has requested and that have not
+    /// begun do not run any more: after a rewind to before a call, the message is an instruction in place of it.
+    pub message: Option<String>,
     /// Accepts an answer that reached its token limit, instead of continuing it.
     pub accept: bool,
     /// What to do about files that changed since. By default they are adopted, unless the machine was

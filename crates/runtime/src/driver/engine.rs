@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{InnerMessage, PauseReason, Role};
+use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason, Role};
 use backstitch_core::machine::EvaluationResult;
 use backstitch_core::message::{MessageBuilder, PolicyName};
 use backstitch_core::ports::BoxFuture;
+use backstitch_core::view::Call;
 
 use super::Driver;
-use super::inbox::{Inbox, InboxRequests};
+use super::inbox::{Inbox, InboxRequests, message_of};
 use crate::error::RuntimeError;
 use crate::live::Durable;
 use crate::outcome::DriveOutcome;
@@ -30,8 +31,8 @@ pub(crate) trait ForeignLoop: Send + Sync {
     /// Ends what an earlier process has left running, before any file is touched.
     fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
-    /// The end of a sentence about a call that did not end, for the program.
-    fn interrupted(&self) -> &'static str;
+    /// The end of a sentence about a call without an end, for the program.
+    fn without_end(&self, call: &Call) -> &'static str;
 }
 
 /// Why the work on an evaluation has to stop.
@@ -57,6 +58,36 @@ impl Driver {
         let inbox =
             Inbox::new(self.live.clone(), self.inbox.stop.child_token(), self.inbox.cancel.child_token());
         Self::of_parts(self.live.clone(), self.agent.clone(), inbox, None)
+    }
+
+    /// Returns why the work on an evaluation has to stop, if that is known already.
+    pub(crate) async fn waiting_stop(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<Option<StopWish>, RuntimeError> {
+        let wishes = self.inbox.waiting_wishes(evaluation).await?;
+        Ok(if self.inbox.cancel.is_cancelled() || !wishes.cancels.is_empty() {
+            Some(StopWish::Cancel)
+        } else if self.inbox.stop.is_cancelled() || !wishes.pauses.is_empty() {
+            Some(StopWish::Pause)
+        } else {
+            None
+        })
+    }
+
+    /// Records the messages that wait in the inbox, as messages of the user to the program.
+    pub(crate) async fn take_messages(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        let mut taken = Vec::new();
+        for (id, item) in self.inbox.waiting().await? {
+            // A message that cannot be read is noted by the next evaluation.
+            if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten() {
+                taken.push(self.inbox.take_in_message(evaluation, id, mission).await?);
+            }
+        }
+        Ok(taken)
     }
 
     /// Completes when the work on an evaluation has to stop. Time in which a person is asked does not count.
@@ -137,7 +168,7 @@ impl Driver {
     /// Ends the calls that did not end, of the program and of its tools. Their files are restored, or kept as they are.
     pub(crate) async fn end_engine_calls(
         &self,
-        why: &'static str,
+        why: impl Fn(&Call) -> &'static str,
         keeps_files: bool,
     ) -> Result<(), RuntimeError> {
         if keeps_files {
@@ -150,6 +181,6 @@ impl Driver {
             }
             self.live.adopt_files().await?;
         }
-        self.end_outside_calls(|_| why).await
+        self.end_outside_calls(why).await
     }
 }

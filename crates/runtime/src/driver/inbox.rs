@@ -144,7 +144,8 @@ impl Inbox {
         }
     }
 
-    async fn take_in_message(
+    /// Records a message of the user, and removes its item.
+    pub(super) async fn take_in_message(
         &self,
         evaluation: EvaluationId,
         id: InboxId,

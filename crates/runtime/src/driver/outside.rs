@@ -27,6 +27,9 @@ use crate::runner::CallOutcome;
 /// Interval at which decisions about a call that waits are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// The end of a sentence about a call that was stopped.
+pub(crate) const STOPPED: &str = "was stopped with its server, and rolled back";
+
 /// The call of a caller outside, as it is recorded.
 pub(crate) struct RecordedCall {
     pub(crate) name: String,
@@ -136,7 +139,7 @@ impl Driver {
     }
 
     /// Records an error as the result of a call that has not started.
-    async fn refuse_outside(
+    pub(super) async fn refuse_outside(
         &self,
         evaluation: EvaluationId,
         call: CallId,
@@ -247,7 +250,7 @@ impl Driver {
                 }
                 CallOutcome::VisibilityExpansion { reason, .. } => format!("is not available: {reason}"),
                 CallOutcome::BudgetExhausted => "was not run, because the budget is spent".to_owned(),
-                CallOutcome::Stopped => "was stopped with its server, and rolled back".to_owned(),
+                CallOutcome::Stopped => STOPPED.to_owned(),
             };
             return self.give_up_outside(evaluation, &call, &refusal).await;
         }

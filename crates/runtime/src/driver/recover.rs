@@ -11,10 +11,13 @@ use std::sync::Arc;
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Decision, EvaluationOutcome, EvaluationResumed, PauseReason, PauseResolved, SessionPaused,
+    Decision, EvaluationOutcome, EvaluationResumed, InboxItem, InboxKind, PauseReason, PauseResolved,
+    SessionPaused,
 };
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::PolicyName;
+use backstitch_core::view::Call;
+use serde_json::Value;
 
 use super::Driver;
 use super::drive::millis;
@@ -30,7 +33,7 @@ impl Driver {
     /// evaluation. If the options name an evaluation, only that one is resumed.
     ///
     /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
-    pub async fn resume(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
+    pub async fn resume(&self, mut options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
         if options.evaluation.is_some() {
             return boxed(|| self.resume_one(options)).await;
         }
@@ -39,6 +42,9 @@ impl Driver {
             let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
             matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
         };
+        if !has_open {
+            self.put_message(&mut options).await?;
+        }
         if !has_open && let Some(ended) = boxed(|| self.start_waiting()).await? {
             return boxed(|| self.and_answer_waiting(ended)).await;
         }
@@ -46,7 +52,7 @@ impl Driver {
         boxed(|| self.and_answer_waiting(ended)).await
     }
 
-    async fn resume_one(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
+    async fn resume_one(&self, mut options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
         crash_point!("recover.before");
         let drift = match options.drift {
             Some(drift) => drift,
@@ -61,6 +67,7 @@ impl Driver {
         self.check_fidelity(evaluation, options.fidelity).await?;
         self.inbox.hear_decisions().await?;
         self.check_accept(evaluation, &options).await?;
+        let is_redirected = self.put_message(&mut options).await?;
         if let Some(ended) = self.waits(evaluation, &options).await? {
             return Ok(ended);
         }
@@ -75,11 +82,40 @@ impl Driver {
             ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
+        if is_redirected && self.engine.is_none() {
+            self.set_aside_calls(evaluation).await?;
+        }
         let ended = boxed(|| self.recover_and_drive(evaluation, options, drift)).await;
         if let Err(error) = &ended {
             self.record_stop(evaluation, error).await;
         }
         ended
+    }
+
+    /// Puts the message of the options into the inbox, where it waits until the evaluation processes it. Returns whether
+    /// there was one.
+    pub(crate) async fn put_message(&self, options: &mut ResumeOptions) -> Result<bool, RuntimeError> {
+        let Some(text) = options.message.take() else { return Ok(false) };
+        if text.trim().is_empty() {
+            return Err(RuntimeError::EmptyMission);
+        }
+        let (kind, at, data) = (InboxKind::Message, self.live.clock().now(), Value::String(text));
+        let sent = self.live.store().send(self.live.id(), InboxItem { kind, at, data }).await;
+        sent.map(|_| true).map_err(RuntimeError::Store)
+    }
+
+    /// Ends the calls that have not begun, because a message of the user takes their place.
+    async fn set_aside_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let pending: Vec<Call> = {
+            let state = self.live.state().await;
+            let pending = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
+            pending.filter(|call| !call.may_have_run()).cloned().collect()
+        };
+        for call in pending {
+            let why = format!("{} was not run, because the user gave another instruction", call.name);
+            self.refuse_outside(evaluation, call.call_id, &why).await?;
+        }
+        Ok(())
     }
 
     /// Continues an evaluation that is recorded as resumed.
@@ -100,7 +136,7 @@ impl Driver {
         if let Some(engine) = &self.engine {
             engine.end_survivors(self).await?;
             let keeps_files = options.drift == Some(DriftPolicy::Adopt);
-            self.end_engine_calls(engine.interrupted(), keeps_files).await?;
+            self.end_engine_calls(|call| engine.without_end(call), keeps_files).await?;
             self.live.take_up_files().await?;
             return boxed(|| self.drive(evaluation)).await;
         }

@@ -22,6 +22,11 @@ fn exceeded_by(view: &JournalView, evaluation: EvaluationId, more: Amounts) -> O
     known.budget?.check(view.spent_by(known).plus(more)).err().map(|exceeded| exceeded.to_string())
 }
 
+/// Returns why a limit of money cannot be kept.
+pub(super) fn unknown_price(provider: &str, model: &str) -> String {
+    format!("the price of {provider}:{model} is unknown, so its money cannot be limited; set the price")
+}
+
 /// Returns the money that is left, in millionths.
 pub(super) fn money_left(view: &JournalView, evaluation: EvaluationId) -> Option<u64> {
     let known = view.evaluation(evaluation)?;

@@ -7,9 +7,10 @@ use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{Note, PauseReason};
 use backstitch_core::machine::EvaluationResult;
 use backstitch_core::ports::BoxFuture;
+use backstitch_core::view::Call;
 use tokio::time::Instant;
 
-use super::origin::{self, EngineTask, INTERRUPTED};
+use super::origin::{self, EngineTask};
 use super::transcript::with_history;
 use super::work::EngineWork;
 use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart, budget};
@@ -57,6 +58,9 @@ impl EngineLoop {
         let directory = live.workspace().and_then(|workspace| workspace.host_directory());
         let title = || self.engine.title().to_owned();
         let directory = directory.ok_or_else(|| EngineError::NoDirectory { title: title() })?;
+        if let Some(wish) = driver.waiting_stop(evaluation).await? {
+            return self.stopped(driver, evaluation, wish).await;
+        }
         let EngineTask { prompt_id, mut prompt, mut resume, history } =
             origin::task(driver, evaluation).await?;
         if resume.is_none() {
@@ -85,7 +89,7 @@ impl EngineLoop {
             };
             let mut work = EngineWork::new(driver, &*self.engine, &self.settings, evaluation)?;
             let end = match self.engine.start(start).await {
-                Ok(run) => self.run(&mut work, run).await,
+                Ok(run) => self.run(&mut work, run, tools.as_deref()).await,
                 Err(error) => Ok(WorkEnd::Failed(error)),
             };
             if let Some(tools) = &tools {
@@ -119,23 +123,29 @@ impl EngineLoop {
             work.answered(text).await?;
             return driver.finish_engine(evaluation, EvaluationResult::completed(None)).await;
         }
-        driver.end_engine_calls(INTERRUPTED, false).await?;
-        let pause = |reason, detail: String| driver.pause_engine(evaluation, reason, detail);
+        driver.end_engine_calls(origin::without_end, false).await?;
         match end {
             WorkEnd::Answered(_) => {
                 Err(RuntimeError::Internal { reason: "an answer was not recorded".to_owned() })
             }
-            WorkEnd::Stopped(StopWish::Cancel) => {
-                driver.finish_engine(evaluation, EvaluationResult::cancelled()).await
-            }
-            WorkEnd::Stopped(StopWish::Pause) => {
-                pause(PauseReason::Asked, "someone asked for a pause".to_owned()).await
-            }
-            WorkEnd::Stopped(StopWish::OutOfTime) => {
-                pause(PauseReason::Deadline, "the evaluation is out of time".to_owned()).await
-            }
-            WorkEnd::Budget(exceeded) => pause(PauseReason::Budget, exceeded).await,
+            WorkEnd::Stopped(wish) => self.stopped(driver, evaluation, wish).await,
+            WorkEnd::Budget(exceeded) => driver.pause_engine(evaluation, PauseReason::Budget, exceeded).await,
             WorkEnd::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends or pauses an evaluation that nothing works on any more.
+    async fn stopped(
+        &self,
+        driver: &Driver,
+        evaluation: EvaluationId,
+        wish: StopWish,
+    ) -> Result<DriveOutcome, RuntimeError> {
+        let pause = |reason, detail: &str| driver.pause_engine(evaluation, reason, detail.to_owned());
+        match wish {
+            StopWish::Cancel => driver.finish_engine(evaluation, EvaluationResult::cancelled()).await,
+            StopWish::Pause => pause(PauseReason::Asked, "someone asked for a pause").await,
+            StopWish::OutOfTime => pause(PauseReason::Deadline, "the evaluation is out of time").await,
         }
     }
 
@@ -144,8 +154,9 @@ impl EngineLoop {
         &self,
         work: &mut EngineWork<'_>,
         mut run: Box<dyn EngineRun>,
+        tools: Option<&OutsideCalls>,
     ) -> Result<WorkEnd, RuntimeError> {
-        let followed = self.follow(work, &mut *run).await;
+        let followed = self.follow(work, &mut *run, tools).await;
         run.end().await;
         followed
     }
@@ -154,6 +165,7 @@ impl EngineLoop {
         &self,
         work: &mut EngineWork<'_>,
         run: &mut dyn EngineRun,
+        tools: Option<&OutsideCalls>,
     ) -> Result<WorkEnd, RuntimeError> {
         let (driver, evaluation) = (work.driver, work.evaluation);
         if let Some(process) = run.process() {
@@ -167,11 +179,8 @@ impl EngineLoop {
             tokio::select! {
                 biased;
                 wanted = &mut wish, if stopping.is_none() => {
-                    work.stop_waiting();
+                    interrupt(work, run, tools).await;
                     stopping = Some((WorkEnd::Stopped(wanted), Instant::now() + PATIENCE));
-                    if let Err(error) = run.interrupt().await {
-                        tracing::debug!(%error, "an engine could not be interrupted");
-                    }
                 }
                 () = tokio::time::sleep_until(until), if stopping.is_some() => {
                     return Ok(stopping.map_or(WorkEnd::Answered(None), |(end, _)| end));
@@ -185,11 +194,8 @@ impl EngineLoop {
                         stopping = is_stopping;
                         let exceeded = work.take(event, stopping.is_some()).await?;
                         if let (Some(exceeded), true) = (exceeded, stopping.is_none()) {
-                            work.stop_waiting();
+                            interrupt(work, run, tools).await;
                             stopping = Some((WorkEnd::Budget(exceeded), Instant::now() + PATIENCE));
-                            if let Err(error) = run.interrupt().await {
-                                tracing::debug!(%error, "an engine could not be interrupted");
-                            }
                         }
                         work.release();
                     }
@@ -216,6 +222,18 @@ impl EngineLoop {
     }
 }
 
+/// Interrupts a program, and the calls of the agent's tools that it has made. No further call begins.
+async fn interrupt(work: &mut EngineWork<'_>, run: &mut dyn EngineRun, tools: Option<&OutsideCalls>) {
+    work.stop_waiting();
+    if let Some(tools) = tools {
+        tools.refuse_more();
+        tools.stop();
+    }
+    if let Err(error) = run.interrupt().await {
+        tracing::debug!(%error, "an engine could not be interrupted");
+    }
+}
+
 impl ForeignLoop for EngineLoop {
     fn drive<'a>(
         &'a self,
@@ -229,7 +247,7 @@ impl ForeignLoop for EngineLoop {
         Box::pin(origin::end_left(driver.session()))
     }
 
-    fn interrupted(&self) -> &'static str {
-        INTERRUPTED
+    fn without_end(&self, call: &Call) -> &'static str {
+        origin::without_end(call)
     }
 }

@@ -57,6 +57,11 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// The provider by whose prices its requests are counted. `None` if the program reports what it costs.
+    fn provider(&self) -> Option<&str> {
+        None
+    }
+
     /// Starts the program.
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>>;
 }
@@ -111,6 +116,8 @@ pub struct EngineResume {
 pub enum EnginePoint {
     /// After the result of this call, by the program's own id of it.
     Call(String),
+    /// Before this call. It did not end or was undone, whatever the program knows about its result.
+    Before(String),
     /// After the answer to the prompt with this id.
     Answer(String),
 }

@@ -12,11 +12,11 @@ use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{EvaluationOutcome, InnerMessage, Note, ProcessStarted, RecordBody, Role};
 use backstitch_core::message::Content;
 use backstitch_core::text::one_line;
-use backstitch_core::view::JournalView;
+use backstitch_core::view::{Call, JournalView};
 use serde_json::{Map, Value, json};
 
 use super::{EnginePoint, EngineResume};
-use crate::driver::Driver;
+use crate::driver::{Driver, STOPPED};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, read_records};
 use crate::observed::observed_conversation;
@@ -29,8 +29,19 @@ const TOPIC: &str = "engine";
 const MOST_POINTS: usize = 100;
 
 /// The end of a sentence about a call that did not end.
-pub(super) const INTERRUPTED: &str =
+const INTERRUPTED: &str =
     "was interrupted; its changes to files were rolled back, and other effects of it are not known";
+
+/// The end of a sentence about a call that did not begin.
+const NOT_RUN: &str = "was not run, because the session was stopped or rewound before it";
+
+/// The end of a sentence about a call that was refused because nothing may begin any more.
+pub(super) const REFUSED_AT_STOP: &str = "was not run, because the session was being stopped";
+
+/// Returns the end of a sentence about a call without an end.
+pub(super) fn without_end(call: &Call) -> &'static str {
+    if call.may_have_run() { INTERRUPTED } else { NOT_RUN }
+}
 
 /// What a program is asked, and where it continues.
 pub(super) struct EngineTask {
@@ -41,8 +52,8 @@ pub(super) struct EngineTask {
     pub(super) history: Vec<Arc<InnerMessage>>,
 }
 
-/// Returns the task of an evaluation. If the program has worked on it already, a message that asks it to continue is
-/// recorded.
+/// Returns the task of an evaluation. Messages that wait in the inbox become part of it. If the program has worked on the
+/// evaluation already and no message waits, one that asks it to continue is recorded.
 pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<EngineTask, RuntimeError> {
     let view = driver.session().state().await.view.clone();
     let (mut history, mut after) = (Vec::new(), Vec::new());
@@ -61,8 +72,14 @@ pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<En
         first -= 1;
     }
     let mut asked = history.split_off(first);
+    if asked.is_empty()
+        && let Some(text) = unfinished_calls(&history)
+    {
+        asked.push(driver.tell_engine(evaluation, &text).await?);
+    }
+    asked.extend(driver.take_messages(evaluation).await?);
     if asked.is_empty() {
-        asked.push(driver.tell_engine(evaluation, &continuation(&history)).await?);
+        asked.push(driver.tell_engine(evaluation, "Continue with the task.").await?);
     }
     let prompt = asked.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n\n");
     let prompt_id = asked.last().map(|message| message.message_id.to_string()).unwrap_or_default();
@@ -116,37 +133,60 @@ pub(super) fn conversation_of(
 fn points(messages: &[Arc<InnerMessage>], is_answered: bool) -> Vec<EnginePoint> {
     let prompt = messages.iter().rev().find(|message| message.role() == Role::User).filter(|_| is_answered);
     let answer = prompt.map(|message| EnginePoint::Answer(message.message_id.to_string()));
-    let call_of = |message: &Arc<InnerMessage>| {
+    let point_of = |message: &Arc<InnerMessage>| {
         let result = message.message.option_result()?;
         let mut calls = messages.iter().filter_map(|message| message.message.option_call());
-        calls.find(|call| call.invocation_id == result.invocation_id)?.provider_call_id.clone()
+        let call = calls.find(|call| call.invocation_id == result.invocation_id)?;
+        let id = call.provider_call_id.clone()?;
+        let is_without_end = was_interrupted(message)
+            || [NOT_RUN, REFUSED_AT_STOP].iter().any(|text| is_error_with(message, text));
+        Some(if is_without_end { EnginePoint::Before(id) } else { EnginePoint::Call(id) })
     };
-    let calls = messages.iter().rev().filter_map(call_of).map(EnginePoint::Call);
+    let calls = messages.iter().rev().filter_map(point_of);
     answer.into_iter().chain(calls).take(MOST_POINTS).collect()
 }
 
-/// Returns the text that asks a program to continue, with the calls that it may not know about.
-fn continuation(history: &[Arc<InnerMessage>]) -> String {
+/// Whether a message is the result of a call that was interrupted, of the program or of the agent's tools.
+fn was_interrupted(message: &InnerMessage) -> bool {
+    is_error_with(message, INTERRUPTED) || is_error_with(message, STOPPED)
+}
+
+fn is_error_with(message: &InnerMessage, text: &str) -> bool {
+    message.message.option_result().is_some_and(|result| result.is_error) && message.content().contains(text)
+}
+
+/// Returns the text that asks a program to continue after calls that were interrupted or refused, if there are any.
+fn unfinished_calls(history: &[Arc<InnerMessage>]) -> Option<String> {
     let since = history.iter().rposition(|message| message.role() == Role::User).unwrap_or(0);
-    let mut lines = Vec::new();
+    let (mut interrupted, mut refused) = (Vec::new(), Vec::new());
     for message in &history[since..] {
         let Some(result) = message.message.option_result() else { continue };
-        let text = message.content();
-        if result.is_error && text.contains(INTERRUPTED) {
-            let mut calls = history.iter().filter_map(|message| message.message.option_call());
-            let call = calls.find(|call| call.invocation_id == result.invocation_id);
-            let arguments = call.map(|call| one_line(&call.arguments.text(), 300)).unwrap_or_default();
-            lines.push(format!("- {} {arguments}", result.option_name));
-        }
+        let lines = if was_interrupted(message) {
+            &mut interrupted
+        } else if is_error_with(message, REFUSED_AT_STOP) {
+            &mut refused
+        } else {
+            continue;
+        };
+        let mut calls = history.iter().filter_map(|message| message.message.option_call());
+        let call = calls.find(|call| call.invocation_id == result.invocation_id);
+        let arguments = call.map(|call| one_line(&call.arguments.text(), 300)).unwrap_or_default();
+        lines.push(format!("- {} {arguments}", result.option_name));
     }
-    if lines.is_empty() {
-        return "Continue with the task.".to_owned();
-    }
-    format!(
-        "Continue with the task. These calls were interrupted. Their changes to files were rolled back; check whether they \
-         had other effects before you repeat them:\n{}",
-        lines.join("\n")
-    )
+    let parts = [
+        (
+            interrupted,
+            "These calls were interrupted. Their changes to files were rolled back; check whether they had other effects \
+             before you repeat them:",
+        ),
+        (
+            refused,
+            "These calls were not run, because the session was being stopped. Make them if they are still needed:",
+        ),
+    ];
+    let parts = parts.iter().filter(|(lines, _)| !lines.is_empty());
+    let texts: Vec<String> = parts.map(|(lines, text)| format!("{text}\n{}", lines.join("\n"))).collect();
+    (!texts.is_empty()).then(|| format!("Continue with the task. {}", texts.join("\n\n")))
 }
 
 /// Records the process of an engine, so that it can be ended after a crash.

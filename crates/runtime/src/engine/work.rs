@@ -1,5 +1,7 @@
 //! The reports of an engine, as they are recorded.
 
+use std::collections::HashSet;
+
 use backstitch_core::budget::Amounts;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{BudgetCharged, Note};
@@ -7,8 +9,8 @@ use backstitch_core::secrets::Secrets;
 use backstitch_core::view::CallStatus;
 
 use super::calls::{CallDecision, CallNeed, WaitingCall, decision, need};
-use super::origin::conversation_of;
-use super::{CallAnswer, Engine, EngineEvent, ProgramHold, budget};
+use super::origin::{REFUSED_AT_STOP, conversation_of};
+use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold, budget};
 use crate::agent::AgentEngine;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
@@ -25,6 +27,8 @@ pub(super) struct EngineWork<'a> {
     observed: ObservedSession,
     secrets: Secrets,
     waiting: Vec<WaitingCall>,
+    /// Calls that were not allowed, by the program's own ids.
+    refused: HashSet<String>,
     /// The money that was charged for this run, in millionths.
     charged: u64,
     /// The limit that was reached.
@@ -50,6 +54,7 @@ impl<'a> EngineWork<'a> {
             observed: ObservedSession::new(driver.session().clone(), program),
             secrets: driver.agent().all_secrets(),
             waiting: Vec::new(),
+            refused: HashSet::new(),
             charged: 0,
             exceeded: None,
             last_text: None,
@@ -101,14 +106,14 @@ impl<'a> EngineWork<'a> {
                 self.observed.said(&text).await?;
                 self.last_text = Some(text);
             }
-            EngineEvent::CallStarting(_, reply) if is_stopping => {
-                reply.answer(CallAnswer::Deny("the session is being stopped".to_owned()));
+            EngineEvent::CallStarting(call, reply) if is_stopping => {
+                let reason = format!("{} {REFUSED_AT_STOP}", call.name);
+                self.refuse(self.clean(call), reply, reason).await?;
             }
             EngineEvent::CallStarting(call, reply) => {
                 if let Some(limit) = self.call_limit().await {
-                    let result = ObservedResult { outcome: Err(limit.clone()), elapsed_micros: None };
-                    self.observed.refused(self.clean(call), result).await?;
-                    reply.answer(CallAnswer::Deny(limit.clone()));
+                    let reason = format!("{} {REFUSED_AT_STOP}: {limit}", call.name);
+                    self.refuse(self.clean(call), reply, reason).await?;
                     return Ok(Some(limit));
                 }
                 let needed = need(self.driver, self.engine, self.settings, &call).await?;
@@ -118,17 +123,15 @@ impl<'a> EngineWork<'a> {
                         self.start_call(call).await?;
                         reply.answer(CallAnswer::Allow);
                     }
-                    CallNeed::Denied(reason) => {
-                        let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
-                        self.observed.refused(call, result).await?;
-                        reply.answer(CallAnswer::Deny(reason));
-                    }
+                    CallNeed::Denied(reason) => self.refuse(call, reply, reason).await?,
                     CallNeed::Person => {
                         let id = self.observed.call_waits(&call).await?;
                         self.waiting.push(WaitingCall { id, call, reply });
                     }
                 }
             }
+            // Some programs report the end of a call that was not allowed.
+            EngineEvent::CallFinished(call, ..) if self.refused.contains(&call.id) => {}
             EngineEvent::CallFinished(call, result, held) => {
                 self.held = Some(held);
                 let (call, result) = (self.clean(call), self.clean_result(result));
@@ -136,6 +139,8 @@ impl<'a> EngineWork<'a> {
                 let is_quiet = self.driver.session().state().await.view.calls().all(|call| !call.is_open());
                 return Ok(self.exceeded.clone().filter(|_| is_quiet));
             }
+            // A program gives the calls that it interrupts a result of its own. They have not ended: they are rolled back.
+            EngineEvent::CallResult(..) if is_stopping => {}
             EngineEvent::CallResult(call, result) => {
                 let (call, result) = (self.clean(call), self.clean_result(result));
                 self.result(call, result).await?;
@@ -148,12 +153,21 @@ impl<'a> EngineWork<'a> {
             }
             EngineEvent::Request(mut request) => {
                 let prices = &self.driver.agent().prices;
+                let is_counted =
+                    self.engine.provider().is_none() || prices.has(&request.provider, &request.model);
+                let unknown = (!is_counted).then(|| budget::unknown_price(&request.provider, &request.model));
                 request.usage = prices.priced(request.usage, &request.provider, &request.model);
                 let money = request.usage.money_micros;
                 if self.observed.requests(vec![request]).await? > 0 {
                     self.charged = self.charged.saturating_add(money);
                 }
                 self.check_budget().await;
+                if let Some(unknown) = unknown
+                    && budget::money_left(&self.driver.session().state().await.view, self.evaluation)
+                        .is_some()
+                {
+                    self.exceeded = Some(unknown);
+                }
             }
             EngineEvent::Cost(total) => {
                 let money_micros = total.saturating_sub(self.charged);
@@ -195,19 +209,29 @@ impl<'a> EngineWork<'a> {
                     self.start_call(call).await?;
                     reply.answer(answer);
                 }
-                Some(CallDecision::Denied(reason)) => {
-                    let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
-                    self.observed.refused(call, result).await?;
-                    reply.answer(CallAnswer::Deny(reason));
-                }
+                Some(CallDecision::Denied(reason)) => self.refuse(call, reply, reason).await?,
             }
         }
         Ok(())
     }
 
+    /// Refuses a call, and records it with the reason.
+    async fn refuse(
+        &mut self,
+        call: ObservedCall,
+        reply: CallReply,
+        reason: String,
+    ) -> Result<(), RuntimeError> {
+        self.refused.insert(call.id.clone());
+        let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
+        self.observed.refused(call, result).await?;
+        reply.answer(CallAnswer::Deny(reason));
+        Ok(())
+    }
+
     /// Records the result of a call that had no report of its end.
     async fn result(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
-        let id = crate::observed::observed_call_id(self.observed.id(), &call.id);
+        let id = self.observed.call_id(&call.id).await;
         let known =
             self.driver.session().state().await.view.call(id).map(|call| (call.is_open(), call.status()));
         match known {

@@ -233,6 +233,9 @@ impl Evaluator {
             let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
             !matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
         };
+        if is_idle && options.evaluation.is_none() {
+            self.driver(prompt, session, None).await?.put_message(&mut options).await?;
+        }
         if is_idle
             && options.evaluation.is_none()
             && let Some(ended) = self.driver(prompt, session, None).await?.start_waiting().await?

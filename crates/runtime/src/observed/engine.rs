@@ -55,7 +55,7 @@ impl ObservedSession {
     /// Records that a call waits for the approval of a person.
     pub async fn call_waits(&self, call: &ObservedCall) -> Result<CallId, RuntimeError> {
         let evaluation = self.open_evaluation().await?;
-        let (id, turn) = (self.call_id(&call.id), self.current_turn().await);
+        let (id, turn) = (self.new_call_id(&call.id).await, self.current_turn().await);
         self.live
             .commit(|commit| {
                 if commit.view().call(id).is_none() {
@@ -71,7 +71,7 @@ impl ObservedSession {
     /// Records a call that was never run, with the error that the program received.
     pub async fn refused(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
         let evaluation = self.open_evaluation().await?;
-        let (id, turn) = (self.call_id(&call.id), self.current_turn().await);
+        let (id, turn) = (self.new_call_id(&call.id).await, self.current_turn().await);
         self.live
             .commit(|commit| {
                 self.push_start(commit, evaluation, id, &call, None)?;

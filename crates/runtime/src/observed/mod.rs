@@ -33,15 +33,14 @@ use backstitch_core::journal::{
 };
 use backstitch_core::message::{Content, Large, Message, MessageBuilder, OptionCall, PolicyName, RoleHint};
 use backstitch_core::object::Object;
-use backstitch_core::view::{Call, JournalView};
+use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
 
 pub use boundary::ObservedBoundary;
 pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
 pub(crate) use record::is_observed;
-pub use record::{
-    observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id,
-};
+use record::observed_call_id;
+pub use record::{observed_agent, observed_conversation, observed_origin, observed_prompt_id};
 
 use self::close::EndedCalls;
 use crate::error::RuntimeError;
@@ -112,7 +111,7 @@ impl ObservedSession {
     pub async fn call_started(&self, call: ObservedCall) -> Result<CallId, RuntimeError> {
         let seen = self.look().await?;
         let evaluation = self.open_evaluation().await?;
-        let id = self.call_id(&call.id);
+        let id = self.new_call_id(&call.id).await;
         self.live
             .commit(|commit| {
                 // A change before the call is its own only if nothing else could have made it.
@@ -136,7 +135,7 @@ impl ObservedSession {
         result: ObservedResult,
     ) -> Result<(), RuntimeError> {
         let seen = self.look().await?;
-        let id = self.call_id(&call.id);
+        let id = self.call_id(&call.id).await;
         let known = self.live.state().await.view.call(id).map(|call| (call.is_open(), call.evaluation_id));
         if known.is_none() {
             let evaluation = self.open_evaluation().await?;
@@ -232,8 +231,23 @@ impl ObservedSession {
         self.live.record_when(vec![Note::new("guard", text).into()], Durable::WithNext).await
     }
 
-    fn call_id(&self, foreign: &str) -> CallId {
-        observed_call_id(self.id(), foreign)
+    /// Returns the id of the call that a program knows by another id: of the latest one, if the program has used its id
+    /// more than once.
+    pub async fn call_id(&self, foreign: &str) -> CallId {
+        let state = self.live.state().await;
+        let id = |count: usize| observed_call_id(self.id(), foreign, count);
+        let later = (2..).take_while(|count| state.view.call(id(*count)).is_some());
+        id(later.last().unwrap_or(1))
+    }
+
+    /// Returns the id of a call that begins. Some models use the id of a call again that has ended, and then it is another
+    /// call.
+    async fn new_call_id(&self, foreign: &str) -> CallId {
+        let state = self.live.state().await;
+        let has_ended =
+            |id: &CallId| state.view.call(*id).is_some_and(|call| call.status() != CallStatus::Pending);
+        let ids = (1..).map(|count| observed_call_id(self.id(), foreign, count));
+        ids.skip_while(has_ended).next().unwrap_or_else(|| observed_call_id(self.id(), foreign, 1))
     }
 
     async fn look(&self) -> Result<Option<SeenFiles>, RuntimeError> {

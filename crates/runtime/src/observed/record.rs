@@ -18,9 +18,12 @@ pub(super) const FIELD: &str = "outside";
 /// Name of the additional field of requests.
 const CONVERSATION: &str = "conversation";
 
-/// Returns the id of a call that a program knows by another id.
-pub fn observed_call_id(session: SessionId, foreign: &str) -> CallId {
-    CallId::of_foreign(session, foreign)
+/// Returns the id of a call that a program knows by another id. `count` says how often the program has used that id.
+pub(super) fn observed_call_id(session: SessionId, foreign: &str, count: usize) -> CallId {
+    match count {
+        1 => CallId::of_foreign(session, foreign),
+        _ => CallId::of_foreign(session, &format!("{foreign}#{count}")),
+    }
 }
 
 /// Returns the id by which a program knows the prompt of an evaluation.

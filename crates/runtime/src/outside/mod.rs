@@ -241,9 +241,14 @@ impl OutsideCalls {
         self.driver.stop();
     }
 
+    /// Accepts no more calls.
+    pub fn refuse_more(&self) {
+        self.running.close();
+    }
+
     /// Accepts no more calls, and waits for those that run.
     pub async fn settled(&self) {
-        self.running.close();
+        self.refuse_more();
         self.tasks.close();
         self.tasks.wait().await;
     }

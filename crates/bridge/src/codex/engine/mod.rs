@@ -29,6 +29,9 @@ use crate::{InstalledEngines, RelayCommand};
 /// The variables with API keys that it uses if it is not logged in.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "CODEX_API_KEY"];
 
+/// The provider, in records of requests.
+const PROVIDER: &str = "openai";
+
 /// The engine.
 #[derive(Clone)]
 pub(crate) struct Codex {
@@ -62,6 +65,10 @@ impl Engine for Codex {
 
     fn title(&self) -> &str {
         TITLE
+    }
+
+    fn provider(&self) -> Option<&str> {
+        Some(PROVIDER)
     }
 
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {

@@ -27,10 +27,11 @@ fn found(turns: &[Value], point: &EnginePoint) -> Option<Option<Continuation>> {
     let place = turns.iter().enumerate().find_map(|(turn, value)| {
         let items = items_of(value);
         let item = items.iter().position(|item| match point {
-            EnginePoint::Call(call) => text(item, "id").as_ref() == Some(call),
+            EnginePoint::Call(call) | EnginePoint::Before(call) => text(item, "id").as_ref() == Some(call),
             EnginePoint::Answer(prompt) => text(item, "clientId").as_ref() == Some(prompt),
         })?;
-        Some((turn, items.get(item + 1..).unwrap_or_default()))
+        let rest = if matches!(point, EnginePoint::Before(_)) { item } else { item + 1 };
+        Some((turn, items.get(rest..).unwrap_or_default()))
     });
     let (turn, rest) = place?;
     let is_last = turn + 1 == turns.len();
@@ -41,8 +42,10 @@ fn found(turns: &[Value], point: &EnginePoint) -> Option<Option<Continuation>> {
             id.map(|id| Continuation::Cut(Cut::After(id)))
         }
         // Calls that did not end are shown to the model as aborted, which they are.
-        EnginePoint::Call(_) if is_last && !rest.iter().any(is_done) => Some(Continuation::Whole),
-        EnginePoint::Call(_) => None,
+        EnginePoint::Call(_) | EnginePoint::Before(_) if is_last && !rest.iter().any(is_done) => {
+            Some(Continuation::Whole)
+        }
+        EnginePoint::Call(_) | EnginePoint::Before(_) => None,
     })
 }
 
@@ -77,6 +80,9 @@ mod tests {
             (|id: &str| EnginePoint::Call(id.to_owned()), |id: &str| EnginePoint::Answer(id.to_owned()));
         assert_eq!(at(&[called("c3")]), Some(Continuation::Whole), "the call after it did not end");
         assert_eq!(at(&[called("c1")]), None, "more of the turn was undone");
+        let before = |id: &str| EnginePoint::Before(id.to_owned());
+        assert_eq!(at(&[before("c4")]), Some(Continuation::Whole), "it did not end");
+        assert_eq!(at(&[before("c3"), called("c3")]), None, "the thread has its result");
         assert_eq!(at(&[called("c2")]), None, "the answer was undone");
         assert_eq!(at(&[answered("p2")]), Some(Continuation::Whole));
         let cut = TurnId::new("t_1").map(|turn| Continuation::Cut(Cut::After(turn)));

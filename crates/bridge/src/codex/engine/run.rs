@@ -10,19 +10,16 @@ use backstitch_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::Codex;
 use super::approval::Ask;
 use super::item::{call_of, id_of, is_ours, result_of};
 use super::start::{OpenThread, open_thread, specification};
+use super::{Codex, PROVIDER};
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, incomplete};
 use crate::codex::thread::ThreadId;
 use crate::codex::wire::{RequestId, ServerMessage, answer, request};
 use crate::installed::Version;
 use crate::relay::{SERVER, ToolSocket};
-
-/// The provider, in records of requests.
-const PROVIDER: &str = "openai";
 
 /// What requests are answered with that only a person could answer.
 const NOBODY: &str = "No person can answer here. Decide yourself, and say what you assumed.";

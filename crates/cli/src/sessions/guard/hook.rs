@@ -229,7 +229,7 @@ impl Hook {
             return Ok(());
         };
         for (call, result) in transcript.results() {
-            let id = backstitch::observed_call_id(session.id(), &call.id);
+            let id = session.call_id(&call.id).await;
             if let Some(open) = view.call(id).filter(|call| call.is_open()) {
                 let call = ObservedCall::new(call.id, &open.name, Value::Null);
                 session.call_finished(call, result).await?;

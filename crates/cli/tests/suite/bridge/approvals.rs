@@ -136,6 +136,18 @@ fn a_run_that_is_killed_while_a_call_waits_continues_without_that_call() {
     drop(claude);
     let child = stage.command(&["resume", &stage.session()]).spawn().unwrap();
     let mut claude = Claude::begin(&stage);
+    // Some models use the id of a call again. It is another call, and can be approved.
+    let count =
+        || stage.run(&["log", &stage.session(), "--json"]).output.matches("\"kind\":\"paused\"").count();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until("the second call that waits", || count() == 2);
+            stage.run(&["approve", &stage.session(), "--all"]).worked_quietly();
+        });
+        let input = json!({"command": "touch ran"});
+        claude.calls("toolu_01", "Bash", &input, |files| fs::write(files.join("ran"), "").unwrap());
+    });
+    assert!(stage.file("ran").is_some());
     claude.says("Done.");
     claude.ends("Done.");
     assert!(ended(child).worked_quietly().contains("Done."));

@@ -155,6 +155,34 @@ fn a_deadline_interrupts_codex_and_a_spent_budget_pauses_it() {
 }
 
 #[test]
+fn money_of_codex_is_limited_only_if_its_price_is_known() {
+    let stage = stage();
+    let named =
+        CODEX_AGENT.replace("engine = \"codex\"", "engine = { name = \"codex\", model = \"thread-1\" }");
+    let money = "[budget]\nmoney = 1.0\n";
+    let price = "[prices.\"openai:thread-1\"]\ninput = 10000\noutput = 10000\n";
+    for text in [
+        format!("{CODEX_AGENT}\n{money}"),
+        format!("{CODEX_AGENT}\n{money}{price}"),
+        format!("{named}\n{money}"),
+    ] {
+        stage.write("tailor.toml", &text);
+        let errors = ended(run(&stage, &[])).called_wrongly();
+        assert!(errors.contains("budget.money") && errors.contains("`prices`"), "{errors}");
+        assert!(!stage.path("pipes/pid").exists(), "the program was started");
+    }
+    // The stand-in uses another model than the named one, whose price is unknown.
+    stage.write("tailor.toml", &format!("{named}\n{money}{price}"));
+    let child = run(&stage, &["--json"]);
+    let mut codex = Codex::begin(&stage, None);
+    codex.calls("call_01", "echo one > one", 0, |files| fs::write(files.join("one"), "1").unwrap());
+    assert!(!codex.begins_call("call_02", "echo two > two"));
+    codex.wait_for_interrupt();
+    let ran = ended(child);
+    assert!(ran.output.contains("the price of openai:seam-1 is unknown"), "{}\n{}", ran.output, ran.errors);
+}
+
+#[test]
 fn a_fork_of_a_session_continues_with_a_fork_of_the_thread() {
     let stage = stage();
     let child = run(&stage, &[]);

@@ -5,18 +5,87 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::stand_in::{Claude, run, stage};
-use crate::stage::{ended, interrupt};
+use crate::stage::{Stage, ended, interrupt, signal};
+
+/// What the program gives its model as the result of a call that it interrupts.
+const REJECTED: &str = "The user doesn't want to proceed with this tool use.";
+
+fn wait_for_interrupt(claude: &mut Claude<'_>) {
+    while claude.pipes.read()["request"]["subtype"] != "interrupt" {}
+}
+
+/// Ends the turn of a program that was interrupted.
+fn ends_turn(claude: &mut Claude<'_>) {
+    claude.pipes.send(&json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "total_cost_usd": 0.1}));
+    claude.pipes.read_rest();
+}
 
 /// Waits for the request to stop, and ends the turn.
 fn is_interrupted(claude: &mut Claude<'_>) {
-    loop {
-        let line = claude.pipes.read();
-        if line["request"]["subtype"] == "interrupt" {
-            break;
-        }
+    wait_for_interrupt(claude);
+    ends_turn(claude);
+}
+
+/// A run that is stopped in some way, in the second call.
+fn stopped_in_a_call(more: &[&str], stop: impl FnOnce(&Stage, &std::process::Child)) -> Stage {
+    let stage = stage();
+    let child = run(&stage, &[&["--json"], more].concat());
+    let mut claude = Claude::begin(&stage);
+    claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+    claude.begins_call("toolu_02", "Bash", &json!({"command": "make everything"}));
+    fs::write(stage.path("files/half"), "half").unwrap();
+    stop(&stage, &child);
+    wait_for_interrupt(&mut claude);
+    claude.result_of("toolu_02", &json!(REJECTED), true);
+    ends_turn(&mut claude);
+    drop(claude);
+    let ran = ended(child);
+    assert_eq!((stage.file("one").as_deref(), stage.file("half")), (Some("1"), None), "{}", ran.output);
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert!(log.contains("was interrupted") && !log.contains("proceed"), "{log}");
+    stage
+}
+
+#[test]
+fn an_interrupted_call_is_rolled_back_and_named_however_the_run_was_stopped() {
+    stopped_in_a_call(&[], |stage, _| {
+        stage.run(&["cancel", &stage.session()]).worked_quietly();
+    });
+    let paused = [
+        stopped_in_a_call(&["--deadline", "3s"], |_, _| ()),
+        stopped_in_a_call(&[], |stage, _| {
+            stage.run(&["pause", &stage.session()]).worked_quietly();
+        }),
+        stopped_in_a_call(&[], |_, child| signal(child, "INT")),
+    ];
+    for stage in paused {
+        let child = stage.command(&["resume", &stage.session(), "--deadline", "60s"]).spawn().unwrap();
+        let claude = Claude::begin(&stage);
+        // The program has a result of the call, which says that the user rejected it.
+        assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu-01"));
+        let prompt = claude.prompt["message"]["content"].as_str().unwrap().to_owned();
+        assert!(prompt.contains("make everything") && prompt.contains("rolled back"), "{prompt}");
+        claude.ends("Done.");
+        assert!(ended(child).worked_quietly().contains("Done."));
     }
-    claude.pipes.send(&json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "total_cost_usd": 0.1}));
-    claude.pipes.read_rest();
+}
+
+#[test]
+fn a_cancelled_or_paused_session_does_not_start_its_engine() {
+    for (request, outcome) in [("cancel", "cancelled"), ("pause", "paused")] {
+        let stage = stage();
+        let mut child = run(&stage, &[]);
+        let mut claude = Claude::begin(&stage);
+        claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(claude);
+        fs::remove_file(stage.path("pipes/pid")).unwrap();
+        stage.run(&[request, &stage.session()]).worked_quietly();
+        let ran = stage.run(&["resume", &stage.session(), "--json"]);
+        assert!(ran.output.contains(outcome), "{}\n{}", ran.output, ran.errors);
+        assert!(!stage.path("pipes/pid").exists(), "the program was started");
+    }
 }
 
 #[test]
@@ -69,9 +138,15 @@ fn a_cancelled_evaluation_ends_the_engine() {
     let stage = stage();
     let child = run(&stage, &["--json"]);
     let mut claude = Claude::begin(&stage);
+    let mut tools = claude.tools();
     claude.begins_call("toolu_01", "Bash", &json!({"command": "sleep 600"}));
     stage.run(&["cancel", &stage.session()]).worked_quietly();
-    is_interrupted(&mut claude);
+    wait_for_interrupt(&mut claude);
+    // From now on no tool of the agent runs either.
+    let late = tools.call("toolu_02", &json!({"script": "echo late > late"}));
+    assert!(late["error"].is_object() || late["result"]["isError"] == true, "{late}");
+    assert_eq!(stage.file("late"), None);
+    ends_turn(&mut claude);
     drop(claude);
     let ran = ended(child);
     assert!(ran.output.contains("cancelled"), "{}\n{}", ran.output, ran.errors);

@@ -11,3 +11,4 @@ mod real_codex;
 mod resume;
 mod runs;
 mod stand_in;
+mod tools;

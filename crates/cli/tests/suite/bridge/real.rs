@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::stand_in::AGENT;
 use crate::guard::real_claude::claude_events;
-use crate::stage::{Stage, ended, text_of, wait_until};
+use crate::stage::{Stage, ended, interrupt, text_of, wait_until};
 
 #[test]
 fn the_real_claude_code_works_for_an_agent() {
@@ -48,8 +48,16 @@ fn the_real_claude_code_works_for_an_agent() {
         assert_eq!(log.matches(part).count(), 1, "{part}\n{log}");
     }
     let fork = stage.json(&["fork", &session]);
+    // Interrupted inside of a command, it is rolled back, and the program does not learn that a person rejected it.
+    let child = stage.command(&["ask", &session, "More"]).spawn().unwrap();
+    wait_until("the command of the model", || files.join("half").exists());
+    let ran = interrupt(child);
+    assert!(ran.output.contains("paused") || ran.errors.contains("paused"), "{}\n{}", ran.output, ran.errors);
+    assert_eq!(stage.file("half"), None);
+    let log = stage.run(&["log", &session]).worked_quietly();
+    assert!(log.contains("was interrupted") && !log.contains("want to proceed"), "{log}");
     // Killed inside of a command, it takes the command with it, and continues.
-    let mut child = stage.command(&["ask", &session, "More"]).spawn().unwrap();
+    let mut child = stage.command(&["resume", &session]).spawn().unwrap();
     wait_until("the command of the model", || files.join("half").exists());
     child.kill().unwrap();
     child.wait().unwrap();

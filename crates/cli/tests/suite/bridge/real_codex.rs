@@ -89,6 +89,8 @@ fn the_real_codex_works_for_an_agent() {
     assert_eq!(stage.file("half"), None);
     let child = stage.command(&["resume", &session]).spawn().unwrap();
     assert!(ended(child).worked_quietly().contains("Late."));
+    let log = stage.run(&["log", &session]).worked_quietly();
+    assert!(!log.contains("does not have the conversation"), "{log}");
     assert_eq!(stage.file("a.txt").as_deref(), Some("one\ntwo\n"));
 
     // A fork continues with a copy of the thread.

@@ -85,6 +85,60 @@ fn a_rewound_session_continues_the_engine_at_that_point() {
 }
 
 #[test]
+fn a_rewind_to_before_a_call_of_the_agents_tools_cuts_before_it() {
+    let stage = stage();
+    let child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+    let mut tools = claude.tools();
+    claude.stitches(&mut tools, "toolu_02", "echo two > two");
+    claude.says("Done.");
+    claude.ends("Done.");
+    ended(child).worked_quietly();
+    let session = stage.session();
+    stage.run(&["rewind", &session, &format!("before:{}", call_id(&stage, "stitch"))]).worked_quietly();
+    assert_eq!((stage.file("one").as_deref(), stage.file("two")), (Some("1"), None));
+    let child = stage.command(&["resume", &session]).spawn().unwrap();
+    let claude = Claude::begin(&stage);
+    assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu-01"));
+    let prompt = claude.prompt["message"]["content"].as_str().unwrap().to_owned();
+    assert_eq!(prompt, "Continue with the task.", "the call was undone, and the program does not know it");
+    claude.ends("Otherwise.");
+    assert!(ended(child).worked_quietly().contains("Otherwise."));
+}
+
+#[test]
+fn a_message_is_the_instruction_at_a_rewound_point() {
+    for is_sent in [false, true] {
+        let stage = stage();
+        let child = run(&stage, &[]);
+        let mut claude = Claude::begin(&stage);
+        claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
+        claude.calls("toolu_02", "Bash", &json!({}), |files| fs::write(files.join("two"), "2").unwrap());
+        claude.ends("Done.");
+        ended(child).worked_quietly();
+        let session = stage.session();
+        stage.run(&["rewind", &session, &format!("before:{}", call_id(&stage, "Bash"))]).worked_quietly();
+        let errors = stage.run(&["ask", &session, "Sew it by hand"]).failed();
+        assert!(errors.contains("evaluation_open") && errors.contains("--message"), "{errors}");
+        let child = if is_sent {
+            stage.run(&["send", &session, "Sew it by hand"]).worked_quietly();
+            stage.command(&["resume", &session]).spawn().unwrap()
+        } else {
+            stage.command(&["resume", &session, "--message", "Sew it by hand"]).spawn().unwrap()
+        };
+        let mut claude = Claude::begin(&stage);
+        assert_eq!(claude.option("--resume-session-at").as_deref(), Some("r-toolu-01"));
+        assert_eq!(claude.prompt["message"]["content"], "Sew it by hand");
+        claude.says("Sewn.");
+        claude.ends("Sewn.");
+        assert!(ended(child).worked_quietly().contains("Sewn."));
+        let log = stage.run(&["log", &session]).worked_quietly();
+        assert!(log.contains("Sew it by hand"), "{log}");
+    }
+}
+
+#[test]
 fn a_fork_continues_with_a_copy_of_the_conversation() {
     let stage = stage();
     let child = run(&stage, &[]);

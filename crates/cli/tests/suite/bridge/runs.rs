@@ -73,66 +73,21 @@ fn an_engine_edits_fails_and_answers_and_each_call_can_be_undone() {
 
 #[test]
 fn tools_of_the_agent_run_in_the_same_session_and_are_recorded_once() {
-    use std::io::{BufRead as _, BufReader, Write as _};
-    use std::process::{Command, Stdio};
-
     let stage = stage();
     let child = run(&stage, &[]);
     let mut claude = Claude::begin(&stage);
-    let servers: Value = serde_json::from_str(&claude.option("--mcp-config").unwrap()).unwrap();
-    let relay = &servers["mcpServers"]["backstitch"];
-    let words: Vec<&str> =
-        relay["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    let mut server = Command::new(relay["command"].as_str().unwrap());
-    let mut server = server.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut input = server.stdin.take().unwrap();
-    let mut output = BufReader::new(server.stdout.take().unwrap());
-    let mut ask = |id: u32, method: &str, params: Value| {
-        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .unwrap();
-        loop {
-            let mut line = String::new();
-            assert!(output.read_line(&mut line).unwrap() > 0, "the relay ended");
-            let line: Value = serde_json::from_str(&line).unwrap();
-            if line["id"] == id {
-                return line;
-            }
-        }
-    };
-    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
-    ask(1, "initialize", client);
-    let tools = ask(2, "tools/list", json!({}));
+    let mut tools = claude.tools();
+    let listed = tools.ask("tools/list", &json!({}));
     let names: Vec<_> =
-        tools["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["stitch"], "no history, and no tools for files");
-
-    let mut stitch = |claude: &mut Claude<'_>, id: &str, number: u32, script: &str| {
-        let arguments = json!({"script": script});
-        let name = "mcp__backstitch__stitch";
-        claude.answers(&[json!({"type": "tool_use", "id": id, "name": name, "input": arguments})]);
-        let call = json!({"tool_name": name, "tool_input": arguments, "tool_use_id": id});
-        claude.hook("PreToolUse", call.clone());
-        let meta = json!({"claudecode/toolUseId": id});
-        let answer =
-            ask(number, "tools/call", json!({"name": "stitch", "arguments": arguments, "_meta": meta}));
-        let mut after = call;
-        after["tool_response"] = answer["result"]["content"].clone();
-        claude.hook("PostToolUse", after);
-        claude.result_of(id, &answer["result"]["content"], false);
-        answer
-    };
-    let kept = stitch(&mut claude, "toolu_01", 3, "echo kept > kept.txt; echo stitched");
+    let kept = claude.stitches(&mut tools, "toolu_01", "echo kept > kept.txt; echo stitched");
     assert!(kept.to_string().contains("stitched"), "{kept}");
-    let failed = stitch(&mut claude, "toolu_02", 4, "echo lost > lost.txt; exit 3");
+    let failed = claude.stitches(&mut tools, "toolu_02", "echo lost > lost.txt; exit 3");
     assert_eq!(failed["result"]["isError"], true, "{failed}");
     // A failed call is rolled back; one of the engine itself is not.
     assert_eq!((stage.file("kept.txt").as_deref(), stage.file("lost.txt")), (Some("kept\n"), None));
-    let again = ask(
-        5,
-        "tools/call",
-        json!({"name": "stitch", "arguments": {"script": "echo kept > kept.txt; echo stitched"},
-        "_meta": {"claudecode/toolUseId": "toolu_01"}}),
-    );
+    let again = tools.call("toolu_01", &json!({"script": "echo kept > kept.txt; echo stitched"}));
     assert_eq!(again["result"]["content"], kept["result"]["content"]);
     claude.says("Stitched.");
     claude.ends("Stitched.");
@@ -140,9 +95,7 @@ fn tools_of_the_agent_run_in_the_same_session_and_are_recorded_once() {
     let started = records(&stage).into_iter().filter(|one| one["kind"] == "call_started");
     let names: Vec<_> = started.map(|one| one["data"]["name"].clone()).collect();
     assert_eq!(names, ["stitch", "stitch"]);
-    drop(input);
-    // The relay ends with the session.
-    server.wait().unwrap();
+    tools.wait();
 }
 
 #[test]

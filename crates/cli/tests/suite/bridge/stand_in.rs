@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use serde_json::{Value, json};
 
 use super::pipes::{Pipes, stage_with};
+use super::tools::Tools;
 use crate::stage::{Stage, text_of};
 
 /// The agent of the tests: the engine, and one tool of its own.
@@ -183,6 +184,25 @@ impl<'a> Claude<'a> {
         self.hook("PostToolUse", after);
         self.result_of(id, &json!("done"), false);
         before
+    }
+
+    /// Connects with the tools of the agent.
+    pub(super) fn tools(&self) -> Tools {
+        Tools::connect(&serde_json::from_str(&self.option("--mcp-config").unwrap()).unwrap())
+    }
+
+    /// Makes a call of the agent's own tool. Returns the answer of its server.
+    pub(super) fn stitches(&mut self, tools: &mut Tools, id: &str, script: &str) -> Value {
+        let (name, input) = ("mcp__backstitch__stitch", json!({ "script": script }));
+        self.answers(&[json!({"type": "tool_use", "id": id, "name": name, "input": input})]);
+        let call = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
+        self.hook("PreToolUse", call.clone());
+        let answer = tools.call(id, &input);
+        let mut after = call;
+        after["tool_response"] = answer["result"]["content"].clone();
+        self.hook("PostToolUse", after);
+        self.result_of(id, &answer["result"]["content"], false);
+        answer
     }
 
     /// Begins a call that does not end.
