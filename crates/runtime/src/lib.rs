@@ -70,9 +70,7 @@ pub use history::{
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use isolation::{IsolatedWorkspace, Isolation};
 pub use live::{
-    FilesRestored, LiveSession, LiveState, RepositoriesChanged, SNAPSHOT_INTERVAL, SandboxGap,
-    SessionEnvironment, SnapshotState, StateView, check_snapshot, fold_view, latest_files, load_view,
-    read_records,
+    FilesRestored, LiveSession, LiveState, RepositoriesChanged, SNAPSHOT_INTERVAL, SandboxGap, SessionEnvironment, SnapshotState, StateView, check_snapshot, fold_view, latest_files, load_view, read_records, KeptFiles,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{

@@ -88,7 +88,8 @@ impl LiveSession {
             return Err(RuntimeError::NoSuchPoint { point: point.to_string(), reason });
         }
         let cause = RewindCause { reason, call, ..RewindCause::default() };
-        self.rewind_to(&view, place, cause, Vec::new()).await
+        let (files, objects) = self.with_kept_files(place.files).await?;
+        self.rewind_to(&view, ResolvedPoint { files, ..place }, cause, objects).await
     }
 
     /// Rewinds to before a call, which then runs again. It is a [rewind](Self::rewind) to `before:CALL`,

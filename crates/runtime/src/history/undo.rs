@@ -113,8 +113,10 @@ impl LiveSession {
         let rewound = rewinds.iter().find(|(position, _)| *position == at).map(|(_, rewound)| rewound);
         let rescue = rewound.and_then(|rewound| WorkspaceRevision::of(rewound.rescue, rewound.coverage));
         let before = load_view(&**self.store(), self.id(), Some(at)).await?;
-        let place = ResolvedPoint { session: self.id(), cut: at, files: rescue.or(before.files()) };
-        self.rewind_to(&view, place, cause, Vec::new()).await
+        let files = rescue.or(before.files());
+        let (files, objects) = self.with_kept_files(files).await?;
+        let place = ResolvedPoint { session: self.id(), cut: at, files };
+        self.rewind_to(&view, place, cause, objects).await
     }
 }
 

@@ -17,6 +17,7 @@ mod commit;
 mod detached;
 mod export;
 mod files;
+mod kept;
 mod load;
 mod repositories;
 mod resources;
@@ -28,7 +29,7 @@ mod unprotected;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use backstitch_core::crash_point;
 use backstitch_core::execution::{ExecutionState, Resources};
@@ -46,6 +47,7 @@ pub(crate) use build::{Commit, Durable};
 pub use children::latest_files;
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
+pub use kept::KeptFiles;
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;
@@ -112,6 +114,8 @@ pub struct LiveSession {
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,
     /// Whether a note says what is not protected from its processes.
     noted_unprotected: AtomicBool,
+    /// Files that rewinds leave as they are.
+    pub(crate) kept_files: OnceLock<KeptFiles>,
     channel: Arc<Channel>,
 }
 
@@ -319,6 +323,7 @@ impl LiveSession {
             noted_unprotected: AtomicBool::new(false),
             claimed_effects: Mutex::default(),
             outer_root: OnceCell::new(),
+            kept_files: OnceLock::new(),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
             state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
             snapshots,
