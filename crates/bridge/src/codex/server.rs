@@ -15,6 +15,7 @@ use super::TITLE;
 use super::hooks::ListedHook;
 use super::thread::{Cut, ThreadId, TurnId, thread_of, turns_of};
 use super::wire::{self, IncomingLine, RequestId, ServerMessage};
+use crate::ENGINE_VARIABLE;
 use crate::process::EngineProcess;
 
 /// How long an answer may take. Codex opens its databases and reads its settings first.
@@ -44,7 +45,8 @@ impl AppServerSpec {
             program: "codex".to_owned(),
             directory: directory.into(),
             settings: Vec::new(),
-            environment: BTreeMap::new(),
+            // Hooks of the guard that it starts are about what this process does, and have nothing to record.
+            environment: BTreeMap::from([(ENGINE_VARIABLE.to_owned(), Some("codex".to_owned()))]),
             sandbox: Sandbox::off(),
             mark: None,
         }

@@ -58,7 +58,7 @@ impl EndedCalls {
     ) -> Result<(), RuntimeError> {
         let view = commit.view();
         let Self { calls, result, others } = self;
-        note_overlap(commit, view, &calls, &others);
+        note_overlap(commit, view, &calls, &others, seen);
         for id in calls {
             let Some(call) = view.call(id) else { continue };
             let turn = turn_of(call).unwrap_or_else(|| turns(view, call.evaluation_id).max(1));
@@ -90,7 +90,13 @@ impl EndedCalls {
 }
 
 /// Notes that the changes of overlapping calls cannot be told apart.
-fn note_overlap(commit: &mut Commit<'_>, view: &JournalView, ended: &[CallId], others: &[CallId]) {
+fn note_overlap(
+    commit: &mut Commit<'_>,
+    view: &JournalView,
+    ended: &[CallId],
+    others: &[CallId],
+    seen: Option<&SeenFiles>,
+) {
     let all: Vec<&Call> = ended.iter().chain(others).filter_map(|id| view.call(*id)).collect();
     // The call that runs a sub-agent contains the calls of the sub-agent, and changes nothing itself.
     let has_inner = all.iter().any(|call| observed_agent(call).is_some());
@@ -98,6 +104,12 @@ fn note_overlap(commit: &mut Commit<'_>, view: &JournalView, ended: &[CallId], o
     let all: Vec<&Call> = all.into_iter().filter(|call| !contains(call)).collect();
     let writes = |call: &&&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
     if ended.is_empty() || all.iter().filter(writes).count() < 2 {
+        return;
+    }
+    // Without a change there is nothing to tell apart.
+    let now = seen.map(|seen| seen.files.root);
+    let root = |call: &Call| call.intent.as_ref().and_then(|intent| intent.record.root);
+    if now.is_some() && all.iter().filter(writes).all(|call| root(call) == now) {
         return;
     }
     let names: Vec<String> =
