@@ -402,7 +402,7 @@ pub(super) async fn definition_of(
 }
 
 /// The new directory of a session whose files were moved.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(super) struct MovedTo {
     /// New directory of the session's files, if they were moved. It is recorded. Default: the recorded
     /// directory.

@@ -13,14 +13,14 @@ use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{
-    DiscardedEffect, LiveSession, PointSpec, SessionOptions, discarded_effects, locate, one_line,
+    DiscardedEffect, KeptFiles, LiveSession, PointSpec, SessionOptions, discarded_effects, locate, one_line,
 };
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
-use super::guard::{CommandSession, ContinueCommand, GuardedSession};
+use super::guard::{CommandSession, ContinueCommand, GuardedSession, kept_files};
 use super::holder::{WhenDriven, set_free};
 use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};
@@ -43,11 +43,20 @@ pub(crate) struct Rewind {
     /// Then run the program of a guarded session, so that it continues from the point. With a PROMPT it needs no terminal.
     #[arg(long = "continue", value_name = "PROMPT", num_args = 0..=1, require_equals = true)]
     continues: Option<Option<String>>,
+    /// More arguments for the program that `--continue` runs, after `--`.
+    #[arg(last = true, value_name = "ARGUMENT", requires = "continues")]
+    arguments: Vec<String>,
     #[command(flatten)]
     moved: MovedTo,
 }
 
 impl Rewind {
+    /// Rewinds a session to a point.
+    pub(super) fn to(session: SessionId, point: PointSpec, force: bool) -> Self {
+        let (reason, continues, moved) = (None, None, MovedTo::default());
+        Self { session: session.to_string(), point, reason, force, continues, arguments: Vec::new(), moved }
+    }
+
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
@@ -71,6 +80,7 @@ impl Rewind {
             Some(prompt) => continues.map(|continues| continues.with_prompt(&prompt)),
             None => continues,
         };
+        let continues = continues.map(|continues| continues.with_arguments(&self.arguments));
         report(common, &mut restores, &live, &done, ("undo", continues.as_ref())).await?;
         drop(live);
         match continues.filter(|_| self.continues.is_some()) {
@@ -127,6 +137,11 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
+    /// Undoes the last rewind of a session.
+    pub(super) fn of(session: SessionId) -> Self {
+        Self { session: Some(session.to_string()), moved: MovedTo::default() }
+    }
+
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
@@ -323,6 +338,9 @@ pub(super) async fn opened_with_files(
     let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
     let options = SessionOptions { workspace: files, ..SessionOptions::default() };
     let live = place.runtime.open_idle(session, options).await?;
+    if let Some(workspace) = workspace.as_ref().filter(|_| GuardedSession::of(&view).is_some()) {
+        live.keep_files(KeptFiles { paths: kept_files(workspace.path()), objects: place.store.clone() });
+    }
     let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
     let head = live.state().await.view.head();
     let restores = Restores::from(live.store().clone(), session, head, RestoreCause::Person);

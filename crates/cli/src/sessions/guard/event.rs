@@ -102,6 +102,18 @@ impl Event {
         self.text("tool_name")
     }
 
+    /// The mode of permissions of the conversation at this moment.
+    pub(super) fn permission_mode(&self) -> Option<String> {
+        self.id("permission_mode")
+    }
+
+    /// The command that a shell is about to run.
+    pub(super) fn shell_command(&self) -> Option<String> {
+        let is_shell = self.tool().as_deref() == Some("Bash") && self.is_before_call();
+        let command = self.fields.get("tool_input")?.get("command")?.as_str();
+        command.filter(|_| is_shell).map(str::to_owned)
+    }
+
     /// Whether a call waits for the hook.
     pub(super) fn is_before_call(&self) -> bool {
         self.name() == "PreToolUse"

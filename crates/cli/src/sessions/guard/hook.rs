@@ -14,9 +14,11 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::binding::{Binding, PATIENCE};
+use super::destructive::discards;
 use super::event::{Event, Report};
 use super::gaps::{self, BegunHook};
 use super::program::Program;
+use super::resume::PERMISSION_MODE;
 use super::session;
 use super::transcript::{Transcript, failure_of_command};
 use crate::common::Common;
@@ -37,6 +39,9 @@ pub(crate) struct Hook {
     /// Deny a call that cannot be guarded. Default: it runs, and the log shows the gap.
     #[arg(long)]
     strict: bool,
+    /// Ask before a command that discards work in git.
+    #[arg(long)]
+    ask_destructive: bool,
 }
 
 impl Hook {
@@ -52,21 +57,26 @@ impl Hook {
         } else {
             Event::parse(&text)
         };
+        let mut discarded = None;
         let (is_before_call, is_start, recorded) = match event {
             Ok(event) => {
                 let event = event.without(&Secrets::new(keys::all()));
+                discarded =
+                    event.shell_command().filter(|_| self.ask_destructive).and_then(|text| discards(&text));
                 (event.is_before_call(), event.is_start(), self.record(common, event).await)
             }
             // Any event may be one that a call waits for.
             Err(reason) => (true, true, Err(anyhow::anyhow!(reason))),
         };
-        let Err(error) = recorded else { return Ok(ExitCode::SUCCESS) };
+        let Err(error) = recorded else {
+            if let Some(what) = discarded.filter(|_| is_before_call) {
+                self.ask_about(what);
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
         let reason = format!("Backstitch could not record this step: {error:#}");
         if self.strict && is_before_call {
-            let decision = json!({"hookSpecificOutput": {
-                "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
-            }});
-            println!("{decision}");
+            decide("deny", &reason);
             return Ok(ExitCode::SUCCESS);
         }
         if is_refused(&error) && !is_start {
@@ -76,6 +86,17 @@ impl Hook {
         // Both programs show this to the person and continue.
         eprintln!("{reason}");
         Ok(ExitCode::FAILURE)
+    }
+
+    /// Makes the program ask the person about a command. Codex cannot ask from a hook, so there the command is denied.
+    fn ask_about(&self, what: &str) {
+        match self.program {
+            Program::ClaudeCode => decide("ask", &format!("This command discards {what}.")),
+            Program::Codex => {
+                let advice = "Ask the person to run it, or to agree to another way.";
+                decide("deny", &format!("This command discards {what}. {advice}"));
+            }
+        }
     }
 
     async fn record(&self, common: &Common, event: Event) -> anyhow::Result<()> {
@@ -98,7 +119,8 @@ impl Hook {
         recorded
     }
 
-    /// Returns the directory that is guarded: that of the project, not the one that a command has changed to.
+    /// Returns the directory that is guarded: that of the project or of its repository, not the one that a command has
+    /// changed to.
     fn project(&self, event: &Event) -> anyhow::Result<PathBuf> {
         let named = match self.program {
             Program::ClaudeCode => std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from),
@@ -106,7 +128,9 @@ impl Hook {
         };
         let directory = named.filter(|path| path.is_dir()).or_else(|| event.directory());
         let directory = directory.context("the event names no directory")?;
-        directory.canonicalize().with_context(|| format!("{} cannot be used", directory.display()))
+        let found = directory.canonicalize();
+        let found = found.with_context(|| format!("{} cannot be used", directory.display()))?;
+        Ok(session::covered(&found))
     }
 
     async fn record_in(
@@ -123,6 +147,7 @@ impl Hook {
         let mut origin = Map::from_iter([("conversation".to_owned(), Value::from(conversation))]);
         let transcript = event.transcript().map(|path| path.to_string_lossy().into_owned());
         origin.extend(transcript.map(|path| ("transcript".to_owned(), Value::from(path))));
+        origin.extend(event.permission_mode().map(|mode| (PERMISSION_MODE.to_owned(), Value::from(mode))));
         let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
         let done = self.apply(binding, &opened, event, report).await;
         let released = opened.live().release().await;
@@ -244,6 +269,14 @@ impl Hook {
         session.requests(Transcript::all_requests(self.program, &path)).await?;
         Ok(())
     }
+}
+
+/// Prints a decision about the call that waits.
+fn decide(decision: &str, reason: &str) {
+    let output = json!({"hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason,
+    }});
+    println!("{output}");
 }
 
 /// Whether a directory can never be guarded, such as the home directory.

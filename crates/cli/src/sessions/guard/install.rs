@@ -12,13 +12,17 @@ use serde_json::json;
 
 use super::binding::PATIENCE;
 use super::codex;
+use super::exclude;
 use super::hook_file::HookFile;
 use super::leftovers;
+use super::plugin::{self, PluginCommand};
 use super::program::{Program, Scope};
 use super::resume::PROGRAM;
 use super::session;
+use super::settings::disabled_by;
 use crate::common::{Common, quoted};
 use crate::sessions::place::{OpenStore, uncovered};
+use crate::usage::Usage;
 
 /// How long the boundaries of guarded sessions are kept.
 const DAYS: u32 = 14;
@@ -56,6 +60,12 @@ pub(crate) struct Install {
     /// Leave it to you to trust the hooks. Default: their hashes are added to the settings of Codex, which skips other hooks.
     #[arg(long)]
     no_trust: bool,
+    /// Write a plugin of Claude Code in place of hooks in its settings. It adds commands for rewinding too.
+    #[arg(long, conflicts_with_all = ["user", "project"])]
+    plugin: bool,
+    /// Ask before a command that discards work in git, such as `git reset --hard`. Codex cannot ask, so there it is denied.
+    #[arg(long)]
+    ask_destructive: bool,
 }
 
 /// Whether the program runs the hooks.
@@ -70,24 +80,32 @@ enum Trust {
 
 impl Install {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let project = std::env::current_dir()?.canonicalize()?;
-        let (path, file) = HookFile::read(self.program, self.scope.scope(), &project)?;
+        let here = std::env::current_dir()?.canonicalize()?;
+        let project = session::covered(&here);
+        let program = std::env::current_exe().context("the path of this command is unknown")?;
+        if self.plugin {
+            return self.write_plugin(common, &program, &project).await;
+        }
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &here)?;
         if self.scope.scope() == Scope::Project {
             let place = OpenStore::existing_or_new(common, &project);
             let opened = place.and_then(|place| place.open_workspace(&project, &[], "that is being guarded"));
             opened.context("this directory cannot be guarded, and nothing was changed")?;
         }
-        let program = std::env::current_exe().context("the path of this command is unknown")?;
-        let mut command =
-            format!("{} guard hook {}", quoted(&program.to_string_lossy()), self.program.name());
-        if self.strict {
-            command.push_str(" --strict");
-        }
+        let mut command = format!(
+            "{} guard hook {}{}",
+            quoted(&program.to_string_lossy()),
+            self.program.name(),
+            self.hook_flags()
+        );
         if let Some(store) = common.store.as_ref().filter(|_| self.scope.scope() == Scope::Project) {
             let store = std::path::absolute(store)?;
             command.push_str(&format!(" --store {}", quoted(&store.to_string_lossy())));
         }
         let changed = file.install(&command)?;
+        if self.scope.scope() == Scope::Project {
+            exclude::add(&path)?;
+        }
         // The first capture reads all files, so it is taken here and not by a hook; and after the settings are written, since
         // they may lie in the project.
         let captured = capture(common, self.program, &project).await;
@@ -96,7 +114,8 @@ impl Install {
         {
             return Err(error.context("the hooks are installed, and the files could not be captured yet"));
         }
-        let trust = self.trust(&path, &project).await;
+        let trust = self.trust(&path, &here).await;
+        let disabled_by = (self.program == Program::ClaudeCode).then(|| disabled_by(&here)).flatten();
         if common.json {
             let (trusted, advice) = match &trust {
                 Trust::NotNeeded | Trust::Added(_) => (true, None),
@@ -105,12 +124,23 @@ impl Install {
             println!(
                 "{}",
                 json!({"v": 1, "program": self.program.name(), "settings": path, "changed": changed, "command": command,
-                    "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice})
+                    "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice,
+                    "disabled_by": disabled_by})
             );
             return Ok(ExitCode::SUCCESS);
         }
         let state = if changed { "guarded from its next start" } else { "guarded already" };
-        println!("{} is {state}: the hooks are in {}", self.program.title(), path.display());
+        match &disabled_by {
+            Some(settings) => println!(
+                "the hooks are in {}, and do NOT run: `disableAllHooks` in {} turns them off",
+                path.display(),
+                settings.display()
+            ),
+            None => println!("{} is {state}: the hooks are in {}", self.program.title(), path.display()),
+        }
+        if self.scope.scope() == Scope::Project {
+            println!("they run if it is started in {}; `--user` guards it everywhere", here.display());
+        }
         match captured {
             Ok(CaptureSummary { uncovered }) => {
                 println!("captured {}", project.display());
@@ -135,6 +165,54 @@ impl Install {
             common.hint("log"),
             common.hint(self.opposite())
         );
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn hook_flags(&self) -> String {
+        let strict = if self.strict { " --strict" } else { "" };
+        let ask = if self.ask_destructive { " --ask-destructive" } else { "" };
+        format!("{strict}{ask}")
+    }
+
+    /// Writes the plugin, and captures the project.
+    async fn write_plugin(
+        &self,
+        common: &Common,
+        program: &Path,
+        project: &Path,
+    ) -> anyhow::Result<ExitCode> {
+        if self.program != Program::ClaudeCode {
+            return Err(Usage(
+                "only Claude Code has a plugin of this guard; leave `--plugin` out".to_owned(),
+            )
+            .into());
+        }
+        let store = match &common.store {
+            Some(store) => format!(" --store {}", quoted(&std::path::absolute(store)?.to_string_lossy())),
+            None => String::new(),
+        };
+        let (flags, denies) = (self.hook_flags(), self.strict);
+        let plugin = plugin::write(&PluginCommand { program, flags, store, denies })?;
+        let captured = capture(common, self.program, project).await;
+        if common.json {
+            println!(
+                "{}",
+                json!({"v": 1, "program": self.program.name(), "plugin": plugin, "strict": self.strict,
+                    "covered": captured.is_ok(), "commands": plugin::advice(&plugin)})
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        println!("the plugin is in {}", plugin.display());
+        println!("install it for all projects with:");
+        plugin::advice(&plugin).iter().for_each(|line| println!("  {line}"));
+        println!(
+            "or try it once: claude --plugin-dir {}",
+            quoted(&plugin::directory(&plugin).to_string_lossy())
+        );
+        match captured {
+            Ok(_) => println!("captured {}", project.display()),
+            Err(error) => println!("{} is not covered: {error:#}", project.display()),
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -169,6 +247,9 @@ impl Uninstall {
         let project = std::env::current_dir()?.canonicalize()?;
         let (path, file) = HookFile::read(self.program, self.scope.scope(), &project)?;
         let removed = file.uninstall()?;
+        if self.scope.scope() == Scope::Project && removed {
+            exclude::remove(&path)?;
+        }
         let distrusted = match self.program {
             Program::ClaudeCode => None,
             Program::Codex => codex::distrust(&path)?,

@@ -1,6 +1,6 @@
 //! `guard`: journals the sessions of other agents, so that what they do can be inspected and undone.
 //!
-//! `guard install` adds hooks to the settings of Claude Code or Codex. From then on that program starts `guard hook` at each
+//! `guard install` adds hooks to the settings of Claude Code or Codex, or writes a plugin with them. From then on that program starts `guard hook` at each
 //! prompt, before and after each call of a tool, and at the end of its answers. A hook claims the session of the program's
 //! conversation, captures the files, records the report, and releases everything. Between hooks nothing runs and nothing
 //! is held.
@@ -13,13 +13,17 @@
 mod binding;
 mod codex;
 mod command;
+mod destructive;
 mod event;
+mod exclude;
 mod file;
 mod gaps;
 mod hook;
 mod hook_file;
 mod install;
 mod leftovers;
+mod plugin;
+mod points;
 mod processes;
 mod program;
 mod resume;
@@ -33,7 +37,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 pub(super) use command::CommandSession;
-pub(super) use resume::{ContinueCommand, GuardedSession, is_guarded, refuse_to_drive};
+pub(super) use resume::{ContinueCommand, GuardedSession, is_guarded, kept_files, refuse_to_drive};
 
 use super::Common;
 
@@ -50,7 +54,7 @@ pub(crate) struct Guard {
 enum Action {
     /// Add the hooks to the settings of a program, and capture the files of this project.
     #[command(
-        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard install codex --user --strict\n  backstitch guard install codex --no-trust"
+        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard install claude-code --plugin --ask-destructive\n  backstitch guard install codex --user --strict\n  backstitch guard install codex --no-trust"
     )]
     Install(install::Install),
     /// Remove the hooks from the settings of a program.
@@ -59,6 +63,15 @@ enum Action {
     /// Show what is guarded here, and what is not covered.
     #[command(after_help = "Example:\n  backstitch guard status")]
     Status(status::Status),
+    /// List the points that a guarded conversation can be rewound to, the latest first: prompt, call, files and age.
+    #[command(after_help = "Examples:\n  backstitch guard points\n  backstitch guard points 4f2a --json")]
+    Points(points::Points),
+    /// Rewind the guarded conversation that this command was started from, or the latest one.
+    #[command(after_help = "Example:\n  backstitch guard rewind before:9c1d")]
+    Rewind(points::GuardRewind),
+    /// Undo the last rewind of the guarded conversation that this command was started from, or of the latest one.
+    #[command(after_help = "Example:\n  backstitch guard undo")]
+    Undo(points::GuardUndo),
     /// Record one event of a program, which is read from standard input. The hooks run this.
     #[command(hide = true, after_help = "Example:\n  backstitch guard hook claude-code < event.json")]
     Hook(hook::Hook),
@@ -70,6 +83,9 @@ impl Guard {
             Some(Action::Install(command)) => command.run(common).await,
             Some(Action::Uninstall(command)) => command.run(common),
             Some(Action::Status(command)) => command.run(common).await,
+            Some(Action::Points(command)) => command.run(common).await,
+            Some(Action::Rewind(command)) => command.run(common).await,
+            Some(Action::Undo(command)) => command.run(common).await,
             Some(Action::Hook(command)) => command.run(common).await,
             None => self.command.run(common).await,
         }

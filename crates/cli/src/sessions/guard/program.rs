@@ -71,6 +71,12 @@ impl Program {
         }
     }
 
+    /// Returns the command of a hook. If the calls that cannot be guarded are denied, those are too that find no command.
+    pub(super) fn hook_command(self, event: &str, command: &str) -> String {
+        let denies = event == "PreToolUse" && command.contains(" --strict");
+        if denies { format!("{command} || exit 2") } else { command.to_owned() }
+    }
+
     /// Seconds after which it ends a hook. Codex warns if a hook at its end may take longer.
     pub(super) fn timeout(self, event: &str) -> u64 {
         match (self, event) {

@@ -8,7 +8,7 @@ use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::{InnerMessage, Role};
 use backstitch::message::Content;
-use backstitch::ports::IndexedSession;
+use backstitch::ports::{FilePath, IndexedSession};
 use backstitch::view::{Evaluation, JournalView};
 use backstitch::{observed_agent, observed_origin, observed_prompt_id};
 use serde_json::Value;
@@ -29,6 +29,9 @@ pub(super) const PROGRAM: &str = "guard";
 
 /// Tag of a guarded session: the conversation, as the program names it.
 pub(super) const CONVERSATION: &str = "guard.session";
+
+/// Name of the mode of permissions in the origin of an evaluation.
+pub(super) const PERMISSION_MODE: &str = "permission_mode";
 
 /// A session that records the work of another program.
 pub(in crate::sessions) struct GuardedSession {
@@ -96,6 +99,14 @@ impl ContinueCommand {
         self
     }
 
+    /// Passes more arguments to the program.
+    pub(in crate::sessions) fn with_arguments(mut self, arguments: &[String]) -> Self {
+        // Everything after `--` is the prompt.
+        let end = self.words.iter().position(|word| word == "--").unwrap_or(self.words.len());
+        self.words.splice(end..end, arguments.iter().cloned());
+        self
+    }
+
     /// Runs the command in a directory, until it ends.
     pub(in crate::sessions) fn run(
         &self,
@@ -114,6 +125,20 @@ impl ContinueCommand {
                 .into()
         })
     }
+}
+
+/// Settings of the programs in the files of a project. They hold the hooks, and permissions that the person has granted.
+const SETTINGS: [&str; 3] = [".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json"];
+
+/// Returns the files of a guarded session that a rewind leaves as they are: the settings of the program, in the covered
+/// directory and in the current one.
+pub(in crate::sessions) fn kept_files(directory: &Path) -> Vec<FilePath> {
+    let here = std::env::current_dir().ok();
+    let inside = here.as_deref().and_then(|here| here.strip_prefix(directory).ok()?.to_str());
+    let below = inside.filter(|inside| !inside.is_empty()).map(|inside| format!("{inside}/"));
+    let places = std::iter::once(String::new()).chain(below);
+    let names = places.flat_map(|place| SETTINGS.map(|name| format!("{place}{name}")));
+    names.filter_map(|name| FilePath::new(&name).ok()).collect()
 }
 
 /// Whether another program works in a session.
@@ -174,7 +199,17 @@ impl GuardedSession {
             .and_then(|latest| origin(latest, "conversation"))
             .unwrap_or_else(|| self.conversation.clone());
         match self.program {
-            Program::ClaudeCode => self.claude(at, latest, &conversation),
+            Program::ClaudeCode => {
+                let mut command = self.claude(at, latest, &conversation);
+                // Without it, the program would ask about what the person has allowed.
+                let mode = latest.and_then(|latest| origin(latest, PERMISSION_MODE));
+                let is_known =
+                    |mode: &String| mode != "default" && mode.bytes().all(|byte| byte.is_ascii_alphabetic());
+                for mode in mode.into_iter().filter(is_known) {
+                    command.words.extend(["--permission-mode".to_owned(), mode]);
+                }
+                command
+            }
             Program::Codex => self.codex(latest, &conversation),
         }
     }

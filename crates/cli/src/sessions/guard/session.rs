@@ -1,6 +1,6 @@
 //! Opens the session that records a conversation, with its files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +16,15 @@ use super::binding::{Binding, STEP};
 use super::program::Program;
 use super::resume::{CONVERSATION, PROGRAM};
 use crate::sessions::place::OpenStore;
+
+/// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since
+/// the program works in all of that, or else the directory itself. A repository around the home directory does not count.
+pub(super) fn covered(directory: &Path) -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let above = directory.ancestors().take_while(|above| Some(*above) != home.as_deref());
+    let mut repositories = above.filter(|above| above.join(".git").exists());
+    repositories.next().map_or_else(|| directory.to_owned(), Path::to_owned)
+}
 
 /// Returns the binding of the session that `guard install` made for a directory. The first conversation there takes it over.
 pub(super) fn prepared(place: &OpenStore, program: Program, directory: &Path) -> std::io::Result<Binding> {

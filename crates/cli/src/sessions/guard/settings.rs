@@ -6,14 +6,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use backstitch::code::ErrorCode;
 use backstitch::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::file::{self, Memory};
-use super::program::Program;
-use crate::common::quoted;
+use super::program::{Program, Scope};
+use crate::error::CommandError;
 
 /// A settings file with hooks.
 #[derive(Debug)]
@@ -52,8 +52,9 @@ impl SettingsFile {
         let text = file::read(path)?;
         let settings = match text.as_deref().filter(|text| !text.trim().is_empty()) {
             None => Map::new(),
-            Some(text) => serde_json::from_str(text)
-                .with_context(|| format!("{name} is not a JSON object, and was left as it is"))?,
+            Some(text) => serde_json::from_str(text).map_err(|error| {
+                invalid(format!("{name} is not a JSON object, and was left as it is: {error}"))
+            })?,
         };
         let file = Self { program, path: path.to_owned(), text, settings };
         file.check()?;
@@ -65,7 +66,9 @@ impl SettingsFile {
         let Some(hooks) = self.settings.get("hooks") else { return Ok(()) };
         let is_known = hooks.as_object().is_some_and(|hooks| hooks.values().all(Value::is_array));
         if !is_known {
-            bail!("`hooks` in {} has an unknown form, and was left as it is", self.path.display());
+            let message =
+                format!("`hooks` in {} has an unknown form, and was left as it is", self.path.display());
+            return Err(invalid(message).into());
         }
         Ok(())
     }
@@ -93,7 +96,11 @@ impl SettingsFile {
     /// Adds the hooks, in place of those that were there. Returns whether the file changed.
     pub(super) fn install(mut self, command: &str) -> anyhow::Result<bool> {
         let installed = self.installed();
-        let has = |event: &str| installed.iter().any(|hook| hook.event == event && hook.command == command);
+        let program = self.program;
+        let has = |event: &str| {
+            let command = program.hook_command(event, command);
+            installed.iter().any(|hook| hook.event == event && hook.command == command)
+        };
         if installed.len() == self.program.events().len()
             && self.program.events().iter().all(|event| has(event))
         {
@@ -107,8 +114,8 @@ impl SettingsFile {
         self.remove();
         let hooks = self.settings.entry("hooks").or_insert_with(|| Value::Object(Map::new()));
         for event in self.program.events() {
-            let entry =
-                json!({"type": "command", "command": command, "timeout": self.program.timeout(event)});
+            let command = program.hook_command(event, command);
+            let entry = json!({"type": "command", "command": command, "timeout": program.timeout(event)});
             if let Some(hooks) = hooks.as_object_mut()
                 && let Some(groups) = hooks.entry(*event).or_insert_with(|| json!([])).as_array_mut()
             {
@@ -195,18 +202,46 @@ impl SettingsFile {
     }
 }
 
+fn invalid(message: String) -> CommandError {
+    CommandError::new(ErrorCode::ConfigFile, message)
+        .with_hint("remove comments and marks that JSON does not have, or repair the file, and try again")
+}
+
 fn rendered(settings: &Map<String, Value>) -> anyhow::Result<String> {
     Ok(format!("{}\n", serde_json::to_string_pretty(settings)?))
 }
 
-/// Returns whether a command is a hook of this guard, of any version and with any options.
+/// Returns whether a command is a hook of this guard, of any version and with any options, wherever the command was
+/// installed and whatever it was named then.
 pub(super) fn is_own(program: Program, command: &str) -> bool {
-    let own = format!("guard hook {}", program.name());
-    // The command may have been renamed.
-    let this = std::env::current_exe().map(|path| quoted(&path.to_string_lossy())).unwrap_or_default();
-    let is_this = command.strip_prefix(&this).is_some_and(|rest| !this.is_empty() && rest.starts_with(' '));
-    (is_this || command.contains("backstitch"))
-        && command.split(&own).nth(1).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    let Some(words) = shlex::split(command) else { return false };
+    matches!(words.as_slice(), [_, guard, hook, name, rest @ ..]
+        if guard == "guard" && hook == "hook" && name == program.name()
+            && rest.first().is_none_or(|next| next.starts_with("--") || next == "||"))
+}
+
+/// Returns the file that the command of a hook starts, if it is named by a path.
+pub(super) fn file_of(command: &str) -> Option<PathBuf> {
+    let first = shlex::split(command)?.into_iter().next()?;
+    Some(PathBuf::from(first)).filter(|path| path.is_absolute())
+}
+
+/// Returns the settings file that turns all hooks of Claude Code off, if one does. What is nearer to the project counts more.
+pub(super) fn disabled_by(project: &Path) -> Option<PathBuf> {
+    let user = Program::ClaudeCode.settings(Scope::User, project);
+    let files = [
+        Some(project.join(".claude/settings.local.json")),
+        Some(project.join(".claude/settings.json")),
+        user,
+    ];
+    files
+        .into_iter()
+        .flatten()
+        .find_map(|path| {
+            let settings: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+            Some((settings.get("disableAllHooks")?.as_bool()?, path))
+        })
+        .and_then(|(is_disabled, path)| is_disabled.then_some(path))
 }
 
 #[cfg(test)]
@@ -232,6 +267,7 @@ mod tests {
         assert_eq!(file(&path).installed().len(), Program::ClaudeCode.events().len());
         assert!(!file(&path).install(COMMAND).unwrap(), "a second time changes nothing");
         assert!(file(&path).install(&format!("{COMMAND} --strict")).unwrap());
+        assert!(!file(&path).install(&format!("{COMMAND} --strict")).unwrap());
         assert_eq!(file(&path).installed().len(), Program::ClaudeCode.events().len());
         let both: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(both["hooks"]["PreToolUse"][0]["hooks"][0]["command"], "mine");
@@ -264,12 +300,8 @@ mod tests {
     fn only_commands_of_this_guard_are_its_own() {
         let own = |command| is_own(Program::ClaudeCode, command);
         assert!(own(COMMAND) && own("'/a b/backstitch' guard hook claude-code --strict"));
-        assert!(!own("/opt/other guard hook claude-code"));
-        let this = quoted(&std::env::current_exe().unwrap().to_string_lossy());
-        assert!(
-            is_own(Program::ClaudeCode, &format!("{this} guard hook claude-code")),
-            "whatever it is named"
-        );
+        assert!(own("/opt/other guard hook claude-code --strict || exit 2"), "whatever it is named");
+        assert!(!own("echo guard hook claude-code later") && !own("'guard hook claude-code"));
         assert!(!own("backstitch guard hook claude-code2"));
         assert!(!own("backstitch guard hook codex"));
     }

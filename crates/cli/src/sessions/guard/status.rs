@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use super::codex::{self, HookTrust};
 use super::hook_file::HookFile;
+use super::plugin;
 use super::program::{Program, Scope};
 use super::resume::is_guarded;
+use super::session;
+use super::settings::{disabled_by, file_of};
 use crate::common::{Common, counted};
 use crate::sessions::place::{OpenStore, short, uncovered_paths};
 
@@ -32,6 +35,10 @@ struct HookStatus {
     problem: Option<String>,
     /// Whether Codex runs them.
     trust: Option<HookTrust>,
+    /// The settings that turn all hooks off.
+    disabled_by: Option<PathBuf>,
+    /// The command that the hooks start, if it does not exist.
+    missing_command: Option<PathBuf>,
 }
 
 impl HookStatus {
@@ -51,7 +58,21 @@ impl HookStatus {
             program.events().iter().filter(|event| !events.iter().any(|known| known == *event)).copied();
         let strict = installed.iter().any(|hook| hook.command.contains(" --strict"));
         let missing = missing.collect();
-        Some(Self { program, scope, path, events, missing, strict, problem, trust })
+        let disabled_by = (program == Program::ClaudeCode).then(|| disabled_by(project)).flatten();
+        let mut files = installed.iter().filter_map(|hook| file_of(&hook.command));
+        let missing_command = files.find(|file| !file.exists());
+        Some(Self {
+            program,
+            scope,
+            path,
+            events,
+            missing,
+            strict,
+            problem,
+            trust,
+            disabled_by,
+            missing_command,
+        })
     }
 
     fn scope_word(&self) -> &'static str {
@@ -68,7 +89,8 @@ impl HookStatus {
             Some(trust) => Some(*trust == HookTrust::Trusted),
         };
         json!({"program": self.program.name(), "scope": self.scope_word(), "settings": self.path, "events": self.events,
-            "missing": self.missing, "strict": self.strict, "problem": self.problem, "trusted": trusted})
+            "missing": self.missing, "strict": self.strict, "problem": self.problem, "trusted": trusted,
+            "disabled_by": self.disabled_by, "missing_command": self.missing_command})
     }
 
     /// Returns what keeps Codex from running the hooks, or that nothing does.
@@ -97,6 +119,20 @@ impl HookStatus {
         if self.events.is_empty() {
             return None;
         }
+        if let Some(settings) = &self.disabled_by {
+            let settings = settings.display();
+            return Some(format!(
+                "{title} is NOT guarded, although its hooks are in {path}: `disableAllHooks` in {settings} turns them off"
+            ));
+        }
+        if let Some(command) = &self.missing_command {
+            let (command, name) = (command.display(), self.program.name());
+            let user = if self.scope == Scope::User { " --user" } else { "" };
+            return Some(format!(
+                "{title} is NOT guarded, although its hooks are in {path}: they start {command}, which does not exist; \
+                 `backstitch guard install {name}{user}` repairs them"
+            ));
+        }
         let strict = if self.strict { ", calls that cannot be guarded are denied" } else { "" };
         let scope = match self.scope {
             Scope::User => "in all projects",
@@ -120,6 +156,7 @@ impl Status {
         {
             hooks.extend(HookStatus::of(program, scope, &project).await);
         }
+        let covered = session::covered(&project);
         let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
         let (mut sessions, mut uncovered, mut problem) = (Vec::new(), Vec::new(), None);
         if has_store {
@@ -131,23 +168,27 @@ impl Status {
                 .iter()
                 .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
             sessions = guarded.map(|session| session.id()).collect();
-            match place.open_workspace(&project, &[], "that is being looked at") {
+            match place.open_workspace(&covered, &[], "that is being looked at") {
                 Ok(workspace) => uncovered = uncovered_paths(&workspace),
                 Err(error) => problem = Some(format!("{error:#}")),
             }
         }
         let beside = added_directories(&project);
+        let plugin = plugin::written();
         if common.json {
             let hooks: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
             println!(
                 "{}",
                 json!({"v": 1, "directory": project, "hooks": hooks, "sessions": sessions, "uncovered": uncovered,
-                    "added_directories": beside, "problem": problem})
+                    "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin})
             );
             return Ok(ExitCode::SUCCESS);
         }
         let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
-        let lines: Vec<String> = lines.collect();
+        let mut lines: Vec<String> = lines.collect();
+        if let Some(plugin) = &plugin {
+            lines.push(plugin::line(plugin));
+        }
         if lines.is_empty() {
             println!(
                 "nothing is guarded here; `{}` guards Claude Code",
@@ -156,9 +197,9 @@ impl Status {
         }
         lines.iter().for_each(|line| println!("{line}"));
         if let Some(problem) = problem {
-            println!("{} is not covered: {problem}", project.display());
+            println!("{} is not covered: {problem}", covered.display());
         } else if !lines.is_empty() {
-            println!("covered: {}", project.display());
+            println!("covered: {}", covered.display());
         }
         if !uncovered.is_empty() {
             println!("not covered, and never changed by a rewind: {}", uncovered.join(", "));

@@ -38,6 +38,11 @@ impl<'a> RealClaude<'a> {
     /// Prepares the program, and installs the hooks. A background command of the script may wait for the file `go` beside the
     /// workspace, which exists once the model has said `Done.`.
     fn new(stage: &'a Stage, command: PathBuf, script: Value) -> Self {
+        stage.run(&["guard", "install", "claude-code"]).worked();
+        Self::without_hooks(stage, command, script)
+    }
+
+    fn without_hooks(stage: &'a Stage, command: PathBuf, script: Value) -> Self {
         let (seen, files, go) = (Arc::default(), stage.path("files"), stage.path("go"));
         let list: Arc<Mutex<Vec<SeenRequest>>> = Arc::clone(&seen);
         let url = model(move |request| {
@@ -50,7 +55,6 @@ impl<'a> RealClaude<'a> {
             }
             Some(events)
         });
-        stage.run(&["guard", "install", "claude-code"]).worked();
         Self { stage, command, url, seen }
     }
 
@@ -250,6 +254,30 @@ fn the_real_claude_code_is_rewound_to_before_each_call_and_continues_there() {
     claude.check_continuation(&program, "toolu_02", &ids[..1], files("toolu_02"));
     claude.check_continuation(&program, "toolu_01", &[], files("toolu_01"));
     stage.run(&["verify"]).worked_quietly();
+}
+
+#[test]
+fn the_plugin_records_the_real_claude_code_and_adds_commands_to_it() {
+    let Some(claude) = named("BACKSTITCH_CLAUDE") else { return };
+    let stage = Stage::new();
+    let script = json!({"main": [[bash("toolu_01", "echo one > one")], [text("Done.")]], "sub": []});
+    let claude = RealClaude::without_hooks(&stage, claude, script);
+    let written = stage.json(&["guard", "install", "claude-code", "--plugin"]);
+    let plugin = format!("{}/backstitch", written["plugin"].as_str().unwrap());
+    let start = picture(&stage.path("files"));
+    claude.run(&["--plugin-dir", &plugin, "-p", "make it"]);
+    assert!(!stage.path("files/.claude").exists(), "no settings are needed");
+    let program = StandIn::new(&stage, "unused");
+    assert_eq!(program.gaps(), Vec::<String>::new());
+    let point = format!("before:{}", program.call("toolu_01"));
+    program.check_point(&point, &start);
+    claude.run(&["--plugin-dir", &plugin, "--continue", "-p", "/backstitch:points"]);
+    let seen = claude.seen.lock().unwrap().last().cloned().unwrap();
+    assert!(seen.last_text.contains("before:") && seen.last_text.contains("1 file: one"), "{seen:?}");
+    claude.run(&["--plugin-dir", &plugin, "--continue", "-p", &format!("/backstitch:rewind {point}")]);
+    assert_eq!(stage.file("one"), None, "{}", stage.run(&["log"]).output);
+    claude.run(&["--plugin-dir", &plugin, "--continue", "-p", "/backstitch:undo"]);
+    assert_eq!(stage.file("one").as_deref(), Some("one\n"));
 }
 
 #[test]

@@ -40,16 +40,23 @@ pub(super) struct StandIn<'a> {
     pub(super) stage: &'a Stage,
     pub(super) id: String,
     strict: bool,
+    /// The directory that it was started in, inside of the files.
+    inner: String,
     next: Cell<u32>,
 }
 
 impl<'a> StandIn<'a> {
     pub(super) fn new(stage: &'a Stage, id: &str) -> Self {
-        Self { stage, id: id.to_owned(), strict: false, next: Cell::new(0) }
+        Self { stage, id: id.to_owned(), strict: false, inner: String::new(), next: Cell::new(0) }
     }
 
     pub(super) fn strict(self) -> Self {
         Self { strict: true, ..self }
+    }
+
+    /// Starts the program in a directory inside of the files.
+    pub(super) fn within(self, inner: &str) -> Self {
+        Self { inner: inner.to_owned(), ..self }
     }
 
     pub(super) fn files(&self) -> PathBuf {
@@ -66,10 +73,16 @@ impl<'a> StandIn<'a> {
 
     /// Starts a hook with this input.
     pub(super) fn spawn(&self, input: &[u8]) -> Child {
-        let mut arguments = vec!["guard", "hook", "claude-code"];
-        if self.strict {
-            arguments.push("--strict");
-        }
+        self.spawn_with(if self.strict { &["--strict"] } else { &[] }, input)
+    }
+
+    /// Runs a hook with these options and this input.
+    pub(super) fn run_with(&self, options: &[&str], input: &[u8]) -> Ran {
+        ended(self.spawn_with(options, input))
+    }
+
+    fn spawn_with(&self, options: &[&str], input: &[u8]) -> Child {
+        let arguments = [&["guard", "hook", "claude-code"], options].concat();
         let mut command = self.stage.command(&arguments);
         let mut child = command.env_remove("CLAUDE_PROJECT_DIR").stdin(Stdio::piped()).spawn().unwrap();
         // A hook that was killed does not read.
@@ -79,7 +92,7 @@ impl<'a> StandIn<'a> {
 
     pub(super) fn event(&self, name: &str, more: Value) -> Vec<u8> {
         let mut event = json!({
-            "session_id": self.id, "transcript_path": text_of(&self.transcript()), "cwd": text_of(&self.files()),
+            "session_id": self.id, "transcript_path": text_of(&self.transcript()), "cwd": text_of(&self.files().join(&self.inner)),
             "hook_event_name": name, "permission_mode": "default", "new_field": {"of": ["a", "later", "version"]},
         });
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

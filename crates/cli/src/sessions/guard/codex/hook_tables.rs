@@ -63,7 +63,7 @@ impl HookTables {
         for event in events {
             let mut entry = Table::new();
             entry.insert("type", value("command"));
-            entry.insert("command", value(command));
+            entry.insert("command", value(Program::Codex.hook_command(event, command)));
             entry.insert("timeout", value(i64::try_from(Program::Codex.timeout(event)).unwrap_or(60)));
             let mut entries = ArrayOfTables::new();
             entries.push(entry);
