@@ -118,28 +118,27 @@ impl Driver {
         let pending: Vec<Call> = self.live.state().await.view.pending_calls().cloned().collect();
         // The last one first: files are restored to their state before the first one.
         for call in pending.iter().rev() {
-            let why = why(call);
-            let reason = {
-                let state = self.live.state().await;
-                state
-                    .view
-                    .pauses()
-                    .find(|pause| pause.call_id == Some(call.call_id))
-                    .map(|pause| pause.reason)
-            };
-            if call.may_have_run() || reason == Some(PauseReason::EffectUnknown) {
-                let reason = Some(format!("{} {why}", call.name));
-                self.live.resolve(Some(call.call_id), Decision::Fail { reason }, None).await?;
-            } else {
-                self.refuse_outside(call.evaluation_id, call.call_id, &format!("{} {why}", call.name))
-                    .await?;
-            }
+            self.end_call_unrun(call, format!("{} {}", call.name, why(call))).await?;
         }
         Ok(())
     }
 
+    /// Ends a call without a result, which does not run any more.
+    pub(super) async fn end_call_unrun(&self, call: &Call, why: String) -> Result<(), RuntimeError> {
+        let reason = {
+            let state = self.live.state().await;
+            let mut pauses = state.view.pauses();
+            pauses.find(|pause| pause.call_id == Some(call.call_id)).map(|pause| pause.reason)
+        };
+        if call.may_have_run() || reason == Some(PauseReason::EffectUnknown) {
+            let decision = Decision::Fail { reason: Some(why) };
+            return self.live.resolve(Some(call.call_id), decision, None).await;
+        }
+        self.refuse_outside(call.evaluation_id, call.call_id, &why).await.map(drop)
+    }
+
     /// Records an error as the result of a call that has not started.
-    pub(super) async fn refuse_outside(
+    async fn refuse_outside(
         &self,
         evaluation: EvaluationId,
         call: CallId,

@@ -67,7 +67,9 @@ impl Driver {
         self.check_fidelity(evaluation, options.fidelity).await?;
         self.inbox.hear_decisions().await?;
         self.check_accept(evaluation, &options).await?;
-        let is_redirected = self.put_message(&mut options).await?;
+        if self.put_message(&mut options).await? && self.engine.is_none() {
+            self.set_aside_calls(evaluation).await?;
+        }
         if let Some(ended) = self.waits(evaluation, &options).await? {
             return Ok(ended);
         }
@@ -82,9 +84,6 @@ impl Driver {
             ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
-        if is_redirected && self.engine.is_none() {
-            self.set_aside_calls(evaluation).await?;
-        }
         let ended = boxed(|| self.recover_and_drive(evaluation, options, drift)).await;
         if let Err(error) = &ended {
             self.record_stop(evaluation, error).await;
@@ -104,7 +103,8 @@ impl Driver {
         sent.map(|_| true).map_err(RuntimeError::Store)
     }
 
-    /// Ends the calls that have not begun, because a message of the user takes their place.
+    /// Ends the calls that have not begun, because a message of the user takes their place. Nobody has to decide about them
+    /// any more.
     async fn set_aside_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let pending: Vec<Call> = {
             let state = self.live.state().await;
@@ -113,7 +113,7 @@ impl Driver {
         };
         for call in pending {
             let why = format!("{} was not run, because the user gave another instruction", call.name);
-            self.refuse_outside(evaluation, call.call_id, &why).await?;
+            self.end_call_unrun(&call, why).await?;
         }
         Ok(())
     }

@@ -246,8 +246,8 @@ impl ObservedSession {
         let state = self.live.state().await;
         let has_ended =
             |id: &CallId| state.view.call(*id).is_some_and(|call| call.status() != CallStatus::Pending);
-        let ids = (1..).map(|count| observed_call_id(self.id(), foreign, count));
-        ids.skip_while(has_ended).next().unwrap_or_else(|| observed_call_id(self.id(), foreign, 1))
+        let mut ids = (1..).map(|count| observed_call_id(self.id(), foreign, count));
+        ids.find(|id| !has_ended(id)).unwrap_or_else(|| observed_call_id(self.id(), foreign, 1))
     }
 
     async fn look(&self) -> Result<Option<SeenFiles>, RuntimeError> {

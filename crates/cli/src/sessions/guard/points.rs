@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use backstitch::code::ErrorCode;
 use backstitch::filesystem::format;
 use backstitch::id::SessionId;
 use backstitch::journal::Role;
@@ -24,7 +25,6 @@ use crate::error::CommandError;
 use crate::sessions::place::{OpenStore, short};
 use crate::sessions::travel;
 use crate::terminal::time::relative;
-use backstitch::code::ErrorCode;
 
 /// The variable with the conversation, in commands that Claude Code starts.
 const CONVERSATION: &str = "CLAUDE_CODE_SESSION_ID";

@@ -146,12 +146,30 @@ fn a_deadline_interrupts_codex_and_a_spent_budget_pauses_it() {
     let stage = self::stage();
     let child = run(&stage, &["--budget", "calls=1", "--json"]);
     let mut codex = Codex::begin(&stage, None);
+    let prompt = codex.prompt_id().clone();
     codex.calls("call_01", "echo one > one", 0, |files| fs::write(files.join("one"), "1").unwrap());
-    assert!(!codex.begins_call("call_02", "echo two > two"), "one call is allowed");
+    let is_allowed = codex.calls("call_02", "echo two > two", 0, |_| panic!("one call is allowed"));
+    assert!(!is_allowed);
     codex.wait_for_interrupt();
     let ran = ended(child);
     assert!(ran.output.contains("budget"), "{}\n{}", ran.output, ran.errors);
     assert_eq!(stage.file("one").as_deref(), Some("1"));
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert!(!log.contains("not seen") && log.contains("was not run"), "{log}");
+    // The refused call is named when the session continues in the same thread.
+    let done = |id: &str, status: &str| json!({"type": "commandExecution", "id": id, "status": status});
+    let items = json!([{"type": "userMessage", "clientId": prompt}, done("call_01", "completed"), done("call_02", "declined")]);
+    let known = json!([{"id": "turn-1", "items": items}]);
+    let child = stage.command(&["resume", &stage.session(), "--budget", "calls=9"]).spawn().unwrap();
+    let codex = Codex::begin(&stage, Some(known));
+    assert_eq!(codex.opened["method"], "thread/resume");
+    assert!(
+        codex.prompt().contains("echo two > two") && codex.prompt().contains("not run"),
+        "{}",
+        codex.prompt()
+    );
+    codex.ends("Done.");
+    assert!(ended(child).worked_quietly().contains("Done."));
 }
 
 #[test]
