@@ -5,12 +5,14 @@
 //! removed from them before an error leaves the crate (see [`ProviderError::without`]).
 
 mod classify;
+mod length;
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::ports::wait_text;
 pub use classify::retry_delay;
@@ -142,6 +144,12 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// The context window of the model in tokens, if the provider names it.
+    pub window: Option<u64>,
+    /// Whether the provider refused the request for a reason that is not known. Its length may be the reason.
+    pub unexplained: bool,
+    /// The cost of the failed request, if the provider reports it.
+    pub usage: Amounts,
 }
 
 impl ProviderError {
@@ -149,7 +157,18 @@ impl ProviderError {
     pub fn new(provider: Provider, kind: ErrorKind, message: impl AsRef<str>) -> Self {
         let message = message.as_ref().chars().take(LONGEST_RAW).collect();
         let retryable = kind.is_retryable();
-        Self { provider, kind, message, status: None, code: None, retry_after: None, retryable }
+        Self {
+            provider,
+            kind,
+            message,
+            status: None,
+            code: None,
+            retry_after: None,
+            retryable,
+            window: None,
+            unexplained: false,
+            usage: Amounts::ZERO,
+        }
     }
 
     /// An answer without the provider's form.
@@ -161,6 +180,13 @@ impl ProviderError {
     pub(crate) fn cut_stream(provider: Provider) -> Self {
         let text = "the stream ended before the answer did; nothing of it was kept";
         Self::new(provider, ErrorKind::CutStream, text)
+    }
+
+    /// Adds the cost of the failed request.
+    #[must_use]
+    pub(crate) fn costing(mut self, usage: Amounts) -> Self {
+        self.usage = usage;
+        self
     }
 
     /// Removes a secret that the provider may have repeated, and truncates the message.

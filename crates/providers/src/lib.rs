@@ -35,9 +35,9 @@ pub use policy::{ModelPolicy, SendError};
 pub use provider::{ModelTarget, Provider};
 pub use request::{
     CacheMarks, Departure, DropReason, InputMessage, MediaBytes, MediaMode, MediaProblem, OpenCalls,
-    RENDERER, RefusedOption, RenderError, RenderReport, RenderedRequest, RequestLimits, RequestOptions,
-    RequestTooLarge, StructuredOutput, ThinkingBudget, Thread, ThreadCall, ThreadEntry, ThreadTurn,
-    UnsupportedMedia, UnsupportedMediaPolicy,
+    RENDERER, ReasoningSummary, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest,
+    RequestLimits, RequestOptions, RequestTooLarge, Sampling, StructuredOutput, ThinkingBudget, Thread,
+    ThreadCall, ThreadEntry, ThreadTurn, ToolChoice, UnsupportedMedia, UnsupportedMediaPolicy,
 };
 pub use scripted::{
     Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedFailure, ScriptedPolicy, ScriptedReply,

@@ -22,8 +22,8 @@ use backstitch_core::secrets::Secrets;
 use crate::error::ProviderError;
 use crate::provider::ModelTarget;
 use crate::request::{
-    RENDERER, RenderError, RenderReport, RenderedRequest, RequestLimits, RequestOptions, RequestTooLarge,
-    Thread,
+    RENDERER, RefusedPart, RenderError, RenderReport, RenderedRequest, RequestLimits, RequestOptions,
+    RequestTooLarge, Thread, ToolChoice,
 };
 use crate::secret::ApiKey;
 use crate::transport::Transport;
@@ -127,12 +127,18 @@ impl ModelPolicy {
     }
 
     /// The options for a question: stored media is available, and the output schema of the question takes
-    /// precedence.
+    /// precedence. Parts that the server refused are left out.
     fn options_for(&self, question: &PolicyRequest) -> RequestOptions {
         let mut options = self.options.clone();
         if question.output.is_some() {
             options.output_schema.clone_from(&question.output);
         }
+        if question.turn > 1 && options.tool_choice.is_forced() {
+            // An evaluation ends with an answer without calls.
+            options.tool_choice = ToolChoice::Default;
+        }
+        let refused = question.refusals.iter().filter_map(|message| RefusedPart::of_refusal(message));
+        options.refused.extend(refused);
         if !question.media.is_empty() {
             let (held, others) = (question.media.clone(), self.options.bytes.clone());
             options.bytes = Arc::new(move |media| {
@@ -149,24 +155,18 @@ impl ModelPolicy {
     fn error(&self, error: ProviderError) -> PolicyError {
         let error = error.without(self.secret());
         PolicyError {
-            policy: self.name.clone(),
-            kind: error.kind.to_string(),
-            message: error.message.clone(),
             retryable: error.retryable,
             retry_after: error.retry_after,
-            source: Some(Box::new(error)),
+            window: error.window,
+            unexplained: error.unexplained,
+            usage: error.usage,
+            ..PolicyError::new(self.name.clone(), error.kind.code(), &error.message)
         }
+        .caused_by(error)
     }
 
     pub(crate) fn unsent(&self, unsent: SendError) -> PolicyError {
-        PolicyError {
-            policy: self.name.clone(),
-            kind: unsent.code().into(),
-            message: unsent.to_string(),
-            retryable: false,
-            retry_after: None,
-            source: Some(Box::new(unsent)),
-        }
+        PolicyError::new(self.name.clone(), unsent.code(), unsent.to_string()).caused_by(unsent)
     }
 }
 

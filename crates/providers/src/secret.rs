@@ -19,16 +19,28 @@ const SHORTEST_KEY: usize = 16;
 
 /// The API key of an account. `Debug` does not show it.
 #[derive(Clone)]
-pub struct ApiKey(SecretString);
+pub struct ApiKey {
+    secret: SecretString,
+    is_token: bool,
+}
 
 impl ApiKey {
     /// Wraps a key.
     pub fn new(key: impl Into<String>) -> Self {
-        Self(SecretString::from(key.into()))
+        Self { secret: SecretString::from(key.into()), is_token: false }
+    }
+
+    /// Wraps a token of OAuth, which every provider takes as `Authorization: Bearer`.
+    pub fn token(token: impl Into<String>) -> Self {
+        Self { is_token: true, ..Self::new(token) }
+    }
+
+    pub(crate) fn is_token(&self) -> bool {
+        self.is_token
     }
 
     pub(crate) fn expose(&self) -> &str {
-        self.0.expose_secret()
+        self.secret.expose_secret()
     }
 }
 

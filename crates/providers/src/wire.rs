@@ -9,8 +9,8 @@ use crate::dialects::dialect;
 use crate::error::{self, ProviderError};
 use crate::provider::{ModelTarget, Provider};
 use crate::request::{
-    Departure, RefusedOption, RenderError, RenderReport, RenderedRequest, RequestInput, RequestLimits,
-    RequestOptions, StructuredOutput, Thread, in_words,
+    Departure, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest, RequestInput,
+    RequestLimits, RequestOptions, StructuredOutput, Thread, in_words,
 };
 
 /// Renders a conversation as a request to a model.
@@ -27,6 +27,7 @@ pub fn render<'t>(
     let schema = options.output_schema.as_deref();
     let output = schema
         .filter(|_| options.structured == StructuredOutput::Native)
+        .filter(|_| !options.refuses(RefusedPart::Schema, &mut report))
         .and_then(|schema| (dialect.output_schema)(schema, target, !tools.is_empty()));
     let added = schema.filter(|_| output.is_none()).map(|schema| Part::text(in_words(schema)));
     if added.is_some() {
@@ -34,7 +35,8 @@ pub fn render<'t>(
     }
     let (output, added) = (output.as_ref(), added.as_ref());
     let input = RequestInput { thread, tools: &tools, target, options, output, added };
-    let body = (dialect.render)(&input, &mut report)?;
+    let mut body = (dialect.render)(&input, &mut report)?;
+    options.add_fields(&mut body);
     Ok(RenderedRequest { body, report })
 }
 
@@ -79,7 +81,7 @@ impl RequestOptions {
     /// Refuses an option that a provider does not support, so that it is neither dropped nor changed
     /// silently.
     pub fn check(&self, provider: Provider) -> Result<(), RefusedOption> {
-        match (dialect(provider).refused_option)(self) {
+        match self.refuse_impossible().or_else(|| (dialect(provider).refused_option)(self)) {
             Some(problem) => Err(RefusedOption { provider, option: problem.option, reason: problem.reason }),
             None => Ok(()),
         }

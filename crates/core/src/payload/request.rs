@@ -69,11 +69,43 @@ pub struct RequestFailed {
     /// Delay that the server asked for, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_millis: Option<u64>,
+    /// Context window of the model in tokens, if the server named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Whether the server refused the request for a reason that is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unexplained: bool,
+    /// Tokens and money that the failed attempt cost. The budget is charged separately.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub usage: Amounts,
     /// Reaction to the failure.
     pub then: AfterFailure,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl RequestFailed {
+    /// Creates the record of a first attempt that failed, free of charge, and that no other one follows.
+    pub fn new(evaluation_id: EvaluationId, turn: u64, kind: &str, message: &str) -> Self {
+        Self {
+            evaluation_id,
+            turn,
+            attempt: 1,
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            retry_after_millis: None,
+            window: None,
+            unexplained: false,
+            usage: Amounts::ZERO,
+            then: AfterFailure::Stop,
+            extra: Extra::default(),
+        }
+    }
+}
+
+fn is_zero(amounts: &Amounts) -> bool {
+    *amounts == Amounts::ZERO
 }
 
 /// Reaction to a failed attempt.

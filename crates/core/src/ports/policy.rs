@@ -48,6 +48,9 @@ pub struct PolicyRequest {
     /// JSON Schema of a final answer, which is an object; none if the answer is text. Policies that can
     /// constrain a model to it do so; the answer is checked in any case.
     pub output: Option<Arc<Value>>,
+    /// Texts with which the server refused earlier requests of the session to the same model, oldest first.
+    /// Policies leave out what a server does not accept.
+    pub refusals: Arc<[Arc<str>]>,
     /// Receives pieces of the answer while it is streamed.
     pub deltas: Deltas,
     /// A copy of the session's state. Changes of it have no effect.
@@ -195,6 +198,8 @@ impl PolicyAnswer {
 }
 
 /// A policy did not answer. The request may be repeated; nothing was recorded.
+///
+/// [`PolicyError::new`] creates one; set the other fields afterwards.
 #[derive(Debug, thiserror::Error)]
 #[error("{policy} did not answer ({kind}): {message}{}", wait_text(*.retry_after))]
 pub struct PolicyError {
@@ -208,12 +213,41 @@ pub struct PolicyError {
     pub retryable: bool,
     /// Delay before a retry, if one was requested.
     pub retry_after: Option<Duration>,
+    /// Context window of the model in tokens, if the error names it.
+    pub window: Option<u64>,
+    /// Whether the request was refused for a reason that the policy does not know. Its length may be the
+    /// reason.
+    pub unexplained: bool,
+    /// Cost of the failed request. It is charged.
+    pub usage: Amounts,
     /// Underlying error.
     #[source]
     pub source: Option<BoxError>,
 }
 
 impl PolicyError {
+    /// Creates an error that no retry can resolve.
+    pub fn new(policy: PolicyName, kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            policy,
+            kind: kind.into(),
+            message: message.into(),
+            retryable: false,
+            retry_after: None,
+            window: None,
+            unexplained: false,
+            usage: Amounts::ZERO,
+            source: None,
+        }
+    }
+
+    /// Adds the underlying error.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
     /// Returns the stable code of the error. Kinds of policies that this crate does not know share one.
     pub fn code(&self) -> ErrorCode {
         ErrorCode::of_kind(&self.kind, ErrorCode::Policy)

@@ -18,8 +18,8 @@ pub struct NoJson {
     pub reason: String,
 }
 
-/// Returns the first block that is fenced as `json`; else the whole text; else the first object or array that
-/// parses.
+/// Returns the first block that is fenced as `json`; else the whole text; else the last object that parses; else
+/// the last such array. What a model says first may be what it corrects.
 pub(super) fn extract(text: &str) -> Result<Value, NoJson> {
     if text.len() > LONGEST {
         return Err(NoJson { reason: format!("it is longer than {LONGEST} bytes") });
@@ -33,14 +33,25 @@ pub(super) fn extract(text: &str) -> Result<Value, NoJson> {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let beginnings = text.char_indices().filter(|(_, character)| matches!(character, '{' | '['));
-    for (at, _) in beginnings.take(MOST_TRIED) {
+    last_value(text).ok_or_else(|| NoJson { reason: fenced.unwrap_or(whole).to_string() })
+}
+
+fn last_value(text: &str) -> Option<Value> {
+    let (mut object, mut array) = (None, None);
+    let (mut tried, mut from) = (0, 0);
+    while let Some(at) = text[from..].find(['{', '[']).map(|at| from + at).filter(|_| tried < MOST_TRIED) {
+        tried += 1;
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
-        if let Some(Ok(value)) = values.next() {
-            return Ok(value);
+        match values.next() {
+            Some(Ok(value)) => {
+                from = at + values.byte_offset();
+                let found = if value.is_object() { &mut object } else { &mut array };
+                *found = Some(value);
+            }
+            _ => from = at + 1,
         }
     }
-    Err(NoJson { reason: fenced.unwrap_or(whole).to_string() })
+    object.or(array)
 }
 
 /// Returns the content of the first fence marked `json`. A fence that is never closed extends to the end.
@@ -72,7 +83,9 @@ mod tests {
         assert_eq!(extract(fenced).unwrap(), json!({"a": 1}));
         assert_eq!(extract("```JSON \n[1]").unwrap(), json!([1]), "a fence may be left open");
         assert_eq!(extract(" [1, 2] \n").unwrap(), json!([1, 2]));
-        assert_eq!(extract("see [the docs] and {\"a\": [1]} or {}").unwrap(), json!({"a": [1]}));
+        assert_eq!(extract("see [the docs] and {\"a\": [1]} in [2]").unwrap(), json!({"a": [1]}));
+        assert_eq!(extract("First {\"a\": 1}, no: {\"a\": 2}.").unwrap(), json!({"a": 2}), "a correction");
+        assert_eq!(extract("They are [1] or rather [{\"a\": 2}].").unwrap(), json!([{"a": 2}]));
         assert_eq!(
             extract("```text\n{\"a\": 1}\n```").unwrap(),
             json!({"a": 1}),

@@ -328,10 +328,25 @@ fn request_failed() -> impl Strategy<Value = RequestFailed> {
         Just(AfterFailure::Stop),
         any::<u64>().prop_map(|wait_millis| AfterFailure::Retry { wait_millis }),
     ];
-    (evaluation_id(), any::<u64>(), any::<u32>(), (text(), text()), any::<Option<u64>>(), then, extra())
-        .prop_map(|(evaluation_id, turn, attempt, (kind, message), retry_after_millis, then, extra)| {
-            RequestFailed { evaluation_id, turn, attempt, kind, message, retry_after_millis, then, extra }
-        })
+    let said = (text(), text(), any::<Option<u64>>(), any::<Option<u64>>(), any::<bool>(), amounts());
+    (evaluation_id(), any::<u64>(), any::<u32>(), said, then, extra()).prop_map(
+        |(evaluation_id, turn, attempt, said, then, extra)| {
+            let (kind, message, retry_after_millis, window, unexplained, usage) = said;
+            RequestFailed {
+                evaluation_id,
+                turn,
+                attempt,
+                kind,
+                message,
+                retry_after_millis,
+                window,
+                unexplained,
+                usage,
+                then,
+                extra,
+            }
+        },
+    )
 }
 
 fn redacted() -> impl Strategy<Value = RecordsRedacted> {

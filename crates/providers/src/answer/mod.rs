@@ -4,7 +4,9 @@
 //! the answer malformed: an error, never a guess.
 
 mod finish;
+mod merge;
 mod sse;
+mod thoughts;
 mod usage;
 
 use std::borrow::Cow;
@@ -17,7 +19,9 @@ use serde_json::Value;
 
 pub use finish::FinishMeaning;
 pub(crate) use finish::{FinishReasons, finished, of_meaning, of_reason};
+pub(crate) use merge::merge;
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
+pub(crate) use thoughts::{SplitText, ThoughtSplitter, without_thoughts};
 pub(crate) use usage::UsageFields;
 
 use crate::error::ProviderError;

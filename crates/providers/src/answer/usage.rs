@@ -25,11 +25,19 @@ pub(crate) struct UsageFields {
 /// overflow.
 const MOST_TOKENS: u64 = 1 << 40;
 
+/// A number of tokens. Some servers write whole numbers as floats.
+fn tokens(value: &Value) -> Option<u64> {
+    let whole = |number: f64| {
+        (number.fract() == 0.0 && (0.0..=MOST_TOKENS as f64).contains(&number)).then_some(number as u64)
+    };
+    value.as_u64().or_else(|| value.as_f64().and_then(whole))
+}
+
 impl UsageFields {
     /// Reads the amounts of a usage. Missing and non-numeric fields count as 0, and no part exceeds the
     /// total.
     pub(crate) fn amounts(&self, usage: &Value) -> Amounts {
-        let number = |pointer: &&str| usage.pointer(pointer).and_then(Value::as_u64);
+        let number = |pointer: &&str| usage.pointer(pointer).and_then(tokens);
         let sum = |pointers: &[&str]| -> u64 {
             pointers.iter().filter_map(number).map(|tokens| tokens.min(MOST_TOKENS)).sum()
         };

@@ -1,13 +1,13 @@
 //! Shared code of the two wire formats of OpenAI.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Address;
 use crate::error::{ErrorKind, SentError};
 use crate::provider::ModelTarget;
 use crate::request::{
     ANNOTATIONS, CONDITIONS, FORMATS, OptionProblem, OutputSchema, RequestLimits, RequestOptions,
-    SchemaDialect, ThinkingBudget,
+    SchemaDialect, ThinkingBudget, ToolChoice, legal,
 };
 
 pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 1024, media: 500 };
@@ -30,6 +30,40 @@ pub(super) const fn address(path: fn(&ModelTarget, bool) -> String) -> Address {
 pub(super) fn refused_thinking(options: &RequestOptions) -> Option<OptionProblem> {
     matches!(options.thinking, ThinkingBudget::Budget(_))
         .then(|| OptionProblem::new("thinking", "it takes no number of tokens; say `effort` instead"))
+}
+
+/// Words for the effort of reasoning.
+pub(super) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// Adds the options of sampling that both formats have.
+pub(super) fn add_sampling(body: &mut Map<String, Value>, options: &RequestOptions) {
+    if let Some(temperature) = options.sampling.temperature {
+        body.insert("temperature".into(), temperature.into());
+    }
+    if let Some(top_p) = options.sampling.top_p {
+        body.insert("top_p".into(), top_p.into());
+    }
+}
+
+/// Adds the choice of tools. `named` renders the choice of one tool.
+pub(super) fn add_tool_choice(
+    body: &mut Map<String, Value>,
+    options: &RequestOptions,
+    named: impl Fn(&str) -> Value,
+) {
+    let choice = match &options.tool_choice {
+        ToolChoice::Default => None,
+        ToolChoice::Auto => Some("auto".into()),
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Named(name) => Some(named(&legal::legal_name(name))),
+    };
+    if let Some(choice) = choice {
+        body.insert("tool_choice".into(), choice);
+    }
+    if let Some(parallel) = options.parallel_tool_calls {
+        body.insert("parallel_tool_calls".into(), parallel.into());
+    }
 }
 
 const SCHEMA: SchemaDialect = SchemaDialect {

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::length::{named_window, says_request_too_large, says_too_long};
 use super::{ErrorKind, ProviderError, quote};
 use crate::provider::Provider;
+use crate::request::RefusedPart;
 
 /// The longest delay that a provider may ask for. An error with a longer one is not retryable.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
@@ -19,7 +21,6 @@ pub(crate) struct SentError<'a> {
     pub(crate) status: Option<u16>,
     /// The object that describes the error.
     pub(crate) error: &'a Value,
-    pub(crate) message: &'a str,
 }
 
 impl<'a> SentError<'a> {
@@ -34,19 +35,12 @@ impl<'a> SentError<'a> {
             Some(401 | 403) => ErrorKind::Auth,
             Some(402) => ErrorKind::OutOfCredit,
             Some(408 | 409) => ErrorKind::Server,
+            Some(413) => ErrorKind::ContextTooLong,
             Some(429) => ErrorKind::RateLimited,
             Some(503 | 529) => ErrorKind::Overloaded,
             Some(300..=499) => ErrorKind::InvalidRequest,
             Some(_) | None => ErrorKind::Server,
         }
-    }
-
-    /// Whether the message says that the conversation is too long. Some providers have no code for that, and
-    /// the caller has to react differently to it than to other errors.
-    pub(crate) fn says_too_long(&self) -> bool {
-        const SIGNS: [&str; 3] =
-            ["prompt is too long", "exceed context limit", "exceeds the maximum number of tokens allowed"];
-        SIGNS.iter().any(|sign| self.message.contains(sign))
     }
 }
 
@@ -69,7 +63,8 @@ pub(crate) fn of_response<'a>(
     let dated = || retry_date(header("retry-after")?, header("date"));
     error.retry_after = named.or_else(dated).or(error.retry_after);
     match header("x-should-retry") {
-        Some("true") => error.retryable = true,
+        // A request that is too long stays too long.
+        Some("true") if error.kind != ErrorKind::ContextTooLong => error.retryable = true,
         Some("false") => error.retryable = false,
         _ => {}
     }
@@ -107,10 +102,21 @@ pub(crate) fn of_event(provider: Provider, classify: Classify, event: &Value) ->
 /// The delay until the date in a header: counted from the date of the response if it has one, else from now.
 /// Zero if the date has passed.
 fn retry_date(until: &str, sent: Option<&str>) -> Option<Duration> {
-    let read = |date: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date.trim()).ok();
-    let from = sent.and_then(read).unwrap_or_else(jiff::Timestamp::now);
-    let wait = read(until)?.duration_since(from);
+    let from = sent.and_then(date).unwrap_or_else(jiff::Timestamp::now);
+    let wait = date(until)?.duration_since(from);
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
+}
+
+/// Parses a date of HTTP: the form of today, the one of RFC 850, or that of C.
+fn date(text: &str) -> Option<jiff::Timestamp> {
+    const OLD_FORMS: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S", "%a %b %e %H:%M:%S %Y"];
+    let text = text.trim();
+    let today = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
+    today.or_else(|| {
+        let text = text.trim_end_matches(" GMT");
+        let parsed = OLD_FORMS.iter().find_map(|form| jiff::civil::DateTime::strptime(form, text).ok())?;
+        Some(parsed.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    })
 }
 
 /// The delay in headers: milliseconds, else seconds.
@@ -133,11 +139,50 @@ fn classified(
     // Some compatible servers send only a text.
     let short = || body["error"].as_str().or_else(|| body["detail"].as_str());
     let message = error["message"].as_str().or_else(short).unwrap_or(raw);
-    let (kind, code) = classify(&SentError { status, error, message });
+    let (kind, code) = classify(&SentError { status, error });
+    let kind = by_words(kind, message);
     let mut made = ProviderError::new(provider, kind, message);
+    if kind == ErrorKind::ContextTooLong {
+        made.window = named_window(error, message);
+    }
+    made.unexplained = kind == ErrorKind::InvalidRequest
+        && matches!(status, Some(400 | 422))
+        && !names_reason(error, code)
+        && RefusedPart::of_refusal(message).is_none();
     made.code = code.map(str::to_owned);
     made.retry_after = named_delay(error);
     made
+}
+
+/// Corrects a kind by the words of the message, for servers without a code for it.
+fn by_words(kind: ErrorKind, message: &str) -> ErrorKind {
+    const NO_CREDIT: [&str; 3] = ["credit balance is too low", "insufficient balance", "insufficient credit"];
+    const BAD_KEY: [&str; 3] = ["api key not valid", "invalid api key", "incorrect api key"];
+    let said = || message.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| said().contains(word));
+    match kind {
+        ErrorKind::InvalidRequest | ErrorKind::Server if says_too_long(message) => ErrorKind::ContextTooLong,
+        ErrorKind::RateLimited if says_request_too_large(message) => ErrorKind::ContextTooLong,
+        ErrorKind::InvalidRequest if has(&NO_CREDIT) => ErrorKind::OutOfCredit,
+        ErrorKind::InvalidRequest if has(&BAD_KEY) => ErrorKind::Auth,
+        kind => kind,
+    }
+}
+
+/// Whether an error names its reason: by a code, or by a field of the request that is not the conversation.
+fn names_reason(error: &Value, code: Option<&str>) -> bool {
+    const CODES: [&str; 6] = [
+        "model_not_found",
+        "unsupported_parameter",
+        "unsupported_value",
+        "unknown_parameter",
+        "missing_required_parameter",
+        "invalid_encrypted_content",
+    ];
+    let conversation =
+        |param: &str| ["messages", "input", "contents"].iter().any(|name| param.starts_with(name));
+    code.is_some_and(|code| CODES.contains(&code))
+        || error["param"].as_str().is_some_and(|param| !param.is_empty() && !conversation(param))
 }
 
 /// The delay in the body, in Google's form.

@@ -9,8 +9,15 @@ use crate::secret::ApiKey;
 /// The URL of a request for this target.
 pub(super) fn url(target: &ModelTarget, stream: bool) -> String {
     let address = &dialect(target.provider).address;
-    let base = target.endpoint.as_deref().unwrap_or(address.base).trim_end_matches('/');
-    format!("{base}{}", (address.path)(target, stream))
+    let base = target.endpoint.as_deref().unwrap_or(address.base);
+    // The parameters of an address, such as the version of Azure's API, follow the path.
+    let (base, parameters) = base.split_once('?').map_or((base, None), |(base, rest)| (base, Some(rest)));
+    let url = format!("{}{}", base.trim_end_matches('/'), (address.path)(target, stream));
+    match parameters {
+        Some(parameters) if url.contains('?') => format!("{url}&{parameters}"),
+        Some(parameters) => format!("{url}?{parameters}"),
+        None => url,
+    }
 }
 
 /// The headers without secrets.
@@ -22,9 +29,20 @@ pub(super) fn headers(provider: Provider, stream: bool) -> Vec<(&'static str, St
 }
 
 /// The header that holds the key.
-pub(super) fn secret(provider: Provider, key: &ApiKey) -> (&'static str, SecretString) {
-    let (name, prefix) = dialect(provider).address.key_header;
+pub(super) fn secret(target: &ModelTarget, key: &ApiKey) -> (&'static str, SecretString) {
+    let (name, prefix) = match dialect(target.provider).address.key_header {
+        _ if key.is_token() => ("authorization", "Bearer "),
+        _ if is_azure(target) => ("api-key", ""),
+        header => header,
+    };
     (name, SecretString::from(format!("{prefix}{}", key.expose())))
+}
+
+/// Whether a target is at Azure, where keys have a header of their own.
+fn is_azure(target: &ModelTarget) -> bool {
+    let rest = target.endpoint.as_deref().and_then(|url| url.split_once("://")).map_or("", |(_, rest)| rest);
+    let host = rest.split(['/', ':', '?']).next().unwrap_or_default();
+    host.ends_with(".openai.azure.com") || host.ends_with(".cognitiveservices.azure.com")
 }
 
 #[cfg(test)]
@@ -43,5 +61,21 @@ mod tests {
         );
         let local = ModelTarget::new(Provider::OpenAiChat, "m").at("http://127.0.0.1:8080/v1/");
         assert_eq!(url(&local, false), "http://127.0.0.1:8080/v1/chat/completions");
+    }
+
+    #[test]
+    fn azure_has_a_dated_address_and_a_header_of_its_own() {
+        let deployment = "https://a.openai.azure.com/openai/deployments/d/?api-version=2024-10-21";
+        let target = ModelTarget::new(Provider::OpenAiChat, "m").at(deployment);
+        let dated = "https://a.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21";
+        assert_eq!(url(&target, true), dated);
+        let gemini = ModelTarget::new(Provider::Gemini, "m").at("http://x?a=b");
+        assert_eq!(url(&gemini, true), "http://x/v1beta/models/m:streamGenerateContent?alt=sse&a=b");
+        let header = |target: &ModelTarget, key| secret(target, &key).0;
+        assert_eq!(header(&target, ApiKey::new("k")), "api-key");
+        assert_eq!(header(&target, ApiKey::token("t")), "authorization");
+        assert_eq!(header(&ModelTarget::new(Provider::OpenAiChat, "m"), ApiKey::new("k")), "authorization");
+        assert_eq!(header(&ModelTarget::new(Provider::Anthropic, "m"), ApiKey::new("k")), "x-api-key");
+        assert_eq!(header(&ModelTarget::new(Provider::Anthropic, "m"), ApiKey::token("t")), "authorization");
     }
 }

@@ -25,7 +25,7 @@ impl ModelPolicy {
         let request = HttpRequest {
             url: address::url(&self.target, stream),
             headers: address::headers(provider, stream),
-            secret: self.key.as_ref().map(|key| address::secret(provider, key)),
+            secret: self.key.as_ref().map(|key| address::secret(&self.target, key)),
             body,
         };
         let mut response = self.transport.send(request).await.map_err(|error| self.unreached(&error))?;
@@ -117,13 +117,14 @@ impl ModelPolicy {
             return error;
         }
         let body = redact_text(body, self.secret());
+        let usage = error.usage;
         let mut error = said_error(self.target.provider, &body).unwrap_or_else(|| {
             let said = if body.trim().is_empty() { "nothing".to_owned() } else { quote(&body) };
             let message = format!("{}; the server answered with status {status}: {said}", error.message);
             ProviderError::malformed(self.target.provider, message)
         });
         error.status = Some(status);
-        error
+        error.costing(usage)
     }
 
     async fn whole(

@@ -8,7 +8,9 @@ mod limits;
 mod media;
 mod options;
 mod plan;
+mod refused;
 mod report;
+mod sampling;
 mod schema;
 mod thread;
 
@@ -21,18 +23,20 @@ pub(crate) use media::{IMAGES, MIB, Media, MediaEncoding, MediaRules, MediaSuppo
 pub use media::{MediaProblem, UnsupportedMedia};
 pub(crate) use options::OptionProblem;
 pub use options::{
-    CacheMarks, MediaBytes, MediaMode, OpenCalls, RefusedOption, RequestOptions, StructuredOutput,
-    ThinkingBudget, UnsupportedMediaPolicy,
+    CacheMarks, MediaBytes, MediaMode, OpenCalls, ReasoningSummary, RefusedOption, RequestOptions,
+    StructuredOutput, ThinkingBudget, UnsupportedMediaPolicy,
 };
 pub(crate) use plan::{PlannedCall, PlannedEntry, PlannedTurn, RawCall, plan};
+pub use refused::RefusedPart;
 pub use report::{Departure, DropReason, RenderReport};
+pub use sampling::{Sampling, ToolChoice};
 pub(crate) use schema::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect, in_words};
 pub use thread::{InputMessage, Thread, ThreadCall, ThreadEntry, ThreadTurn};
 
 use crate::provider::ModelTarget;
 
 /// The version of the renderer. The journal holds it beside the hash of each request.
-pub const RENDERER: &str = "wire/2";
+pub const RENDERER: &str = "wire/3";
 
 /// The text of a user message that is added where a provider requires one and the conversation has none.
 pub(crate) const NUDGE: &str = "Continue.";

@@ -1,11 +1,15 @@
 //! Options of requests.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::message::MediaPart;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::refused::RefusedPart;
+use super::report::{Departure, RenderReport};
+use super::sampling::{Sampling, ToolChoice};
 use crate::provider::Provider;
 
 /// How calls without a result are rendered.
@@ -28,6 +32,16 @@ pub enum ThinkingBudget {
     Adaptive,
     /// At most this many tokens; 0 disables thinking. Providers without such a number refuse it.
     Budget(u32),
+}
+
+/// Whether reasoning is summarized.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReasoningSummary {
+    /// As the provider decides.
+    #[default]
+    Auto,
+    /// No summary.
+    None,
 }
 
 /// Whether cache marks are set for the provider.
@@ -83,6 +97,20 @@ pub struct RequestOptions {
     pub thinking: ThinkingBudget,
     /// The reasoning effort, in the provider's word.
     pub effort: Option<String>,
+    /// Whether OpenAI Responses summarizes its reasoning, if an effort is set.
+    pub summary: ReasoningSummary,
+    /// The parts that the server refused in earlier requests. They are left out.
+    pub refused: BTreeSet<RefusedPart>,
+    /// Options of sampling.
+    pub sampling: Sampling,
+    /// Which tools the model may or must call.
+    pub tool_choice: ToolChoice,
+    /// Whether an answer may have several calls.
+    pub parallel_tool_calls: Option<bool>,
+    /// The length of the answer, in the provider's word.
+    pub verbosity: Option<String>,
+    /// Further fields of the body, as the provider names them. They take precedence.
+    pub body: Map<String, Value>,
     /// Whether cache marks are set.
     pub cache: CacheMarks,
     /// Identifies the conversation to caches that are found by name.
@@ -111,6 +139,13 @@ impl Default for RequestOptions {
             max_output_tokens: None,
             thinking: ThinkingBudget::default(),
             effort: None,
+            summary: ReasoningSummary::default(),
+            refused: BTreeSet::new(),
+            sampling: Sampling::default(),
+            tool_choice: ToolChoice::default(),
+            parallel_tool_calls: None,
+            verbosity: None,
+            body: Map::new(),
             cache: CacheMarks::default(),
             cache_key: None,
             output_schema: None,
@@ -150,6 +185,15 @@ impl OptionProblem {
 }
 
 impl RequestOptions {
+    /// Whether the server refused a part before. That is noted as a departure.
+    pub(crate) fn refuses(&self, part: RefusedPart, report: &mut RenderReport) -> bool {
+        let is_refused = self.refused.contains(&part);
+        if is_refused {
+            report.note(Departure::Refused(part));
+        }
+        is_refused
+    }
+
     /// Refuses a token limit below the minimum of a provider.
     pub(crate) fn refuse_limit_below(&self, least: u32) -> Option<OptionProblem> {
         let is_below = self.max_output_tokens.is_some_and(|limit| limit < least);
@@ -164,6 +208,10 @@ impl fmt::Debug for RequestOptions {
             .field("max_output_tokens", &self.max_output_tokens)
             .field("thinking", &self.thinking)
             .field("effort", &self.effort)
+            .field("summary", &self.summary)
+            .field("refused", &self.refused)
+            .field("sampling", &self.sampling)
+            .field("tool_choice", &self.tool_choice)
             .field("cache", &self.cache)
             .field("structured", &self.structured)
             .field("open_calls", &self.open_calls)

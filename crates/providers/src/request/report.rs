@@ -8,6 +8,8 @@ use std::fmt;
 
 use backstitch_core::id::CallId;
 
+use super::refused::RefusedPart;
+
 /// Why a raw payload is not sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -67,6 +69,8 @@ pub enum Departure {
     ThinkingLeftOut,
     /// A user message was added, because the provider requires one.
     Nudged,
+    /// A part is left out or has another form, because the server refused it before.
+    Refused(RefusedPart),
     /// The schema of the answer is described in the system message, because the provider does not enforce it.
     OutputInWords,
 }
@@ -101,6 +105,7 @@ impl fmt::Display for Departure {
                 formatter.write_str("thinking is left out: the thoughts before the last calls are missing")
             }
             Self::Nudged => formatter.write_str("a user message was added: the provider requires one"),
+            Self::Refused(part) => write!(formatter, "{part} is not sent as before: the server refused it"),
             Self::OutputInWords => formatter.write_str("the schema of the answer is in the system message"),
         }
     }

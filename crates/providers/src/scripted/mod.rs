@@ -182,6 +182,9 @@ pub struct ScriptedFailure {
     /// The delay before the failure, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
+    /// The cost of the failed request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Amounts>,
 }
 
 impl ScriptedFailure {
@@ -195,6 +198,7 @@ impl ScriptedFailure {
             retryable: None,
             said: None,
             delay_ms: None,
+            usage: None,
         }
     }
 

@@ -73,14 +73,12 @@ impl ScriptedPolicy {
     async fn failed(&self, failure: &ScriptedFailure, deltas: &Deltas) -> PolicyError {
         pass(failure.delay_ms).await;
         tell(failure.said.as_deref(), deltas, Delta::Text);
-        let message = failure.message.clone();
+        let message = failure.message.as_deref().unwrap_or("the script fails here");
         PolicyError {
-            policy: self.name.clone(),
-            kind: failure.kind.to_string(),
-            message: message.unwrap_or_else(|| "the script fails here".to_owned()),
             retryable: failure.retryable.unwrap_or(failure.kind.is_retryable()),
             retry_after: failure.retry_after_ms.map(Duration::from_millis),
-            source: None,
+            usage: failure.usage.unwrap_or_default(),
+            ..PolicyError::new(self.name.clone(), failure.kind.code(), message)
         }
     }
 
@@ -117,14 +115,8 @@ impl ScriptedPolicy {
 
     fn ended(&self) -> PolicyError {
         let count = self.script.replies.len();
-        PolicyError {
-            policy: self.name.clone(),
-            kind: ErrorCode::ScriptEnded.into(),
-            message: format!("the script has {count} replies, and all of them were used"),
-            retryable: false,
-            retry_after: None,
-            source: None,
-        }
+        let message = format!("the script has {count} replies, and all of them were used");
+        PolicyError::new(self.name.clone(), ErrorCode::ScriptEnded, message)
     }
 }
 

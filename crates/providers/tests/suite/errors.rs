@@ -53,7 +53,7 @@ fn each_response_has_its_kind() {
         (Anthropic, 429, anthropic("rate_limit_error", "m"), ErrorKind::RateLimited),
         (Anthropic, 429, capped, ErrorKind::OutOfCredit),
         (Anthropic, 529, anthropic("overloaded_error", "m"), ErrorKind::Overloaded),
-        (Anthropic, 413, json!(null), ErrorKind::InvalidRequest),
+        (Anthropic, 413, json!(null), ErrorKind::ContextTooLong),
         (
             Anthropic,
             400,
@@ -61,6 +61,19 @@ fn each_response_has_its_kind() {
             ErrorKind::ContextTooLong,
         ),
         (Anthropic, 400, anthropic("invalid_request_error", "other"), ErrorKind::InvalidRequest),
+        (
+            Anthropic,
+            400,
+            anthropic("invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
+            ErrorKind::OutOfCredit,
+        ),
+        (OpenAiChat, 402, json!({"error": {"message": "Insufficient Balance"}}), ErrorKind::OutOfCredit),
+        (
+            Gemini,
+            400,
+            gemini(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+            ErrorKind::Auth,
+        ),
         (Gemini, 400, bad_key, ErrorKind::Auth),
         (
             Gemini,

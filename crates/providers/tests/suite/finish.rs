@@ -66,9 +66,48 @@ fn the_guide_lists_every_documented_reason() {
 
 #[test]
 fn an_unknown_reason_is_kept_in_its_own_word() {
-    for provider in Provider::ALL {
+    // An incomplete response is cut off, whatever the reason.
+    let others = Provider::ALL.into_iter().filter(|provider| *provider != Provider::OpenAiResponses);
+    for provider in others {
         for answer in both(&Spoken::text("Seams").ending("brand_new"), provider) {
             assert_eq!(answer.unwrap().finish, Finish::Other("brand_new".to_owned()), "{provider}");
+        }
+    }
+}
+
+#[test]
+fn an_incomplete_response_is_never_complete() {
+    for reason in ["max_output_tokens", "max_messages", "brand_new"] {
+        let response = json!({
+            "status": "incomplete", "incomplete_details": {"reason": reason}, "usage": {"output_tokens": 4},
+            "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sea"}]}],
+        });
+        let event = json!({"type": "response.incomplete", "response": response});
+        let (streamed, _) = read_stream(Provider::OpenAiResponses, &stream_of(&[event])).unwrap();
+        let whole = parse(&response.to_string(), &target(Provider::OpenAiResponses)).unwrap();
+        for answer in [streamed, whole] {
+            assert_eq!(answer.finish, Finish::Length, "{reason}");
+            assert_eq!(answer.provider.unwrap().finish_reason.as_deref(), Some(reason));
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_used_costs_what_it_reports() {
+    for provider in Provider::ALL {
+        for (word, meaning) in finish_reasons(provider) {
+            if matches!(
+                meaning,
+                FinishMeaning::Withheld | FinishMeaning::Malformed | FinishMeaning::ContextFull
+            ) {
+                for result in both(&Spoken::text("Seams").ending(word), provider) {
+                    let usage = result.unwrap_err().usage;
+                    assert!(
+                        usage.input_tokens > 0 && usage.output_tokens > 0,
+                        "{provider} {word}: {usage:?}"
+                    );
+                }
+            }
         }
     }
 }

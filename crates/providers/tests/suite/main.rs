@@ -4,12 +4,14 @@
 mod answers;
 #[cfg(feature = "http")]
 mod cassette;
+mod compatible;
 mod dialects;
 mod errors;
 #[cfg(feature = "http")]
 mod finish;
 mod forms;
 mod hostile;
+mod lengths;
 #[cfg(feature = "http")]
 mod lisp;
 #[cfg(feature = "http")]

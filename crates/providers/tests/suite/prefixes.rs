@@ -161,6 +161,7 @@ impl Checker {
             media: self.sampled.media.clone(),
             options: tools().into_iter().map(Arc::new).collect(),
             output: output(self.variant),
+            refusals: Default::default(),
             deltas: Default::default(),
             session: Session::new(view.created().session_id, sample::clock()),
         };

@@ -7,7 +7,8 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::{AnsweredCall, PolicyAnswer};
 use backstitch_providers::{
     CacheMarks, Departure, DropReason, MediaMode, MediaProblem, ModelTarget, OpenCalls, Provider,
-    RenderError, RequestOptions, ThinkingBudget, Thread, UnsupportedMediaPolicy, parse, render,
+    RenderError, RequestOptions, Sampling, ThinkingBudget, Thread, ToolChoice, UnsupportedMediaPolicy, parse,
+    render,
 };
 use serde_json::{Value, json};
 
@@ -300,6 +301,58 @@ fn options_are_said_in_each_providers_words() {
     let gemini = body(Provider::Gemini, asked(ThinkingBudget::Adaptive, Some("low")));
     let thinking = &gemini["generationConfig"]["thinkingConfig"];
     assert_eq!(thinking, &json!({"includeThoughts": true, "thinkingLevel": "LOW"}));
+}
+
+#[test]
+fn sampling_and_the_choice_of_tools_are_said_in_each_providers_words() {
+    let body = |provider, asked: &RequestOptions| Talk::new().user("Hello").render(provider, asked).body;
+    let sampling = |seed, stop: &[&str]| Sampling {
+        temperature: Some(0.5),
+        top_p: Some(0.9),
+        seed,
+        stop: stop.iter().map(|text| (*text).to_owned()).collect(),
+    };
+    let fields = json!({"user": "ada"});
+    let all = RequestOptions {
+        sampling: sampling(Some(7), &["END"]),
+        tool_choice: ToolChoice::Named("look".into()),
+        parallel_tool_calls: Some(false),
+        verbosity: Some("low".into()),
+        body: fields.as_object().unwrap().clone(),
+        ..options()
+    };
+    let chat = body(Provider::OpenAiChat, &all);
+    assert_eq!(
+        (&chat["temperature"], &chat["seed"], &chat["stop"]),
+        (&json!(0.5), &json!(7), &json!(["END"]))
+    );
+    assert_eq!(chat["tool_choice"], json!({"type": "function", "function": {"name": "look"}}));
+    assert_eq!(
+        (&chat["parallel_tool_calls"], &chat["verbosity"], &chat["user"]),
+        (&json!(false), &json!("low"), &json!("ada"))
+    );
+    let responses =
+        body(Provider::OpenAiResponses, &RequestOptions { sampling: sampling(None, &[]), ..all.clone() });
+    assert_eq!((&responses["top_p"], &responses["text"]), (&json!(0.9), &json!({"verbosity": "low"})));
+    assert_eq!(responses["tool_choice"], json!({"type": "function", "name": "look"}));
+    let plain = RequestOptions { verbosity: None, body: Default::default(), ..all.clone() };
+    let stops = Sampling { stop: vec!["END".into()], ..Sampling::default() };
+    let anthropic = body(Provider::Anthropic, &RequestOptions { sampling: stops, ..plain.clone() });
+    assert_eq!(anthropic["stop_sequences"], json!(["END"]));
+    assert_eq!(
+        anthropic["tool_choice"],
+        json!({"type": "tool", "name": "look", "disable_parallel_tool_use": true})
+    );
+    let gemini = RequestOptions {
+        parallel_tool_calls: None,
+        body: json!({"generationConfig": {"topK": 40}}).as_object().unwrap().clone(),
+        ..plain
+    };
+    let gemini = body(Provider::Gemini, &gemini);
+    let expected = json!({"temperature": 0.5, "topP": 0.9, "seed": 7, "stopSequences": ["END"], "topK": 40});
+    assert_eq!(gemini["generationConfig"], expected, "objects are merged");
+    let calling = json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}});
+    assert_eq!(gemini["toolConfig"], calling);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use backstitch_core::ports::BoxFuture;
 use backstitch_providers::{
     Body, HttpRequest, HttpResponse, ModelPolicy, Provider, RequestOptions, Transport, TransportError, parse,
 };
-use backstitch_runtime::{Agent, Price, Prices, Runtime, SessionOptions};
+use backstitch_runtime::{Agent, Backoff, Price, Prices, Runtime, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -35,6 +35,7 @@ fn cases() -> Vec<(Provider, &'static str, Value, Split)> {
         "prompt_cache_hit_tokens": 64, "prompt_tokens_details": {"cached_tokens": 0},
     });
     let moonshot = json!({"prompt_tokens": 100, "completion_tokens": 9, "cached_tokens": 50});
+    let floats = json!({"prompt_tokens": 1000.0, "completion_tokens": 12.0, "cached_tokens": 0.5});
     let nulls = json!({"prompt_tokens": 8, "completion_tokens": 3, "prompt_tokens_details": null});
     let slips = json!({
         "prompt_tokens": 10, "completion_tokens": 5,
@@ -61,6 +62,7 @@ fn cases() -> Vec<(Provider, &'static str, Value, Split)> {
         (OpenAiChat, "DeepSeek", deepseek, [100, 64, 0, 9, 0]),
         (OpenAiChat, "a proxy that says both", both, [100, 0, 0, 9, 0]),
         (OpenAiChat, "Moonshot", moonshot, [100, 50, 0, 9, 0]),
+        (OpenAiChat, "whole numbers as floats", floats, [1_000, 0, 0, 12, 0]),
         (OpenAiChat, "a server that knows no cache", nulls, [8, 0, 0, 3, 0]),
         (OpenAiChat, "parts that are more than the whole", slips, [10, 10, 0, 5, 5]),
         (OpenAiChat, "no usage", Value::Null, [0; 5]),
@@ -199,9 +201,35 @@ async fn each_kind_of_token_costs_its_own_price() {
         assert_eq!(ledger, [read, written, thoughts], "{provider}, {who}: the ledger keeps the parts");
     }
     // 100 at 3, 99,900 at 0.3, 248 at 3.75 and 503 at 15 for a million.
-    let (provider, _, usage, _) = cases().remove(8);
+    let (provider, _, usage, _) = cases().remove(9);
     assert_eq!(
         (provider, charged(provider, &usage, price).await.money_micros),
         (Provider::Anthropic, 38_745)
     );
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_used_is_charged_with_each_attempt() {
+    let price = Price { input: 1_000_000, output: 2_000_000, ..Price::default() };
+    let chat = json!({"prompt_tokens": 20, "completion_tokens": 5});
+    let gemini = json!({"promptTokenCount": 20, "candidatesTokenCount": 5});
+    for (provider, usage, path, word, attempts) in [
+        (Provider::OpenAiChat, chat, "/choices/0/finish_reason", "content_filter", 1),
+        (Provider::Gemini, gemini, "/candidates/0/finishReason", "MALFORMED_FUNCTION_CALL", 3),
+    ] {
+        let mut body = whole(provider, &usage);
+        *body.pointer_mut(path).unwrap() = word.into();
+        let transport = Arc::new(Says(body.to_string()));
+        let policy = ModelPolicy::new(PolicyName::new("model").unwrap(), target(provider), None, transport);
+        let prices = Prices(BTreeMap::from([(format!("{provider}:{MODEL}"), price)]));
+        let agent = Agent::new("tests/model").policy(policy.with_options(RequestOptions::default()));
+        let agent = agent.with_prices(prices).with_backoff(Backoff { retries: 2, ..Backoff::NEVER });
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+        let ended = driver.start("Hm?").await;
+        assert!(ended.is_err() || ended.unwrap().answer().is_err(), "{provider}");
+        let spent = runtime.view(driver.session().id()).await.unwrap().ledger().charged();
+        let expected = (20 * attempts, 5 * attempts, 30 * attempts);
+        assert_eq!((spent.input_tokens, spent.output_tokens, spent.money_micros), expected, "{provider}");
+    }
 }

@@ -14,8 +14,9 @@ pub struct Backoff {
 }
 
 impl Default for Backoff {
+    /// Retries for more than a minute, even with the shortest delays.
     fn default() -> Self {
-        Self { retries: 3, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
+        Self { retries: 10, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
     }
 }
 
@@ -40,6 +41,13 @@ impl Backoff {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_outlasts_a_minute() {
+        let backoff = Backoff::default();
+        let shortest = (0..backoff.retries).map(|attempt| backoff.wait(attempt, None, 0.0));
+        assert!(shortest.sum::<Duration>() > Duration::from_secs(60));
+    }
 
     #[test]
     fn waits_grow_to_a_limit_and_keep_what_was_said() {

@@ -15,13 +15,13 @@ use backstitch_core::journal::{
     BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestFinished, RequestStarted,
 };
 use backstitch_core::machine::{EvaluationResult, Machine, MachineEvent, VisibleHistory};
-use backstitch_core::ports::{Delta, Deltas, PolicyAnswer, PolicyRequest, RequestInfo};
+use backstitch_core::ports::{Delta, Deltas, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 use serde_json::json;
 use tracing::Instrument as _;
 
 use super::content::Content;
 use super::drive::{LoopStep, millis};
-use super::fit::{MOST_SHORTENINGS, fitted, is_too_long, limit};
+use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_long, limit, refusals};
 use super::hydrate::{ShownConversation, media_in};
 use super::inbox::Inbox;
 use super::pause::Pauses;
@@ -48,16 +48,18 @@ enum AskOutcome {
 
 /// Why a request has no answer.
 enum AskError {
-    /// The provider refused it for its length. Also holds its digest.
-    TooLong(RuntimeError, Option<Digest>),
+    /// The provider refused it. Also holds its digest.
+    Refused(PolicyError, Digest),
     Other(RuntimeError),
 }
 
 impl AskError {
     fn of(error: RuntimeError, digest: Option<Digest>) -> Self {
-        match &error {
-            RuntimeError::Policy(refused) if is_too_long(&refused.kind) => Self::TooLong(error, digest),
-            _ => Self::Other(error),
+        match (error, digest) {
+            (RuntimeError::Policy(refused), Some(digest)) if is_refused(&refused.kind) => {
+                Self::Refused(refused, digest)
+            }
+            (error, _) => Self::Other(error),
         }
     }
 }
@@ -87,35 +89,39 @@ impl Asker {
             let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
             return Ok(LoopStep::End(ended));
         }
-        let mut refused: Option<(RuntimeError, Option<Digest>)> = None;
-        for shortenings in 0.. {
+        let (mut refused, mut digests, mut shortenings) = (None, Vec::new(), 0);
+        loop {
             let (machine, refused_before) = (&mut *machine, refused.take());
             match boxed(move || self.ask_once(evaluation, machine, refused_before)).await {
-                Err(AskError::TooLong(error, digest)) if shortenings < MOST_SHORTENINGS => {
-                    refused = Some((error, digest));
+                Err(AskError::Refused(error, digest)) => {
+                    digests.push(digest);
+                    shortenings += u32::from(is_too_long(&error.kind));
+                    if digests.len() > MOST_CORRECTIONS || shortenings > MOST_SHORTENINGS {
+                        return Err(error.into());
+                    }
+                    refused = Some((error, digests.clone()));
                 }
-                Err(AskError::TooLong(error, _) | AskError::Other(error)) => return Err(error),
+                Err(AskError::Other(error)) => return Err(error),
                 Ok(step) => return Ok(step),
             }
         }
-        unreachable!("invariant: the loop ends by returning")
     }
 
-    /// Sends one request. If the one before it was refused for its length, this one has to differ.
+    /// Sends one request. If others of the same turn were refused, this one has to differ from all of them.
     async fn ask_once(
         &self,
         evaluation: EvaluationId,
         machine: &mut dyn Machine,
-        refused: Option<(RuntimeError, Option<Digest>)>,
+        refused: Option<(PolicyError, Vec<Digest>)>,
     ) -> Result<LoopStep, AskError> {
         let answers_left = answers_left(&self.live.state().await.view, evaluation);
         let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
-        if let Some((error, digest)) = refused
-            && digest == info.digest
+        if let Some((error, digests)) = refused
+            && info.digest.is_some_and(|digest| digests.contains(&digest))
         {
-            return Err(error.into());
+            return Err(AskError::Other(error.into()));
         }
         info.renderer = info.renderer.or_else(|| question.renderer.clone());
         info.departures.extend(left_out.into_iter().map(|what| format!("not shown: {what}")));
@@ -134,7 +140,7 @@ impl Asker {
         let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
         let asked = asked.inspect_err(|error| spans::failed(&span, error.kind()));
         if let Err(RuntimeError::Policy(error)) = &asked
-            && is_too_long(&error.kind)
+            && is_refused(&error.kind)
             && let Some(reservation) = &reservation
         {
             // It was refused, so it costs nothing.
@@ -218,8 +224,14 @@ impl Asker {
                 Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
             });
         });
-        let asked =
-            QuestionContext { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
+        let asked = QuestionContext {
+            session_id: self.live.id(),
+            evaluation_id: evaluation,
+            turns,
+            media,
+            refusals: refusals(&self.agent, &view),
+            deltas,
+        };
         let left_out = std::mem::take(&mut shown.left_out);
         Ok((asked.question(&self.agent, shown, transcript, session), left_out))
     }

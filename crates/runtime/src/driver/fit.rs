@@ -4,17 +4,20 @@
 //! of its older results, then without those of all but the last two answers, and then without its oldest
 //! answers. The newest answer and all messages of users stay.
 //!
-//! A request that the provider refused for its length sets a limit for its model too: those after it are at most
-//! half as long. All of this follows from the agent and the journal, so a request can be rendered again.
+//! A request that the provider refused for its length sets a limit for its model too: three quarters of the
+//! window that the refusal names, or half of its length. A long request that was refused for an unknown reason
+//! is sent once more at half of its length, and the limit stays if that helped.
+//!
+//! All of this follows from the agent and the journal, so a request can be rendered again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
-use backstitch_core::journal::{InnerMessage, RequestStarted};
+use backstitch_core::journal::{InnerMessage, RequestFailed};
 use backstitch_core::machine::VisibleHistory;
 use backstitch_core::session::Items;
-use backstitch_core::view::JournalView;
+use backstitch_core::view::{JournalView, Request};
 use backstitch_repl::transcript::{
     Elide, ElideOptions, TranscriptCompression as _, Trim, TrimOptions, estimated_bytes, estimated_tokens,
 };
@@ -24,6 +27,12 @@ use crate::agent::Agent;
 /// The most requests of one turn that are sent again because the one before was too long.
 pub(super) const MOST_SHORTENINGS: u32 = 2;
 
+/// The most requests of one turn that are sent in place of a refused one.
+pub(super) const MOST_CORRECTIONS: usize = 6;
+
+/// The least length of a request, in bytes, that may be the unknown reason of a refusal.
+const LONG_REQUEST: u64 = 16 * 1024;
+
 /// Bytes of a request or a message for each token, by an estimate.
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -32,22 +41,62 @@ pub(super) fn is_too_long(kind: &str) -> bool {
     kind == ErrorCode::ContextTooLong.as_str() || kind == ErrorCode::RequestTooLarge.as_str()
 }
 
+/// Whether a policy's error means that the server refused the request. Another request may be accepted.
+pub(super) fn is_refused(kind: &str) -> bool {
+    is_too_long(kind) || kind == ErrorCode::InvalidRequest.as_str()
+}
+
 /// Returns the number of tokens that the conversation may have in the next request. `None` if neither the
 /// agent nor a refused request of its model sets a limit.
 pub(super) fn limit(agent: &Agent, view: &JournalView) -> Option<u64> {
-    let of_window = agent.window.map(|window| window / 4 * 3);
+    let requests: Vec<_> = requests_of_model(agent, view).collect();
+    let refused = requests.iter().enumerate().filter_map(|(place, request)| {
+        let before = place.checked_sub(1).map(|before| requests[before]);
+        limit_after(request, before, requests.get(place + 1).copied())
+    });
+    agent.window.map(usable).into_iter().chain(refused).min()
+}
+
+/// Returns the texts with which earlier requests of the agent's model were refused, oldest first.
+pub(super) fn refusals(agent: &Agent, view: &JournalView) -> Arc<[Arc<str>]> {
+    let failures = requests_of_model(agent, view).flat_map(|request| request.failures.iter());
+    let refused = failures.filter(|failure| failure.record.kind == ErrorCode::InvalidRequest.as_str());
+    refused.map(|failure| failure.record.message.as_str().into()).collect()
+}
+
+fn requests_of_model<'a>(agent: &Agent, view: &'a JournalView) -> impl Iterator<Item = &'a Request> {
     let model = agent.policy.model();
-    let of_model = |started: &RequestStarted| {
+    let requests = view.evaluations().flat_map(|evaluation| &evaluation.requests).map(|request| &**request);
+    requests.filter(move |request| {
+        let started = &request.started.record;
         model
             .as_ref()
             .is_none_or(|model| (&started.provider, &started.model) == (&model.provider, &model.model))
+    })
+}
+
+/// The part of a window that a conversation may take.
+fn usable(window: u64) -> u64 {
+    window / 4 * 3
+}
+
+/// Returns the limit that follows from a request: from its refusal for its length, or for an unknown reason if
+/// neither the request before it nor the shorter one after it was refused like that.
+fn limit_after(request: &Request, before: Option<&Request>, after: Option<&Request>) -> Option<u64> {
+    let length = request.started.record.length;
+    let tokens = length / BYTES_PER_TOKEN;
+    let failure = |is: fn(&RequestFailed) -> bool| {
+        request.failures.iter().map(|failure| &*failure.record).rfind(|failed| is(failed))
     };
-    let requests = view.evaluations().flat_map(|evaluation| evaluation.requests.iter());
-    let refused = requests
-        .filter(|request| request.failures.iter().any(|failure| is_too_long(&failure.record.kind)))
-        .filter(|request| of_model(&request.started.record))
-        .map(|request| request.started.record.length / BYTES_PER_TOKEN / 2);
-    of_window.into_iter().chain(refused).min()
+    if let Some(refused) = failure(|failed| is_too_long(&failed.kind)) {
+        // The estimate may be too low for the window to be of use.
+        let of_window = refused.window.map(usable).filter(|limit| *limit < tokens / 10 * 9);
+        return Some(of_window.unwrap_or(tokens / 2));
+    }
+    let is_unexplained =
+        |request: &Request| request.failures.iter().any(|failure| failure.record.unexplained);
+    let is_first = is_unexplained(request) && !before.is_some_and(is_unexplained);
+    (is_first && length >= LONG_REQUEST && !after.is_some_and(is_unexplained)).then_some(tokens / 2)
 }
 
 /// Shortens a conversation that exceeds a limit, and describes what it leaves out. `bytes` is the estimated size of its

@@ -26,6 +26,7 @@ pub(super) struct QuestionContext {
     /// The number of answers so far.
     pub(super) turns: u64,
     pub(super) media: MediaBytes,
+    pub(super) refusals: Arc<[Arc<str>]>,
     pub(super) deltas: Deltas,
 }
 
@@ -47,6 +48,7 @@ impl QuestionContext {
             media: self.media,
             options: if shown.tools_in_text { Arc::default() } else { agent.options() },
             output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
+            refusals: self.refusals,
             deltas: self.deltas,
             session,
         }
@@ -115,6 +117,7 @@ pub(crate) async fn question_before(
         evaluation_id: evaluation,
         turns: known.turns,
         media,
+        refusals: fit::refusals(agent, view),
         deltas: Deltas::default(),
     };
     Ok(asking.question(agent, shown, transcript, session))

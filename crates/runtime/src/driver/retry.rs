@@ -6,9 +6,10 @@
 //!
 //! Each failed attempt is recorded: before the delay that follows it, or with the end that it causes.
 
+use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{AfterFailure, RequestFailed};
+use backstitch_core::journal::{AfterFailure, BudgetCharged, RequestFailed};
 use backstitch_core::ports::{PolicyAnswer, PolicyRequest, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
 
@@ -39,6 +40,9 @@ impl Asker {
                 Err(error) => error,
             };
             error.message = recordable(&self.agent, &error.message);
+            let usage = self.agent.prices.priced(error.usage, &info.provider, &info.model);
+            // A failed attempt that the provider counted is charged.
+            let charged = (usage != Amounts::ZERO).then(|| BudgetCharged::new(None, usage).into());
             let failed = |then| RequestFailed {
                 evaluation_id: evaluation,
                 turn,
@@ -46,21 +50,25 @@ impl Asker {
                 kind: error.kind.clone(),
                 message: error.message.clone(),
                 retry_after_millis: error.retry_after.map(millis),
+                window: error.window,
+                unexplained: error.unexplained,
+                usage,
                 then,
                 extra: Extra::default(),
             };
             if !error.retryable || attempt >= backoff.retries {
-                // If it was too long, a shorter request may follow, which is recorded as another one.
-                let failed = failed(AfterFailure::Stop);
-                self.live.record_when(vec![failed.into()], Durable::WithNext).await?;
+                // If it was refused, a shorter or simpler request may follow, which is recorded as another one.
+                let failed = failed(AfterFailure::Stop).into();
+                let records = [failed].into_iter().chain(charged).collect();
+                self.live.record_when(records, Durable::WithNext).await?;
                 return Err(error.into());
             }
             let mut wait = backoff.wait(attempt, error.retry_after, jitter.unit());
             if let Some(deadline) = self.live.deadline(evaluation) {
                 wait = wait.min(deadline.since(self.live.clock().now()));
             }
-            let failed = failed(AfterFailure::Retry { wait_millis: millis(wait) });
-            self.live.record(vec![failed.into()]).await?;
+            let failed = failed(AfterFailure::Retry { wait_millis: millis(wait) }).into();
+            self.live.record([failed].into_iter().chain(charged).collect()).await?;
             tracing::warn!(
                 kind = error.kind,
                 attempt = attempt + 1,

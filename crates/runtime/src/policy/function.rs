@@ -47,13 +47,12 @@ impl Policy for FunctionPolicy {
         _: RequestInfo,
     ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
-            (self.decide)(question).await.map_err(|source| PolicyError {
-                policy: self.name.clone(),
-                kind: ErrorCode::FunctionFailed.into(),
-                message: source.to_string(),
-                retryable: false,
-                retry_after: None,
-                source: Some(source),
+            (self.decide)(question).await.map_err(|source| {
+                let message = source.to_string();
+                PolicyError {
+                    source: Some(source),
+                    ..PolicyError::new(self.name.clone(), ErrorCode::FunctionFailed, message)
+                }
             })
         })
     }

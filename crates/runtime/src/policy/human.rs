@@ -70,14 +70,10 @@ impl Policy for HumanPolicy {
             let next = usize::try_from(question.turn.saturating_sub(1)).unwrap_or(usize::MAX);
             match answers.map(|message| message.content()).nth(next) {
                 Some(text) => Ok(answer_of(text)),
-                None => Err(PolicyError {
-                    policy: self.name.clone(),
-                    kind: WAITS.to_owned(),
-                    message: format!("{} has not answered yet: send the session a message", self.name),
-                    retryable: false,
-                    retry_after: None,
-                    source: None,
-                }),
+                None => {
+                    let message = format!("{} has not answered yet: send the session a message", self.name);
+                    Err(PolicyError::new(self.name.clone(), WAITS, message))
+                }
             }
         })
     }

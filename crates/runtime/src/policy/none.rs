@@ -36,14 +36,8 @@ impl Policy for NoPolicy {
 
     fn decide(&self, _: PolicyRequest, _: RequestInfo) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async {
-            Err(PolicyError {
-                policy: self.0.clone(),
-                kind: ErrorCode::NoModel.into(),
-                message: "the agent has neither a model nor a policy".to_owned(),
-                retryable: false,
-                retry_after: None,
-                source: None,
-            })
+            let message = "the agent has neither a model nor a policy";
+            Err(PolicyError::new(self.0.clone(), ErrorCode::NoModel, message))
         })
     }
 }

@@ -51,12 +51,9 @@ impl Policy for Failing {
                 return Ok(PolicyAnswer { usage: USAGE, ..PolicyAnswer::text("done") });
             }
             Err(PolicyError {
-                policy: self.name.clone(),
-                kind: self.kind.to_owned(),
-                message: format!("refused with {KEY}"),
                 retryable: self.retryable,
                 retry_after: Some(Duration::from_millis(3)),
-                source: None,
+                ..PolicyError::new(self.name.clone(), self.kind, format!("refused with {KEY}"))
             })
         })
     }
@@ -277,14 +274,7 @@ async fn a_shutdown_is_the_reason_of_the_pause() {
 
 #[test]
 fn errors_have_stable_kinds() {
-    let error = RuntimeError::Policy(PolicyError {
-        policy: PolicyName::new("tailor").unwrap(),
-        kind: "auth".to_owned(),
-        message: String::new(),
-        retryable: false,
-        retry_after: None,
-        source: None,
-    });
+    let error = RuntimeError::Policy(PolicyError::new(PolicyName::new("tailor").unwrap(), "auth", ""));
     assert_eq!(RuntimeError::Shared(Arc::new(error)).kind(), "auth");
     assert_eq!(RuntimeError::ShuttingDown.kind(), "shutdown");
     assert_eq!(RuntimeError::EmptyMission.kind(), "empty_mission");

@@ -51,12 +51,9 @@ impl Policy for Failing {
             let asked = self.asked.fetch_add(1, Ordering::SeqCst);
             if let Some((kind, retry_after)) = self.failures.get(asked).copied() {
                 return Err(PolicyError {
-                    policy: self.name.clone(),
-                    kind: kind.to_owned(),
-                    message: "not now".to_owned(),
                     retryable: kind != "auth",
                     retry_after,
-                    source: None,
+                    ..PolicyError::new(self.name.clone(), kind, "not now")
                 });
             }
             for word in 0..self.words {

@@ -162,7 +162,7 @@ SELECT
     position,
     at,
     -- The charge for a sub-agent's call repeats what the sub-agent was charged in its own session.
-    iif(calls = 0 AND before IN ('request_finished', 'message_appended', 'note'), 'request', 'call') AS source,
+    iif(calls = 0 AND before IN ('request_finished', 'request_failed', 'message_appended', 'note'), 'request', 'call') AS source,
     input_tokens,
     cache_read_tokens,
     cache_write_tokens,

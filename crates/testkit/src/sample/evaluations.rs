@@ -164,16 +164,8 @@ impl Generator {
 
     fn fail_request(&mut self, attempt: u32, then: AfterFailure) {
         let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
-        self.push(RequestFailed {
-            evaluation_id: running.id,
-            turn: running.turn + 1,
-            attempt,
-            kind: "network".into(),
-            message: "the line is dead".into(),
-            retry_after_millis: None,
-            then,
-            extra: Extra::default(),
-        });
+        let failed = RequestFailed::new(running.id, running.turn + 1, "network", "the line is dead");
+        self.push(RequestFailed { attempt, then, ..failed });
     }
 
     fn request(&mut self) -> Reservation {

@@ -340,14 +340,10 @@ fn sidecar(amounts: Amounts) -> ProviderSidecar {
 
 fn request_failed(evaluation_id: EvaluationId) -> RequestFailed {
     RequestFailed {
-        evaluation_id,
-        turn: 1,
-        attempt: 1,
-        kind: "rate_limited".into(),
-        message: "too many requests".into(),
         retry_after_millis: Some(1_500),
         then: AfterFailure::Retry { wait_millis: 1_600 },
         extra: unknown(),
+        ..RequestFailed::new(evaluation_id, 1, "rate_limited", "too many requests")
     }
 }
 

@@ -53,7 +53,10 @@ packed_structs! {
     EvaluationFailure { kind, message, extra }
     RequestStarted { evaluation_id, turn, provider, model, digest, length, renderer, reservation, extra }
     RequestFinished { evaluation_id, turn, attempt, finish, finish_reason, usage, elapsed_millis, extra }
-    RequestFailed { evaluation_id, turn, attempt, kind, message, retry_after_millis, then, extra }
+    RequestFailed {
+        evaluation_id, turn, attempt, kind, message, retry_after_millis, window, unexplained, usage, then,
+        extra,
+    }
     CallStarted {
         call_id, evaluation_id, name, arguments, effect, idempotency_key, attempt, root, coverage,
         reservation, session, extra,

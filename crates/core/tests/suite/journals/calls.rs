@@ -80,16 +80,8 @@ impl Writer {
         attempt: u32,
         then: AfterFailure,
     ) -> Position {
-        self.push(RequestFailed {
-            evaluation_id,
-            turn,
-            attempt,
-            kind: "rate_limited".into(),
-            message: "too many requests".into(),
-            retry_after_millis: None,
-            then,
-            extra: Extra::default(),
-        })
+        let failed = RequestFailed::new(evaluation_id, turn, "rate_limited", "too many requests");
+        self.push(RequestFailed { attempt, then, ..failed })
     }
 
     pub(crate) fn reservation(&mut self, amounts: Amounts) -> Reservation {

@@ -12,8 +12,8 @@ pub(super) fn classify<'a>(sent: &SentError<'a>) -> (ErrorKind, Option<&'a str>)
         Some("rate_limit_error") => ErrorKind::RateLimited,
         Some("overloaded_error") => ErrorKind::Overloaded,
         Some("api_error" | "timeout_error" | "conflict_error") => ErrorKind::Server,
-        Some("invalid_request_error") if sent.says_too_long() => ErrorKind::ContextTooLong,
-        Some("invalid_request_error" | "not_found_error" | "request_too_large") => ErrorKind::InvalidRequest,
+        Some("request_too_large") => ErrorKind::ContextTooLong,
+        Some("invalid_request_error" | "not_found_error") => ErrorKind::InvalidRequest,
         _ => sent.by_status(),
     };
     (meaning, kind)

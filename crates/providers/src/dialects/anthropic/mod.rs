@@ -22,6 +22,9 @@ use crate::request::{
 /// The API version of the requests.
 const VERSION: &str = "2023-06-01";
 
+/// Words for the effort.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
 /// The minimum token budget for thinking.
 const LEAST_THINKING: u32 = 1024;
 
@@ -31,7 +34,7 @@ pub(super) static DIALECT: Dialect = Dialect {
         path: |_, _| "/v1/messages".to_owned(),
         headers: &[("anthropic-version", VERSION)],
         key_header: ("x-api-key", ""),
-        key_variables: &["ANTHROPIC_API_KEY"],
+        key_variables: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
     },
     limits: RequestLimits { bytes: 32_000_000, media: 100 },
     media: &MediaRules {
@@ -60,8 +63,16 @@ pub(super) static DIALECT: Dialect = Dialect {
 };
 
 fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
-    if let Some(problem) = options.refuse_limit_below(1) {
-        return Some(problem);
+    let problem = options
+        .refuse_limit_below(1)
+        .or_else(|| options.refuse_effort_except(&EFFORTS))
+        .or_else(|| options.refuse_set(&["temperature", "top_p", "seed", "verbosity"]));
+    if problem.is_some() {
+        return problem;
+    }
+    let thinks = !matches!(options.thinking, ThinkingBudget::Default | ThinkingBudget::Budget(0));
+    if thinks && options.tool_choice.is_forced() {
+        return Some(OptionProblem::new("tool_choice", "with thinking no call can be required"));
     }
     let ThinkingBudget::Budget(budget) = options.thinking else { return None };
     let reason = match options.max_output_tokens {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::DIALECT;
 use crate::request::{
     CacheMarks, Departure, Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn,
-    RawCall, RenderError, RenderReport, RequestInput, RequestOptions, ThinkingBudget, legal, nudge,
-    parameters, pieces, plan, words,
+    RawCall, RenderError, RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, legal,
+    nudge, parameters, pieces, plan, words,
 };
 
 /// The default token limit of an answer. Messages requires one.
@@ -57,6 +57,12 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     body.insert("messages".into(), messages.into());
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
+        if let Some(choice) = tool_choice(options) {
+            body.insert("tool_choice".into(), choice);
+        }
+    }
+    if !options.sampling.stop.is_empty() {
+        body.insert("stop_sequences".into(), options.sampling.stop.clone().into());
     }
     if let Some(thinking) = thinking {
         body.insert("thinking".into(), thinking);
@@ -75,6 +81,21 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         body.insert("stream".into(), true.into());
     }
     Ok(body.into())
+}
+
+/// The choice of tools, with whether calls may be parallel.
+fn tool_choice(options: &RequestOptions) -> Option<Value> {
+    let mut choice = match &options.tool_choice {
+        ToolChoice::Default if options.parallel_tool_calls.is_none() => return None,
+        ToolChoice::Default | ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::None => return Some(json!({"type": "none"})),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Named(name) => json!({"type": "tool", "name": legal::legal_name(name)}),
+    };
+    if let Some(parallel) = options.parallel_tool_calls {
+        choice["disable_parallel_tool_use"] = (!parallel).into();
+    }
+    Some(choice)
 }
 
 /// Alternating messages: consecutive user messages are merged into one.

@@ -53,8 +53,19 @@ pub(super) struct End {
 }
 
 /// Builds the answer from its content. `texts` are the received texts of arguments, by the index of their
-/// block.
+/// block. An answer that cannot be used costs what it reports.
 pub(super) fn answer(
+    payload: &Payload<'_>,
+    end: &End,
+    texts: &BTreeMap<usize, String>,
+    target: &ModelTarget,
+) -> Result<PolicyAnswer, ProviderError> {
+    let usage = DIALECT.usage.amounts(&end.usage);
+    let answer = content(payload, end, texts, target).map_err(|error| error.costing(usage))?;
+    Ok(PolicyAnswer { usage, ..answer })
+}
+
+fn content(
     payload: &Payload<'_>,
     end: &End,
     texts: &BTreeMap<usize, String>,
@@ -64,11 +75,8 @@ pub(super) fn answer(
     let finish =
         of_reason(target.provider, FINISH_REASONS, reason, text_at(&end.stop_details, "explanation"))?;
     let blocks = payload.items(target)?;
-    let mut answer = PolicyAnswer {
-        provider: Some(target.sidecar(&payload.text, reason)),
-        usage: DIALECT.usage.amounts(&end.usage),
-        ..PolicyAnswer::default()
-    };
+    let mut answer =
+        PolicyAnswer { provider: Some(target.sidecar(&payload.text, reason)), ..PolicyAnswer::default() };
     let last = blocks.len().saturating_sub(1);
     for (index, block) in blocks.iter().enumerate() {
         match text_at(block, "type") {

@@ -11,9 +11,6 @@ pub(super) fn classify<'a>(sent: &SentError<'a>) -> (ErrorKind, Option<&'a str>)
 
 fn meaning(sent: &SentError<'_>, word: Option<&str>) -> ErrorKind {
     let details = || sent.error["details"].as_array().into_iter().flatten();
-    if sent.says_too_long() {
-        return ErrorKind::ContextTooLong;
-    }
     if details().any(|detail| detail["reason"] == "API_KEY_INVALID") {
         return ErrorKind::Auth;
     }

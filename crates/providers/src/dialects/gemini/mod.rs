@@ -21,6 +21,9 @@ use crate::request::{
     MIB, MediaRules, MediaSupport, OptionProblem, OutputSchema, RequestLimits, RequestOptions, ThinkingBudget,
 };
 
+/// Words for the effort. They are sent in upper case.
+const EFFORTS: [&str; 8] = ["minimal", "low", "medium", "high", "MINIMAL", "LOW", "MEDIUM", "HIGH"];
+
 pub(super) static DIALECT: Dialect = Dialect {
     address: Address {
         base: "https://generativelanguage.googleapis.com",
@@ -77,7 +80,11 @@ fn escaped(model: &str) -> String {
 fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
     let has_both = matches!(options.thinking, ThinkingBudget::Budget(_)) && options.effort.is_some();
     let both = || OptionProblem::new("thinking", "it takes a number of tokens or `effort`, and not both");
-    options.refuse_limit_below(1).or_else(|| has_both.then(both))
+    options
+        .refuse_limit_below(1)
+        .or_else(|| has_both.then(both))
+        .or_else(|| options.refuse_effort_except(&EFFORTS))
+        .or_else(|| options.refuse_set(&["parallel_tool_calls", "verbosity"]))
 }
 
 fn output_schema(schema: &Value, target: &ModelTarget, has_tools: bool) -> Option<OutputSchema> {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::DIALECT;
 use crate::request::{
     Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, RequestOptions, ThinkingBudget, legal, nudge, parameters, pieces, plan,
-    words,
+    RenderReport, RequestInput, RequestOptions, Sampling, ThinkingBudget, ToolChoice, legal, nudge,
+    parameters, pieces, plan, words,
 };
 
 /// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
@@ -43,12 +43,27 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     if !tools.is_empty() {
         let declared: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
         body.insert("tools".into(), json!([{"functionDeclarations": declared}]));
+        if let Some(calling) = tool_choice(&options.tool_choice) {
+            body.insert("toolConfig".into(), json!({"functionCallingConfig": calling}));
+        }
     }
     let config = config(options, output);
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
     }
     Ok(body.into())
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Default => None,
+        ToolChoice::Auto => Some(json!({"mode": "AUTO"})),
+        ToolChoice::None => Some(json!({"mode": "NONE"})),
+        ToolChoice::Required => Some(json!({"mode": "ANY"})),
+        ToolChoice::Named(name) => {
+            Some(json!({"mode": "ANY", "allowedFunctionNames": [legal::legal_name(name)]}))
+        }
+    }
 }
 
 fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Map<String, Value> {
@@ -59,6 +74,19 @@ fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Map<String
     if let Some(OutputSchema { schema, .. }) = output {
         config.insert("responseMimeType".into(), "application/json".into());
         config.insert("responseJsonSchema".into(), schema.clone());
+    }
+    let Sampling { temperature, top_p, seed, stop } = &options.sampling;
+    if let Some(temperature) = temperature {
+        config.insert("temperature".into(), (*temperature).into());
+    }
+    if let Some(top_p) = top_p {
+        config.insert("topP".into(), (*top_p).into());
+    }
+    if let Some(seed) = seed {
+        config.insert("seed".into(), (*seed).into());
+    }
+    if !stop.is_empty() {
+        config.insert("stopSequences".into(), stop.clone().into());
     }
     let mut thinking = Map::new();
     match options.thinking {

@@ -86,12 +86,18 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// Builds the answer from its parts.
+/// Builds the answer from its parts. An answer that cannot be used costs what it reports.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     target: &ModelTarget,
 ) -> Result<PolicyAnswer, ProviderError> {
+    let usage = DIALECT.usage.amounts(&end.usage);
+    let answer = content(payload, end, target).map_err(|error| error.costing(usage))?;
+    Ok(PolicyAnswer { usage, ..answer })
+}
+
+fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let refuse = |kind, text: &str| Err(ProviderError::new(target.provider, kind, text));
     if let Some(reason) = text_at(&end.prompt_feedback, "blockReason") {
         return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));
@@ -102,11 +108,8 @@ pub(super) fn answer(
     }
     let finish = of_reason(target.provider, FINISH_REASONS, reason, end.finish_message.as_deref())?;
     let parts = payload.items(target)?;
-    let mut answer = PolicyAnswer {
-        provider: Some(target.sidecar(&payload.text, reason)),
-        usage: DIALECT.usage.amounts(&end.usage),
-        ..PolicyAnswer::default()
-    };
+    let mut answer =
+        PolicyAnswer { provider: Some(target.sidecar(&payload.text, reason)), ..PolicyAnswer::default() };
     let mut said = String::new();
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.iter().enumerate() {
@@ -123,10 +126,25 @@ pub(super) fn answer(
             answer.calls.push(made);
         } else if part["thought"] != true {
             said.push_str(text_at(part, "text").unwrap_or_default());
+            if let Some(media) = described_media(part) {
+                said.push_str(&media);
+            }
         }
     }
     if !said.is_empty() {
         answer.parts.push(Part::text(said));
     }
     Ok(finished(answer, finish))
+}
+
+/// Describes media that a model sent. It stays in the raw payload.
+fn described_media(part: &Value) -> Option<String> {
+    let mime = |media: &Value| text_at(media, "mimeType").unwrap_or("unknown type").to_owned();
+    if let Some(media) = part.get("inlineData") {
+        // Four characters of base64 are three bytes.
+        let bytes = text_at(media, "data").unwrap_or_default().trim_end_matches('=').len() * 3 / 4;
+        return Some(format!("[media: {}, {bytes} bytes]", mime(media)));
+    }
+    let media = part.get("fileData")?;
+    Some(format!("[media: {}, {}]", mime(media), text_at(media, "fileUri").unwrap_or_default()))
 }

@@ -28,7 +28,11 @@ pub(super) static DIALECT: Dialect = Dialect {
         ],
         needs_type_of_url: false,
     },
-    refused_option: |options| options.refuse_limit_below(1).or_else(|| openai::refused_thinking(options)),
+    refused_option: |options| {
+        let limit = options.refuse_limit_below(1);
+        let limit = limit.or_else(|| openai::refused_thinking(options));
+        limit.or_else(|| options.refuse_effort_except(&openai::EFFORTS))
+    },
     output_schema: openai::output_schema,
     render: request::render,
     parse: response::parse,

@@ -4,10 +4,12 @@ use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
+use super::super::openai;
 use super::DIALECT;
+use crate::answer::without_thoughts;
 use crate::request::{
-    Media, MediaEncoding, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RenderError, RenderReport,
-    RequestInput, legal, nudge, only_text, parameters, pieces, plan, words,
+    Media, MediaEncoding, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RefusedPart, RenderError,
+    RenderReport, RequestInput, legal, nudge, only_text, parameters, pieces, plan, words,
 };
 
 /// Fields of answers that are refused or useless in requests.
@@ -45,14 +47,27 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     body.insert("messages".into(), messages.into());
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
+        let named = |name: &str| json!({"type": "function", "function": {"name": name}});
+        openai::add_tool_choice(&mut body, options, named);
+    }
+    openai::add_sampling(&mut body, options);
+    if let Some(seed) = options.sampling.seed {
+        body.insert("seed".into(), seed.into());
+    }
+    if !options.sampling.stop.is_empty() {
+        body.insert("stop".into(), options.sampling.stop.clone().into());
+    }
+    if let Some(verbosity) = &options.verbosity {
+        body.insert("verbosity".into(), verbosity.clone().into());
     }
     if let Some(OutputSchema { schema, strict }) = output {
         let format = json!({"name": "answer", "schema": schema, "strict": strict});
         body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": format}));
     }
     if let Some(limit) = options.max_output_tokens {
-        // Compatible servers only know the older name.
-        let name = if target.endpoint.is_some() { "max_tokens" } else { "max_completion_tokens" };
+        // Most compatible servers only know the older name.
+        let is_older = target.endpoint.is_some() ^ options.refuses(RefusedPart::LimitName, report);
+        let name = if is_older { "max_tokens" } else { "max_completion_tokens" };
         body.insert(name.into(), limit.into());
     }
     if let Some(effort) = &options.effort {
@@ -63,7 +78,9 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     }
     if options.stream {
         body.insert("stream".into(), true.into());
-        body.insert("stream_options".into(), json!({"include_usage": true}));
+        if !options.refuses(RefusedPart::StreamUsage, report) {
+            body.insert("stream_options".into(), json!({"include_usage": true}));
+        }
     }
     Ok(body.into())
 }
@@ -175,6 +192,15 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, Render
         };
         if is_empty {
             return Ok(None);
+        }
+        // The thoughts of an ended turn are of no use. Those before calls may be needed, and servers that do
+        // not need them remove them.
+        if let Some(Value::String(text)) = message.get_mut("content") {
+            let answer = without_thoughts(text).answer.to_owned();
+            if answer.is_empty() {
+                return Ok(None);
+            }
+            *text = answer;
         }
     }
     let content = message.entry("content").or_insert(Value::Null);

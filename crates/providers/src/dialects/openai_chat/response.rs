@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
+use crate::answer::{
+    FinishReasons, Payload, SplitText, body_of, finished, of_reason, text_at, without_thoughts,
+};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::ModelTarget;
 
@@ -50,11 +52,21 @@ pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, Pr
     answer(&Payload::read(choice.message.get(), target)?, choice.finish_reason.as_deref(), &usage, target)
 }
 
-/// Builds the answer from its message.
+/// Builds the answer from its message. An answer that cannot be used costs what it reports.
 pub(super) fn answer(
     payload: &Payload<'_>,
     finish_reason: Option<&str>,
     usage: &Value,
+    target: &ModelTarget,
+) -> Result<PolicyAnswer, ProviderError> {
+    let usage = DIALECT.usage.amounts(usage);
+    let answer = content(payload, finish_reason, target).map_err(|error| error.costing(usage))?;
+    Ok(PolicyAnswer { usage, ..answer })
+}
+
+fn content(
+    payload: &Payload<'_>,
+    finish_reason: Option<&str>,
     target: &ModelTarget,
 ) -> Result<PolicyAnswer, ProviderError> {
     let message = &payload.json;
@@ -64,11 +76,17 @@ pub(super) fn answer(
     let finish = of_reason(target.provider, FINISH_REASONS, finish_reason, None)?;
     let mut answer = PolicyAnswer {
         provider: Some(target.sidecar(&payload.text, finish_reason)),
-        usage: DIALECT.usage.amounts(usage),
         ..PolicyAnswer::default()
     };
     match &message["content"] {
-        Value::String(text) if !text.is_empty() => answer.parts.push(Part::text(text.as_str())),
+        Value::String(text) => {
+            let SplitText { answer: said, is_open } = without_thoughts(text);
+            // Thoughts that the limit cut off are not an answer.
+            let is_cut = is_open && finish == Finish::Length;
+            if !said.is_empty() && !is_cut {
+                answer.parts.push(Part::text(said));
+            }
+        }
         // Some compatible servers answer with a list of parts.
         Value::Array(parts) => {
             let texts = parts.iter().filter_map(|part| text_at(part, "text"));

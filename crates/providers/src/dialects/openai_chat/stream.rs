@@ -8,12 +8,18 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use super::response::answer;
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, ThoughtSplitter, event_json, merge, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
 /// Fields of a delta that are pieces of a text.
 const JOINED: [&str; 4] = ["content", "refusal", "reasoning_content", "reasoning"];
+
+/// Fields of a delta with a form of their own.
+const CALLS: [&str; 3] = ["role", "tool_calls", "function_call"];
+
+/// The known fields of a piece of a call.
+const OF_CALL: [&str; 4] = ["index", "id", "type", "function"];
 
 #[derive(Default)]
 struct PartialCall {
@@ -21,6 +27,8 @@ struct PartialCall {
     id: String,
     name: String,
     arguments: String,
+    /// Fields that only the server understands, such as signatures.
+    others: Map<String, Value>,
 }
 
 impl PartialCall {
@@ -34,6 +42,16 @@ impl PartialCall {
             Value::Null => {}
             whole => self.arguments = whole.to_string(),
         }
+    }
+
+    /// The complete call.
+    fn into_json(self) -> Value {
+        let function = json!({"name": self.name, "arguments": self.arguments});
+        let mut call = json!({"id": self.id, "type": "function", "function": function});
+        if let Some(fields) = call.as_object_mut() {
+            fields.extend(self.others);
+        }
+        call
     }
 
     fn is_nameless(&self) -> bool {
@@ -58,6 +76,8 @@ pub(super) struct ChatStream {
     finish_reason: Option<String>,
     usage: Value,
     is_done: bool,
+    /// Separates thoughts in the text from the answer.
+    thoughts: ThoughtSplitter,
 }
 
 impl ChatStream {
@@ -73,6 +93,7 @@ impl ChatStream {
             finish_reason: None,
             usage: Value::Null,
             is_done: false,
+            thoughts: ThoughtSplitter::default(),
         }
     }
 
@@ -88,6 +109,24 @@ impl ChatStream {
             call.id = text_at(piece, "id").unwrap_or_default().to_owned();
         }
         call.join(&piece["function"]);
+        for (name, value) in piece.as_object().into_iter().flatten() {
+            if !OF_CALL.contains(&name.as_str()) && !value.is_null() {
+                merge(call.others.entry(name).or_insert(Value::Null), value);
+            }
+        }
+    }
+
+    /// Adds texts of a list of parts to the text.
+    fn take_parts(&mut self, parts: &[Value], deltas: &mut Vec<Delta>) {
+        for part in parts {
+            if let Some(text) = text_at(part, "text") {
+                self.thoughts.push(text, deltas);
+                merge(self.message.entry("content").or_insert(Value::Null), &text.into());
+            }
+            for thought in part["thinking"].as_array().into_iter().flatten() {
+                deltas.extend(text_at(thought, "text").map(|text| Delta::Reasoning(text.to_owned())));
+            }
+        }
     }
 
     /// The call that a piece continues; `None` when it starts a new one.
@@ -117,6 +156,7 @@ impl StreamReader for ChatStream {
     fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
         if event.data.trim() == "[DONE]" {
             self.is_done = true;
+            self.thoughts.finish(deltas);
             return Ok(());
         }
         let chunk = event_json(event, &self.target)?;
@@ -131,15 +171,25 @@ impl StreamReader for ChatStream {
             self.finish_reason = Some(reason.to_owned());
         }
         let delta = &choice["delta"];
-        for name in JOINED {
-            let Some(piece) = text_at(delta, name).filter(|piece| !piece.is_empty()) else { continue };
-            deltas.push(match name {
-                "content" | "refusal" => Delta::Text(piece.to_owned()),
-                _ => Delta::Reasoning(piece.to_owned()),
-            });
-            match self.message.entry(name).or_insert(Value::Null) {
-                Value::String(text) => text.push_str(piece),
-                other => *other = piece.into(),
+        for (name, value) in delta.as_object().into_iter().flatten() {
+            match (name.as_str(), value) {
+                (name, _) if CALLS.contains(&name) => {}
+                (_, Value::Null) => {}
+                ("content", Value::String(piece)) => self.thoughts.push(piece, deltas),
+                ("refusal", Value::String(piece)) if !piece.is_empty() => {
+                    deltas.push(Delta::Text(piece.clone()));
+                }
+                ("reasoning" | "reasoning_content", Value::String(piece)) if !piece.is_empty() => {
+                    deltas.push(Delta::Reasoning(piece.clone()));
+                }
+                // Some servers send parts of texts and of thoughts.
+                ("content", Value::Array(parts)) => self.take_parts(parts, deltas),
+                _ => {}
+            }
+            let is_text = JOINED.contains(&name.as_str());
+            let is_sound = if is_text { value.is_string() } else { !value.is_null() };
+            if is_sound && !CALLS.contains(&name.as_str()) {
+                merge(self.message.entry(name).or_insert(Value::Null), value);
             }
         }
         if delta["function_call"].is_object() {
@@ -147,6 +197,10 @@ impl StreamReader for ChatStream {
         }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             self.take_call(piece);
+        }
+        // Some compatible servers omit the end mark.
+        if self.finish_reason.is_some() {
+            self.thoughts.finish(deltas);
         }
         Ok(())
     }
@@ -162,10 +216,7 @@ impl StreamReader for ChatStream {
         }
         let mut message = self.message;
         if !self.calls.is_empty() {
-            let calls = self.calls.into_iter().map(|call| {
-                let function = json!({"name": call.name, "arguments": call.arguments});
-                json!({"id": call.id, "type": "function", "function": function})
-            });
+            let calls = self.calls.into_iter().map(PartialCall::into_json);
             message.insert("tool_calls".to_owned(), calls.collect());
         }
         if let Some(call) = self.function {

@@ -29,7 +29,11 @@ pub(super) static DIALECT: Dialect = Dialect {
         needs_type_of_url: false,
     },
     refused_option: |options| {
-        options.refuse_limit_below(LEAST_OUTPUT).or_else(|| openai::refused_thinking(options))
+        let limit = options.refuse_limit_below(LEAST_OUTPUT);
+        let limit = limit.or_else(|| openai::refused_thinking(options));
+        limit
+            .or_else(|| options.refuse_effort_except(&openai::EFFORTS))
+            .or_else(|| options.refuse_set(&["seed", "stop"]))
     },
     output_schema: openai::output_schema,
     render: request::render,

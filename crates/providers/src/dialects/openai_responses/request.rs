@@ -4,10 +4,12 @@ use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
+use super::super::openai;
 use super::DIALECT;
 use crate::request::{
-    Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, legal, nudge, parameters, pieces, plan, words,
+    Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall,
+    ReasoningSummary, RefusedPart, RenderError, RenderReport, RequestInput, legal, nudge, parameters, pieces,
+    plan, words,
 };
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
@@ -33,6 +35,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         items.push(json!({"role": "user", "content": [text]}));
     }
 
+    let replays_reasoning = items.iter().any(|item| item["type"] == "reasoning");
     let mut body = Map::new();
     body.insert("model".into(), target.model.clone().into());
     if !system.is_empty() {
@@ -41,26 +44,54 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     body.insert("input".into(), items.into());
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
+        openai::add_tool_choice(&mut body, options, |name| json!({"type": "function", "name": name}));
     }
+    openai::add_sampling(&mut body, options);
+    let mut text = Map::new();
     if let Some(OutputSchema { schema, strict }) = output {
         let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict});
-        body.insert("text".into(), json!({"format": format}));
+        text.insert("format".into(), format);
+    }
+    if let Some(verbosity) = &options.verbosity {
+        text.insert("verbosity".into(), verbosity.clone().into());
+    }
+    if !text.is_empty() {
+        body.insert("text".into(), text.into());
     }
     if let Some(limit) = options.max_output_tokens {
         body.insert("max_output_tokens".into(), limit.into());
     }
     if let Some(effort) = &options.effort {
-        body.insert("reasoning".into(), json!({"effort": effort, "summary": "auto"}));
+        let mut reasoning = json!({"effort": effort});
+        if options.summary == ReasoningSummary::Auto
+            && !options.refuses(RefusedPart::ReasoningSummary, report)
+        {
+            reasoning["summary"] = "auto".into();
+        }
+        body.insert("reasoning".into(), reasoning);
     }
     if let Some(key) = &options.cache_key {
         body.insert("prompt_cache_key".into(), key.clone().into());
     }
     body.insert("store".into(), false.into());
-    body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    if replays_reasoning
+        || (reasons(&target.model) && !options.refuses(RefusedPart::EncryptedReasoning, report))
+    {
+        body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    }
     if options.stream {
         body.insert("stream".into(), true.into());
     }
     Ok(body.into())
+}
+
+/// Whether a model may reason. Those that are known not to refuse requests for encrypted reasoning.
+fn reasons(model: &str) -> bool {
+    const PLAIN: [&str; 4] = ["gpt-4", "gpt-3.5", "chatgpt-4", "gpt-5-chat"];
+    // Names of fine-tuned models and of gateways have a prefix.
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    !PLAIN.iter().any(|plain| name.starts_with(plain))
 }
 
 fn declared(tool: &ToolSpec) -> Value {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::DIALECT;
-use crate::answer::FinishMeaning::{Length, Malformed, Other, Whole, Withheld};
+use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
 use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError, of_event};
 use crate::provider::ModelTarget;
@@ -17,9 +17,9 @@ pub(super) const FINISH_REASONS: FinishReasons = &[
     ("completed", Whole),
     ("max_output_tokens", Length),
     ("content_filter", Withheld),
-    ("max_messages", Other),
-    ("steered", Other),
-    ("incomplete", Other),
+    ("max_messages", Length),
+    ("steered", Length),
+    ("incomplete", Length),
     ("cancelled", Malformed),
     ("in_progress", Malformed),
     ("queued", Malformed),
@@ -56,23 +56,30 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// Builds the answer from its items.
+/// Builds the answer from its items. An answer that cannot be used costs what it reports.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     target: &ModelTarget,
 ) -> Result<PolicyAnswer, ProviderError> {
+    let usage = DIALECT.usage.amounts(&end.usage);
+    let answer = content(payload, end, target).map_err(|error| error.costing(usage))?;
+    Ok(PolicyAnswer { usage, ..answer })
+}
+
+fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
         return Err(of_event(target.provider, DIALECT.classify, &serde_json::json!({"error": end.error})));
     }
     let reason = text_at(&end.incomplete_details, "reason").or(end.status.as_deref());
-    let finish = of_reason(target.provider, FINISH_REASONS, reason, None)?;
-    let items = payload.items(target)?;
-    let mut answer = PolicyAnswer {
-        provider: Some(target.sidecar(&payload.text, reason)),
-        usage: DIALECT.usage.amounts(&end.usage),
-        ..PolicyAnswer::default()
+    let finish = match of_reason(target.provider, FINISH_REASONS, reason, None)? {
+        // An incomplete answer is cut off, whatever the reason.
+        Finish::Other(_) if end.status.as_deref() == Some("incomplete") => Finish::Length,
+        finish => finish,
     };
+    let items = payload.items(target)?;
+    let mut answer =
+        PolicyAnswer { provider: Some(target.sidecar(&payload.text, reason)), ..PolicyAnswer::default() };
     let last = items.len().saturating_sub(1);
     for (index, item) in items.iter().enumerate() {
         match text_at(item, "type") {

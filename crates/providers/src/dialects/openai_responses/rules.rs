@@ -114,7 +114,9 @@ fn reasoning_followed(request: &Value) -> Result<(), String> {
 
 fn encrypted(request: &Value) -> Result<(), String> {
     let included = items(request, "include").iter().any(|entry| entry == "reasoning.encrypted_content");
-    ensure(included, || "include".into())?;
+    // Models that do not reason refuse it.
+    let has_reasoning = of_kind(request, "reasoning").next().is_some();
+    ensure(included || !has_reasoning, || "include".into())?;
     for (index, item) in of_kind(request, "reasoning") {
         ensure(!text(item, "encrypted_content").is_empty(), || format!("input[{index}]"))?;
     }

@@ -78,7 +78,7 @@ fn statuses_have_their_kinds() {
             (403, "auth", false),
             (404, "invalid_request", false),
             (408, "server", true),
-            (413, "invalid_request", false),
+            (413, "context_too_long", false),
             (429, "rate_limited", true),
             (500, "server", true),
             (502, "server", true),
@@ -110,6 +110,9 @@ fn waits_are_read_in_every_form() {
             (vec![sent, ("retry-after", "Sun, 15 Nov 2026 10:00:42 GMT")], Duration::from_secs(42), true),
             (vec![sent, ("retry-after", "Sun, 15 Nov 2026 09:00:00 GMT")], Duration::ZERO, true),
             (vec![("retry-after", "Sun, 15 Nov 1998 09:00:00 GMT")], Duration::ZERO, true),
+            // The older forms of dates.
+            (vec![sent, ("retry-after", "Sunday, 15-Nov-26 10:00:42 GMT")], Duration::from_secs(42), true),
+            (vec![sent, ("retry-after", "Sun Nov 15 10:00:42 2026")], Duration::from_secs(42), true),
             // A wait of an hour is reported instead of retried.
             (vec![sent, ("retry-after", "Sun, 15 Nov 2026 11:00:00 GMT")], Duration::from_secs(3600), false),
             (vec![("retry-after", "3"), ("x-should-retry", "false")], Duration::from_secs(3), false),

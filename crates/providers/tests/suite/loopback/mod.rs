@@ -7,6 +7,7 @@
 mod answers;
 mod driven;
 mod failures;
+mod refusals;
 
 use std::sync::{Arc, LazyLock, Mutex};
 

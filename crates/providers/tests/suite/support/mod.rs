@@ -154,6 +154,7 @@ impl Talk {
             shown: self.messages().into_iter().collect(),
             renderer: None,
             media: Default::default(),
+            refusals: Default::default(),
             deltas: Default::default(),
             session_id: self.ids.next(),
             evaluation_id: self.evaluation,

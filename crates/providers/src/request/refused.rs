@@ -1,0 +1,71 @@
+//! Parts of requests that some servers refuse.
+//!
+//! They help where they are supported, and an answer does not need them. A request that was refused because
+//! of one is sent again without it, and so are all later requests of the session to the same model. What was
+//! refused follows from the texts of the refusals, which the journal holds.
+
+use std::fmt;
+
+/// A part of a request that a server refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum RefusedPart {
+    /// Encrypted reasoning, which models that do not reason cannot return.
+    EncryptedReasoning,
+    /// Summaries of reasoning, which need a verified organisation.
+    ReasoningSummary,
+    /// The name of the token limit. Chat Completions has an older and a newer one.
+    LimitName,
+    /// The usage at the end of a stream.
+    StreamUsage,
+    /// The schema of the answer. It is described in words instead.
+    Schema,
+}
+
+/// Words that refuse a field, as opposed to its value.
+const REFUSES: [&str; 10] = [
+    "not supported",
+    "unsupported",
+    "does not support",
+    "doesn't support",
+    "unavailable",
+    "unrecognized",
+    "unknown",
+    "not permitted",
+    "unexpected",
+    "not allowed",
+];
+
+impl RefusedPart {
+    /// The part that a refusal is about; `None` if it is about something else.
+    pub fn of_refusal(message: &str) -> Option<Self> {
+        let said = message.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let refuses = has(&REFUSES);
+        if has(&["reasoning summaries", "reasoning.summary"]) {
+            Some(Self::ReasoningSummary)
+        } else if refuses && has(&["encrypted content", "encrypted_content"]) {
+            Some(Self::EncryptedReasoning)
+        } else if refuses && has(&["max_completion_tokens", "max_tokens"]) {
+            Some(Self::LimitName)
+        } else if refuses && has(&["stream_options"]) {
+            Some(Self::StreamUsage)
+        } else if refuses && has(&["response_format", "json_schema", "output_config.format"]) {
+            Some(Self::Schema)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for RefusedPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::EncryptedReasoning => "encrypted reasoning",
+            Self::ReasoningSummary => "the summary of reasoning",
+            Self::LimitName => "the name of the token limit",
+            Self::StreamUsage => "the usage at the end of the stream",
+            Self::Schema => "the schema of the answer",
+        })
+    }
+}
