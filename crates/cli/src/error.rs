@@ -11,6 +11,7 @@ use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
 use backstitch::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;
+use backstitch::secrets::Secrets;
 use backstitch::stores::StoresError;
 use backstitch::workspace::export::ExportError;
 use backstitch::{RuntimeError, store};
@@ -98,10 +99,13 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
 
 /// Formats an error with its causes. Errors of libraries often repeat the text of their cause; it is printed once.
 pub(crate) fn message_of(error: &anyhow::Error) -> String {
+    // A server may repeat keys, and each layer removes only those that it knows.
+    let secrets = Secrets::new(crate::keys::all());
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
+        let cause = secrets.redact(&cause);
         let is_known = |part: &str| !part.is_empty() && message.contains(part);
-        let mut rest = cause.as_str();
+        let mut rest = &*cause;
         while let Some((_, after)) = rest.split_once(": ").filter(|(first, _)| is_known(first)) {
             rest = after;
         }

@@ -1,9 +1,11 @@
 //! Building an agent from its definition.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_providers::{
-    ApiKey, CacheMarks, ModelPolicy, ModelTarget, RequestOptions, ThinkingBudget as AskedThinking, Transport,
+    ApiKey, CacheMarks, ModelPolicy, ModelTarget, ReasoningSummary, RefusedOption, RequestOptions, Sampling,
+    ThinkingBudget as AskedThinking, ToolChoice as CalledTools, Transport,
 };
 
 use backstitch_repl::recall::TOOL_NAME;
@@ -11,7 +13,7 @@ use backstitch_repl::recall::TOOL_NAME;
 use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
 use super::error::{AgentFileError, KeyOf, Problem};
-use super::keys::{KEY_VARIABLES, checked_url, is_loopback, key_variables};
+use super::keys::{KEY_VARIABLES, checked_url, is_private};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
 use super::values::{Money, Span, ThinkingSetting};
@@ -22,6 +24,9 @@ use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
 use crate::{Agent, FunctionPolicy, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools};
+
+/// The variable of a token for Anthropic's API, which is sent in another header than a key.
+const TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -171,7 +176,15 @@ impl AgentDefinition {
             cache_write: price.cache_write.map(Money::micros),
             output: price.output.micros(),
         };
-        Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
+        let mut prices: BTreeMap<_, _> =
+            self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect();
+        // Requests are recorded with the format of a named provider.
+        if let Some(ModelName { provider: ModelProvider::Named(named), model }) = &self.model
+            && let Some(known) = self.prices.get(&format!("{}:{model}", named.name))
+        {
+            prices.insert(format!("{}:{model}", named.format), price(known));
+        }
+        Prices(prices)
     }
 
     /// Refuses a budget of money if the price of the model is unknown.
@@ -334,7 +347,9 @@ impl AgentDefinition {
                 let script = self.script.clone().unwrap_or_default();
                 Ok(Arc::new(ScriptedPolicy::new(name, script).with_model(&model.model)))
             }
-            ModelProvider::Wire(_) => Ok(Arc::new(self.model_policy(name, model, options)?)),
+            ModelProvider::Wire(_) | ModelProvider::Named(_) => {
+                Ok(Arc::new(self.model_policy(name, model, options)?))
+            }
         }
     }
 
@@ -344,19 +359,25 @@ impl AgentDefinition {
         model: &ModelName,
         options: &BuildOptions<'_>,
     ) -> Result<ModelPolicy, AgentFileError> {
-        let ModelProvider::Wire(provider) = model.provider else {
+        let Some(format) = model.provider.format() else {
             return Err(Problem::new(["model"], "a script has no provider").into());
         };
-        let url = self.base_url.as_deref().map(checked_url).transpose()?;
-        let mut target = ModelTarget::new(provider, &model.model);
-        if let Some(base_url) = &self.base_url {
+        let base_url = self.base_url.as_deref().or(model.provider.base_url());
+        let url = base_url.map(checked_url).transpose()?;
+        let mut target = ModelTarget::new(format, &model.model);
+        if let Some(base_url) = base_url {
             target = target.at(base_url);
         }
-        let key = key_variables(provider).iter().find_map(|variable| (options.key)(variable));
-        if key.is_none() && !url.as_ref().is_some_and(is_loopback) {
-            return Err(AgentFileError::MissingKey { provider: KeyOf(provider) });
+        let variables = model.provider.key_variables();
+        let key = variables.iter().find_map(|variable| Some((*variable, (options.key)(variable)?)));
+        let needs_key = !variables.is_empty() && !url.as_ref().is_some_and(is_private);
+        if key.is_none() && needs_key {
+            return Err(AgentFileError::MissingKey { provider: KeyOf(model.provider) });
         }
-        let key = key.map(|key| ApiKey::new(key.trim()));
+        let key = key.map(|(variable, key)| match variable {
+            TOKEN_VARIABLE => ApiKey::token(key.trim()),
+            _ => ApiKey::new(key.trim()),
+        });
         let transport = match &options.transport {
             Some(transport) => transport.clone(),
             None => http(self.request.silence)?,
@@ -369,11 +390,26 @@ impl AgentDefinition {
         if self.request.silence.is_some_and(|silence| silence.0.is_zero()) {
             return Err(Problem::new(["request", "silence"], "the time must be longer than 0"));
         }
-        let Some(ModelName { provider: ModelProvider::Wire(provider), .. }) = &self.model else {
+        let Some(format) = self.model.as_ref().and_then(|model| model.provider.format()) else {
             return Ok(());
         };
-        let checked = self.request_options().check(*provider);
+        let checked = self.request_options().check(format);
         checked.map_err(|refused| Problem::new(["request", refused.option], refused))
+    }
+
+    /// Removes the request options that the model's provider does not support, and returns them.
+    pub(super) fn drop_refused_options(&mut self) -> Vec<RefusedOption> {
+        let Some(format) = self.model.as_ref().and_then(|model| model.provider.format()) else {
+            return Vec::new();
+        };
+        let mut dropped = Vec::new();
+        while let Err(refused) = self.request_options().check(format) {
+            if !self.request.clear(refused.option) {
+                break;
+            }
+            dropped.push(refused);
+        }
+        dropped
     }
 
     /// Converts the options of requests.
@@ -387,6 +423,23 @@ impl AgentDefinition {
                 ThinkingSetting::Tokens(tokens) => AskedThinking::Budget(tokens),
             },
             effort: request.effort.clone(),
+            sampling: Sampling {
+                temperature: request.temperature,
+                top_p: request.top_p,
+                seed: request.seed,
+                stop: request.stop.clone(),
+            },
+            tool_choice: match request.tool_choice.as_deref() {
+                None => CalledTools::Default,
+                Some("auto") => CalledTools::Auto,
+                Some("none") => CalledTools::None,
+                Some("required") => CalledTools::Required,
+                Some(name) => CalledTools::Named(name.to_owned()),
+            },
+            parallel_tool_calls: request.parallel_tool_calls,
+            verbosity: request.verbosity.clone(),
+            body: request.body.clone(),
+            summary: if request.summary { ReasoningSummary::Auto } else { ReasoningSummary::None },
             cache: if request.cache { CacheMarks::Auto } else { CacheMarks::None },
             stream: request.stream,
             ..RequestOptions::default()

@@ -323,6 +323,33 @@ pub struct RequestDefinition {
     /// Effort that is requested, as the provider names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
+    /// Randomness of answers, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Share of the most likely tokens that are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Seed of the randomness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// Texts that end an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Tools that the model may or must call: `auto`, `none`, `required`, or the name of a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<String>,
+    /// Whether an answer may have several calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
+    /// Length of answers, as the provider names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbosity: Option<String>,
+    /// Further fields of the body of requests. They are recorded, so they must not hold secrets.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub body: Map<String, Value>,
+    /// Whether OpenAI summarizes its reasoning, if an effort is set.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    pub summary: bool,
     /// Whether requests mark the parts that the provider should cache.
     pub cache: bool,
     /// Whether answers are streamed.
@@ -332,12 +359,47 @@ pub struct RequestDefinition {
     pub silence: Option<Span>,
 }
 
+impl RequestDefinition {
+    /// Removes the further fields of the body. Returns whether there were any.
+    pub(super) fn clear_body(&mut self) -> bool {
+        !std::mem::take(&mut self.body).is_empty()
+    }
+
+    /// Removes an option that a provider refused, by its key. Returns whether there is such an option.
+    pub(super) fn clear(&mut self, option: &str) -> bool {
+        match option {
+            "max_output_tokens" => self.max_output_tokens = None,
+            "thinking" => self.thinking = ThinkingSetting::Default,
+            "effort" => self.effort = None,
+            "temperature" => self.temperature = None,
+            "top_p" => self.top_p = None,
+            "seed" => self.seed = None,
+            "stop" => self.stop.clear(),
+            "tool_choice" => self.tool_choice = None,
+            "parallel_tool_calls" => self.parallel_tool_calls = None,
+            "verbosity" => self.verbosity = None,
+            "body" => self.body.clear(),
+            _ => return false,
+        }
+        true
+    }
+}
+
 impl Default for RequestDefinition {
     fn default() -> Self {
         Self {
             max_output_tokens: None,
             thinking: ThinkingSetting::Default,
             effort: None,
+            temperature: None,
+            top_p: None,
+            seed: None,
+            stop: Vec::new(),
+            tool_choice: None,
+            parallel_tool_calls: None,
+            verbosity: None,
+            body: Map::new(),
+            summary: true,
             cache: true,
             stream: true,
             silence: None,

@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use backstitch_lisp::did_you_mean;
-use backstitch_providers::{Provider, ScriptError};
+use backstitch_providers::ScriptError;
 
-use super::keys::key_variables;
+use super::model::ModelProvider;
 use crate::RuntimeError;
 use crate::code::ErrorCode;
 
@@ -131,17 +131,17 @@ impl From<Problem> for AgentFileError {
 
 /// The provider that a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyOf(pub Provider);
+pub struct KeyOf(pub ModelProvider);
 
 impl KeyOf {
     fn names_of_key(self) -> String {
-        key_variables(self.0).join(" or ")
+        self.0.key_variables().join(" or ")
     }
 }
 
 impl fmt::Display for KeyOf {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
+        formatter.write_str(self.0.as_str())
     }
 }
 

@@ -32,7 +32,7 @@ pub struct KnownModels {
 pub struct KnownModel {
     /// The provider: `anthropic`, `openai` or `gemini`.
     pub provider: String,
-    /// The name of the model, without a date or a version.
+    /// The name of the model, without a date.
     pub name: String,
     /// The context window, in tokens.
     pub window: u64,
@@ -57,18 +57,26 @@ impl KnownModels {
         let is_of = |known: &&KnownModel| {
             provider == known.provider || (provider == "openai-chat" && known.provider == "openai")
         };
-        let is_named = |known: &&KnownModel| {
-            let rest = model.model.strip_prefix(&known.name);
-            // A letter after the hyphen would name another model, such as `gpt-5-mini`.
-            rest.is_some_and(|rest| {
-                let version = rest.strip_prefix(['-', '@']);
-                let is_version =
-                    |text: &str| text == "latest" || text.starts_with(|one: char| one.is_ascii_digit());
-                rest.is_empty() || version.is_some_and(is_version)
-            })
-        };
+        let is_named = |known: &&KnownModel| model.model.strip_prefix(&known.name).is_some_and(is_release);
         self.models.iter().filter(is_of).filter(is_named).max_by_key(|known| known.name.len())
     }
+}
+
+/// Whether the end of a name only tells releases of one model apart: a date, a revision of three digits, or
+/// `latest`. Other numbers are versions, with prices of their own, and letters name another model.
+fn is_release(rest: &str) -> bool {
+    let Some(release) = rest.strip_prefix(['-', '@']) else { return rest.is_empty() };
+    let is_number =
+        |text: &str, digits: usize| text.len() == digits && text.bytes().all(|digit| digit.is_ascii_digit());
+    let is_date = || {
+        let parts: Vec<&str> = release.split('-').collect();
+        matches!(parts[..], [year, month, day] if is_number(year, 4) && is_number(month, 2) && is_number(day, 2))
+    };
+    release == "latest"
+        || is_number(release, 8)
+        || is_number(release, 4)
+        || is_number(release, 3)
+        || is_date()
 }
 
 impl AgentDefinition {
@@ -107,11 +115,24 @@ mod tests {
     }
 
     #[test]
-    fn names_match_up_to_a_date_or_version() {
+    fn names_match_up_to_a_date() {
         assert_eq!(window("anthropic:claude-sonnet-4-5-20250929"), Some(200_000));
         assert_eq!(window("openai-chat:gpt-5"), Some(400_000));
         assert_eq!(window("openai:gpt-5-unheard-of"), None);
         assert_eq!(window("openai:gpt-50"), None);
+        // Another version has another price.
+        for other in [
+            "anthropic:claude-opus-4-6",
+            "anthropic:claude-opus-4-6-20260205",
+            "openai:gpt-5.2",
+            "openai:gpt-5-codex",
+        ] {
+            assert_eq!(window(other), None, "{other}");
+        }
+        for same in ["claude-opus-4-20250514", "claude-opus-4@20250514", "claude-opus-4-latest"] {
+            assert_eq!(window(&format!("anthropic:{same}")), Some(200_000), "{same}");
+        }
+        assert!(window("openai:gpt-4o-2024-08-06").is_some());
         assert_eq!(window("scripted:gpt-5"), None);
         let find = |name: &str| KnownModels::current().find(&name.parse().unwrap()).unwrap().name.clone();
         assert_eq!(find("openai:gpt-4o-mini-2024-07-18"), "gpt-4o-mini");

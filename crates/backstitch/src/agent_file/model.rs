@@ -7,6 +7,7 @@ use backstitch_providers::Provider;
 use serde::{Deserialize, Serialize};
 
 use super::error::near;
+use super::named::{NAMED_PROVIDERS, NamedProvider};
 
 const SCRIPTED: &str = "scripted";
 
@@ -15,6 +16,8 @@ const SCRIPTED: &str = "scripted";
 pub enum ModelProvider {
     /// A model behind a wire format.
     Wire(Provider),
+    /// A model of a provider that speaks the format of another one.
+    Named(&'static NamedProvider),
     /// A file of replies.
     Scripted,
 }
@@ -22,13 +25,41 @@ pub enum ModelProvider {
 impl ModelProvider {
     /// Iterates over all providers, `scripted` last.
     pub fn all() -> impl Iterator<Item = Self> {
-        Provider::ALL.into_iter().map(Self::Wire).chain([Self::Scripted])
+        let named = NAMED_PROVIDERS.iter().map(Self::Named);
+        Provider::ALL.into_iter().map(Self::Wire).chain(named).chain([Self::Scripted])
+    }
+
+    /// Returns the wire format; `None` for a script.
+    pub fn format(self) -> Option<Provider> {
+        match self {
+            Self::Wire(provider) => Some(provider),
+            Self::Named(named) => Some(named.format),
+            Self::Scripted => None,
+        }
+    }
+
+    /// Returns the address of a named provider.
+    pub fn base_url(self) -> Option<&'static str> {
+        match self {
+            Self::Named(named) => Some(named.base_url),
+            Self::Wire(_) | Self::Scripted => None,
+        }
+    }
+
+    /// Returns the environment variables of the key, in order of precedence.
+    pub fn key_variables(self) -> &'static [&'static str] {
+        match self {
+            Self::Wire(provider) => provider.key_variables(),
+            Self::Named(named) => named.key_variables,
+            Self::Scripted => &[],
+        }
     }
 
     /// Returns the name in definitions and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Wire(provider) => provider.as_str(),
+            Self::Named(named) => named.name,
             Self::Scripted => SCRIPTED,
         }
     }

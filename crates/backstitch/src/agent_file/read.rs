@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use backstitch_providers::read_text;
+use backstitch_providers::{RefusedOption, read_text};
 use serde_json::Value;
 
 use super::answering::DataDefinition;
@@ -79,10 +79,26 @@ impl AgentDefinition {
     pub fn set_model(&mut self, model: ModelName) -> Result<(), AgentFileError> {
         self.script = match model.provider {
             ModelProvider::Scripted => Some(Script::load(&model.model)?),
-            ModelProvider::Wire(_) => None,
+            ModelProvider::Wire(_) | ModelProvider::Named(_) => None,
         };
         self.model = Some(model);
         Ok(())
+    }
+
+    /// Sets a model of any provider. Request options that its provider does not support are removed and returned:
+    /// they were set for another one.
+    pub fn switch_model(&mut self, model: ModelName) -> Result<Vec<RefusedOption>, AgentFileError> {
+        let is_other = self.model.as_ref().is_some_and(|before| before.provider != model.provider);
+        self.set_model(model)?;
+        let mut dropped = self.drop_refused_options();
+        if let Some(format) = self.model.as_ref().and_then(|model| model.provider.format())
+            && is_other
+            && self.request.clear_body()
+        {
+            let reason = "its fields are those of another provider".to_owned();
+            dropped.push(RefusedOption { provider: format, option: "body", reason });
+        }
+        Ok(dropped)
     }
 
     /// Reads the files that the definition refers to, and adds them to `files`. Their paths are relative to this directory.

@@ -31,7 +31,8 @@ impl RetryDefinition {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    /// Refuses values that are not useful.
+    pub fn check(&self) -> Result<(), Problem> {
         if self.retries.is_some_and(|retries| retries > 100) {
             return Err(Problem::new(["retry", "retries"], "set at most 100"));
         }

@@ -7,6 +7,7 @@ mod file_tools;
 mod guides;
 #[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;
+mod models;
 mod place;
 mod plan_tools;
 #[cfg(unix)]

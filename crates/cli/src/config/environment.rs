@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use backstitch::agent_file::{ToolChoice, check_base_url};
+use backstitch::agent_file::{ModelProvider, Problem, ToolChoice, check_base_url};
 use toml::Value;
 
 use super::error::ConfigError;
@@ -22,6 +22,20 @@ pub(super) const VARIABLES: [(&str, &str); 8] = [
     ("BACKSTITCH_COLOR", "color"),
     ("BACKSTITCH_PAGER", "pager"),
 ];
+
+/// Returns the address in the variable that the provider's own programs read, such as `OPENAI_BASE_URL`.
+pub(crate) fn provider_address(provider: ModelProvider) -> Result<Option<String>, Problem> {
+    let variable = match provider.as_str() {
+        "openai" | "openai-chat" => "OPENAI_BASE_URL",
+        "anthropic" => "ANTHROPIC_BASE_URL",
+        _ => return Ok(None),
+    };
+    let Some(url) = std::env::var(variable).ok().filter(|url| !url.trim().is_empty()) else {
+        return Ok(None);
+    };
+    check_base_url(&url).map_err(|problem| Problem::new([variable], problem.message))?;
+    Ok(Some(url))
+}
 
 /// Reads the variables. Empty ones are ignored.
 pub(super) fn layer(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Layer, ConfigError> {

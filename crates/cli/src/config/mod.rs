@@ -17,6 +17,7 @@ mod project;
 mod rules;
 mod settings;
 
+pub(crate) use environment::provider_address;
 pub(crate) use error::ConfigError;
 pub(crate) use layer::{Config, Entry, Origin, user_directory, user_file};
 pub(crate) use project::ProjectSettings;

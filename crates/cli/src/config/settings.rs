@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use backstitch::agent_file::{
-    Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem, Span, ToolChoice,
-    check_base_url,
+    Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem, RetryDefinition, Span,
+    ToolChoice, check_base_url,
 };
 use backstitch::ports::Sandbox;
 use serde::Deserialize;
@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) max_turns: Option<u64>,
     pub(crate) deadline: Option<Span>,
+    /// Retries of requests that failed.
+    pub(crate) retry: Option<RetryDefinition>,
     pub(crate) budget: Option<BudgetDefinition>,
     /// Prices of models, by `PROVIDER:MODEL`.
     pub(crate) prices: BTreeMap<String, PriceDefinition>,
@@ -70,6 +72,9 @@ impl Settings {
         }
         if let Some((model, _)) = self.windows.iter().find(|(_, tokens)| **tokens == 0) {
             return Err(Problem::new(["windows", model], "a model accepts at least 1 token"));
+        }
+        if let Some(retry) = &self.retry {
+            retry.check()?;
         }
         self.rules.check()?;
         let empty = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str().is_empty());

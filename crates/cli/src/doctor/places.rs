@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use backstitch::agent_file::{AgentDefinition, ModelProvider, key_variables};
+use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::ports::Store as _;
 use backstitch::store::{OpenError, SqliteStore};
@@ -214,8 +214,8 @@ fn model(config: &Config) -> Vec<Finding> {
     };
     let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     let mut findings = vec![Finding::fine("model", format!("{model}{at}"))];
-    if let ModelProvider::Wire(provider) = model.provider {
-        let variables = key_variables(provider);
+    let variables = model.provider.key_variables();
+    if !variables.is_empty() {
         let set = variables.iter().find(|variable| keys::key(variable).is_some());
         findings.push(match set {
             Some(variable) => Finding::fine("key", format!("{variable} is set")),

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{
-    AgentDefinition, AnswerMode, BudgetDefinition, BuildOptions, BuiltAgent, DataDefinition, ModelName, Span,
-    ToolChoice,
+    AgentDefinition, AgentFileError, AnswerMode, BudgetDefinition, BuildOptions, BuiltAgent, DataDefinition,
+    ModelName, Span, ToolChoice,
 };
 use backstitch::code::ErrorCode;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
@@ -23,7 +23,7 @@ use super::place::OpenStore;
 use super::rights::{confine, imported_limit};
 use super::trusted::{self, NewAgent};
 use crate::common::Common;
-use crate::config::{ApproveSetting, Config, user_directory};
+use crate::config::{ApproveSetting, Config, provider_address, user_directory};
 use crate::error::CommandError;
 use crate::instructions;
 use crate::keys;
@@ -70,6 +70,10 @@ pub(super) struct ModelFlags {
     /// that of a known model.
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1_000..))]
     window: Option<u64>,
+    /// Maximum number of retries of a request that failed. Default: that of the agent or of the settings, else 10, for
+    /// more than a minute.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    retries: Option<u32>,
     /// Maximum spending of an evaluation, such as tokens=100000,turns=20,calls=50,money=2.5,time=10m.
     /// Default: that of the agent, else no limit.
     #[arg(long, value_name = "LIMITS", value_parser = budget)]
@@ -164,7 +168,12 @@ impl ModelFlags {
                 // So does the window.
                 definition.window = None;
             }
-            definition.set_model(model.clone())?;
+            for refused in definition.switch_model(model.clone())? {
+                eprintln!("`{}` of the agent is not sent: {}", refused.option, refused.reason);
+            }
+        }
+        if let Some(retries) = self.retries {
+            definition.retry.get_or_insert_default().retries = Some(retries);
         }
         if let Some(url) = &self.base_url {
             definition.base_url = Some(url.clone());
@@ -172,7 +181,8 @@ impl ModelFlags {
         }
         definition.window = self.window.or(definition.window);
         definition.fill_known_model();
-        Ok(self.model.is_some() || self.base_url.is_some() || self.window.is_some())
+        let is_given = self.model.is_some() || self.base_url.is_some() || self.window.is_some();
+        Ok(is_given || self.retries.is_some())
     }
 }
 
@@ -202,6 +212,9 @@ impl AgentFlags {
         let mut definition = file.definition;
         config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
+        if let (None, Some(model)) = (&definition.base_url, &definition.model) {
+            definition.base_url = provider_address(model.provider).map_err(AgentFileError::from)?;
+        }
         if self.model.window.is_none() && !file.keys.contains("window") {
             definition.window = config.window(&definition).or(definition.window);
         }

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use backstitch::agent_file::{AgentDefinition, ModelProvider, key_variables};
+use backstitch::agent_file::AgentDefinition;
 
 use super::ask;
 use super::error::TrustError;
@@ -112,9 +112,9 @@ fn receivers(definition: &AgentDefinition) -> Vec<Receiver> {
 
 /// Returns the address that a key would be sent to, if it is not the provider's own.
 fn address_of_model(definition: &AgentDefinition) -> Option<String> {
-    let ModelProvider::Wire(provider) = definition.model.as_ref()?.provider else { return None };
+    let provider = definition.model.as_ref()?.provider;
     let url = definition.base_url.as_deref()?;
-    key_variables(provider).iter().find_map(|variable| keys::key(variable))?;
+    provider.key_variables().iter().find_map(|variable| keys::key(variable))?;
     origin(url)
 }
 

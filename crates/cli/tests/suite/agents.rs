@@ -253,6 +253,23 @@ fn a_key_is_nowhere_even_when_a_provider_repeats_it() {
 }
 
 #[test]
+fn an_error_that_repeats_the_keys_of_all_providers_is_said_once_without_them() {
+    let keys = [
+        ("OPENAI_API_KEY", "sk-hunter2-0123456789"),
+        ("ANTHROPIC_API_KEY", "sk-ant-hunter3-0123456789"),
+        ("OPENROUTER_API_KEY", "sk-or-hunter4-0123456789"),
+    ];
+    let stage = keys.iter().fold(Stage::new(), |stage, (name, key)| stage.with_variable(name, key));
+    let said = keys.map(|(_, key)| key).join(" ");
+    let body = json!({"error": {"message": format!("Wrong keys: {said}"), "code": "invalid_api_key"}});
+    let model = Model::new("openai", [Said::Refused("401 Unauthorized", body.to_string())]);
+    let ran = start(&stage, "openai", &model, &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(!ran.errors.contains("hunter"), "{}", ran.errors);
+    assert_eq!(ran.errors.matches("[secret] [secret] [secret]").count(), 1, "{}", ran.errors);
+}
+
+#[test]
 fn a_message_sent_during_a_run_reaches_the_model() {
     let stage = Stage::new();
     let command = "touch ../begun; while [ ! -e ../heard ]; do sleep 0.05; done";

@@ -39,7 +39,7 @@ fn every_failure_of_a_provider_ends_with_ended() {
         let stage = Stage::new();
         let fail = json!({"kind": kind, "times": 9, "retry_after_ms": 1});
         let model = scripted(&stage, &json!([{"text": "Done.", "fail": [fail]}]));
-        let ran = stage.run(&["run", "Do it", "--json", "--model", &model]);
+        let ran = stage.run(&["run", "Do it", "--json", "--retries", "3", "--model", &model]);
         check(&ran, 1, "stopped", json!(kind));
         check(&stage.run(&["resume", "--json"]), 1, "stopped", json!(kind));
     }

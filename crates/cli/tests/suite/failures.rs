@@ -43,7 +43,8 @@ fn every_kind_of_error_is_reported_after_the_process_has_ended() {
     for (kind, attempts) in KINDS {
         let stage = Stage::new();
         let model = failing(&stage, kind, 9);
-        assert_eq!(stage.run(&["run", "Do it", "--model", &model]).code, Some(1), "{kind}");
+        let ran = stage.run(&["run", "Do it", "--retries", "3", "--model", &model]);
+        assert_eq!(ran.code, Some(1), "{kind}");
         check(&stage, kind, attempts);
         assert_eq!(records(&stage, "request_failed").len(), attempts as usize);
         assert_eq!(records(&stage, "session_stopped").len(), 1);
@@ -107,6 +108,21 @@ fn retries_that_helped_leave_a_trace_and_no_failure() {
         (1, &json!(3), &json!("stop"))
     );
     assert_eq!(finished[0]["usage"], json!({"input_tokens": 30, "cache_read_tokens": 20}));
+}
+
+#[test]
+fn the_settings_and_an_option_set_the_number_of_retries() {
+    let stage = Stage::new();
+    stage.run(&["config", "set", "retry.retries", "1"]).worked();
+    let model = failing(&stage, "overloaded", 9);
+    assert_eq!(stage.run(&["run", "Do it", "--model", &model]).code, Some(1));
+    assert_eq!(records(&stage, "request_failed").len(), 2);
+    let other = Stage::new();
+    other.run(&["config", "set", "retry.retries", "1"]).worked();
+    let model = failing(&other, "overloaded", 9);
+    assert_eq!(other.run(&["run", "Do it", "--retries", "0", "--model", &model]).code, Some(1));
+    assert_eq!(records(&other, "request_failed").len(), 1);
+    stage.run(&["config", "set", "retry.retries", "1000"]).called_wrongly();
 }
 
 #[test]

@@ -48,18 +48,20 @@ enum AskOutcome {
 
 /// Why a request has no answer.
 enum AskError {
-    /// The provider refused it. Also holds its digest.
-    Refused(PolicyError, Digest),
+    /// The provider refused it, or it was too large to be sent. Also holds its digest.
+    Refused(PolicyError, Option<Digest>),
     Other(RuntimeError),
 }
 
 impl AskError {
     fn of(error: RuntimeError, digest: Option<Digest>) -> Self {
-        match (error, digest) {
-            (RuntimeError::Policy(refused), Some(digest)) if is_refused(&refused.kind) => {
+        match error {
+            RuntimeError::Policy(refused)
+                if is_too_long(&refused.kind) || (is_refused(&refused.kind) && digest.is_some()) =>
+            {
                 Self::Refused(refused, digest)
             }
-            (error, _) => Self::Other(error),
+            error => Self::Other(error),
         }
     }
 }
@@ -112,14 +114,14 @@ impl Asker {
         &self,
         evaluation: EvaluationId,
         machine: &mut dyn Machine,
-        refused: Option<(PolicyError, Vec<Digest>)>,
+        refused: Option<(PolicyError, Vec<Option<Digest>>)>,
     ) -> Result<LoopStep, AskError> {
         let answers_left = answers_left(&self.live.state().await.view, evaluation);
         let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
         if let Some((error, digests)) = refused
-            && info.digest.is_some_and(|digest| digests.contains(&digest))
+            && digests.contains(&info.digest)
         {
             return Err(AskError::Other(error.into()));
         }
