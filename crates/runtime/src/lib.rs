@@ -65,12 +65,15 @@ pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
 pub use history::{
-    ApplyOptions, ApplyReport, Fork, ResolvedPoint, RewindReport, find_call, locate, locate_with_view, undoable_apply, DiscardedEffect, ForkReport, discarded_effects,
+    ApplyOptions, ApplyReport, DiscardedEffect, Fork, ForkReport, ResolvedPoint, RewindReport,
+    discarded_effects, find_call, locate, locate_with_view, undoable_apply,
 };
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use isolation::{IsolatedWorkspace, Isolation};
 pub use live::{
-    FilesRestored, LiveSession, LiveState, RepositoriesChanged, SNAPSHOT_INTERVAL, SandboxGap, SessionEnvironment, SnapshotState, StateView, check_snapshot, fold_view, latest_files, load_view, read_records, KeptFiles,
+    FilesRestored, KeptFiles, LiveSession, LiveState, RepositoriesChanged, SNAPSHOT_INTERVAL, SandboxGap,
+    SessionEnvironment, SnapshotState, StateView, check_snapshot, fold_view, latest_files, load_view,
+    read_records,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
