@@ -14,7 +14,7 @@ use crate::value::Value;
 /// The version of the interpreter. The same program with the same inputs and answers takes the same steps in
 /// all interpreters of this version, so every change of values, calls or fuel raises the number after the
 /// slash.
-pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 
 /// The language with its library. Cloning is cheap, and one engine may serve any number of programs
 /// concurrently.

@@ -282,13 +282,27 @@ impl<'a> Analyser<'a> {
     }
 
     fn unknown_in(&self, namespace: &str, name: &str) -> Error {
+        let class = super::builtins::without_package(namespace).unwrap_or(namespace);
+        let advice = foreign(&format!("{class}/{name}"));
         if !self.around.builtins.knows_namespace(namespace) {
             let error =
                 Error::new(ErrorKind::UnboundVar, format!("there is no namespace or class `{namespace}`"));
-            return error.hint(format!("known are {}", self.around.builtins.namespaces().join(" ")));
+            if let Some(advice) = advice {
+                return error.hint(advice);
+            }
+            // The same name elsewhere is a likelier intention than any other name: `s/join` is `str/join`.
+            let mut elsewhere = self.around.builtins.written_as(name);
+            elsewhere.sort_unstable();
+            return error.hint(match &elsewhere[..] {
+                [] => format!("known are {}", self.around.builtins.namespaces().join(" ")),
+                names => format!("did you mean {}?", names.join(" or ")),
+            });
         }
         let error = Error::new(ErrorKind::UnboundVar, format!("`{namespace}/{name}` does not exist"));
-        let prefix = format!("{}/", super::builtins::canonical_namespace(namespace).unwrap_or(namespace));
+        if let Some(advice) = advice {
+            return error.hint(advice);
+        }
+        let prefix = format!("{}/", super::builtins::canonical_namespace(namespace).unwrap_or(class));
         let mut known: Vec<&str> =
             self.around.builtins.names().filter_map(|known| known.strip_prefix(&prefix)).collect();
         known.sort_unstable();

@@ -85,10 +85,7 @@ impl Builtins {
             .names()
             .filter_map(|name| name.split_once('/'))
             .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty())
-            .map(|(namespace, _)| match namespace {
-                "clojure.string" => "str/".to_owned(),
-                namespace => format!("{}/", namespace.trim_start_matches("clojure.")),
-            })
+            .map(|(namespace, _)| format!("{}/", usual_prefix(namespace)))
             .chain(["tool/".to_owned(), "data/".to_owned(), "user/".to_owned()])
             .collect();
         prefixes.sort_unstable();
@@ -96,9 +93,28 @@ impl Builtins {
         prefixes
     }
 
+    /// Returns the ways to write a name, quoted: without a namespace, and in each one that has it.
+    pub(crate) fn written_as(&self, name: &str) -> Vec<String> {
+        let of = |known: &str| match known.split_once('/') {
+            Some((namespace, short)) if short == name && !namespace.is_empty() => {
+                Some(format!("`{}/{short}`", usual_prefix(namespace)))
+            }
+            _ => (known == name).then(|| format!("`{known}`")),
+        };
+        self.names().filter_map(of).collect()
+    }
+
     /// Returns every name that a program may write.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(|name| &**name).filter(|name| !is_internal(name))
+    }
+}
+
+/// The prefix with which programs usually write the names of a namespace.
+fn usual_prefix(namespace: &str) -> &str {
+    match namespace {
+        "clojure.string" => "str",
+        namespace => namespace.trim_start_matches("clojure."),
     }
 }
 
@@ -115,6 +131,7 @@ pub(crate) fn canonical_namespace(namespace: &str) -> Option<&'static str> {
     NAMESPACES.iter().find(|(spelling, _)| *spelling == namespace).map(|(_, canonical)| *canonical)
 }
 
-fn without_package(name: &str) -> Option<&str> {
+/// Returns the name of a class without its package, if it has a known one.
+pub(crate) fn without_package(name: &str) -> Option<&str> {
     PACKAGES.iter().find_map(|package| name.strip_prefix(package)).filter(|rest| !rest.is_empty())
 }

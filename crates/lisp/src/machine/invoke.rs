@@ -112,8 +112,12 @@ pub(crate) fn lookup(collection: &Value, key: &Value) -> Option<Value> {
 pub(super) fn wrong_arity(closure: &Closure, count: usize) -> Error {
     let name = closure.name().unwrap_or("fn");
     let arities: Vec<&str> = closure.parameters().collect();
-    Error::new(ErrorKind::Arity, format!("{name}: wrong number of arguments ({count})"))
-        .hint(format!("`{name}` takes {}", arities.join(" or ")))
+    let error = Error::new(ErrorKind::Arity, format!("{name}: wrong number of arguments ({count})"));
+    if closure.name().is_none() && arities == ["[]"] {
+        return error
+            .hint("it takes none: `#()` has an argument only if it contains `%`; write `(fn [_] ...)`");
+    }
+    error.hint(format!("`{name}` takes {}", arities.join(" or ")))
 }
 
 /// Returns the first items of a sequence, with `nil` for missing ones, and the rest; or the cell that must be

@@ -113,6 +113,10 @@ fn functions_on_functions() {
     gives("((complement odd?) 2)", "true");
     gives("((every-pred odd? pos?) 1 3)", "true");
     gives("((some-fn even? neg?) 1 -1)", "true");
+    gives(
+        "[((some-fn even? neg?) 1) ((some-fn :a :b) {:b 2}) ((some-fn even?)) ((some-fn :a) {})]",
+        "[false 2 nil nil]",
+    );
     gives("(map (constantly 1) [1 2])", "(1 1)");
     gives("(let [n (atom 0) f (memoize (fn [x] (swap! n inc) (* x x)))] [(f 2) (f 2) @n])", "[4 4 1]");
     gives("(max-key count [1] [1 2])", "[1 2]");

@@ -1,7 +1,8 @@
 //! `(.method object ...)`, `(Class. ...)`, `(new Class ...)`: the Java calls that the library supports.
 
-use super::{invalid, list};
+use super::{foreign, invalid, list};
 use crate::compile::analyse::{Analyser, call, with_hint};
+use crate::compile::builtins::without_package;
 use crate::compile::node::Expr;
 use crate::error::{Error, ErrorKind, Result, did_you_mean};
 use crate::reader::{Form, Name, Span};
@@ -27,6 +28,9 @@ impl Analyser<'_> {
             let error = Error::new(ErrorKind::UnboundVar, format!("there is no {kind} `{text}`"));
             if is_method {
                 return Err(error.hint(METHODS));
+            }
+            if let Some(advice) = foreign(without_package(text).unwrap_or(text)) {
+                return Err(error.hint(advice));
             }
             let known = self.around.builtins.names().filter(|other| other.ends_with('.'));
             return Err(with_hint(error, did_you_mean(text, known)));

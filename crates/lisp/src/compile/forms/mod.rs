@@ -228,6 +228,24 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["find-first"], "write `(first (filter p xs))`"),
     (&["any?", "any"], "write `(some p xs)`"),
     (&["all?", "all"], "write `(every? p xs)`"),
+    (&["into-array", "to-array", "make-array", "object-array"], "write a vector: `(vec xs)`"),
+    (&["alength"], "write `(count xs)`"),
+    (&["aget"], "write `(nth xs i)`"),
+    (&["gensym"], "write a name of your own, or `(random-uuid)` for a new value"),
+    (&["StringBuilder.", "StringBuffer."], "write `(str a b)`, or `(str/join xs)` for many texts"),
+    (
+        &["ArrayList.", "LinkedList.", "Vector."],
+        "write a vector: `[]`, `(conj xs x)`, or an atom that holds one",
+    ),
+    (
+        &["HashMap.", "TreeMap.", "LinkedHashMap."],
+        "write a map: `{}`, `(assoc m k v)`, or an atom that holds one",
+    ),
+    (&["HashSet.", "TreeSet."], "write a set: `#{}`, `(conj xs x)`, or an atom that holds one"),
+    (&["UUID/randomUUID"], "write `(random-uuid)`"),
+    (&["json/decode", "json/parse", "json/read-str", "json/loads"], "write `(json/parse-string s true)`"),
+    (&["json/encode", "json/write-str", "json/stringify", "json/dumps"], "write `(json/generate-string x)`"),
+    (&["Thread/sleep"], "there is nothing to wait for: call the tool again in your next program"),
 ];
 
 /// The advice for a name of another language.

@@ -40,12 +40,20 @@
 (defn every-pred [& ps]
   (fn [& xs] (every? (fn [p] (every? p xs)) ps)))
 (defn some-fn [& ps]
-  (fn [& xs]
-    (loop [ps (seq ps) found nil]
-      (if ps
-        (let [found (some (first ps) xs)]
-          (if found found (recur (seq (rest ps)) found)))
-        found))))
+  (let [either (fn [x]
+                 (loop [ps (seq ps) found nil]
+                   (if ps
+                     (let [found ((first ps) x)]
+                       (if found found (recur (seq (rest ps)) found)))
+                     found)))]
+    (fn ([] nil)
+        ([x] (either x))
+        ([x & more]
+         (loop [ps (seq ps) found nil]
+           (if ps
+             (let [found (some (first ps) (cons x more))]
+               (if found found (recur (seq (rest ps)) found)))
+             found))))))
 (defn memoize [f]
   (let [known (atom {})]
     (fn [& args]

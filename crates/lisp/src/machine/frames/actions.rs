@@ -15,7 +15,14 @@ const DEEP: &[Realise] = &[Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("apply", Arity::at_least(2), &[], Effects::Calls, apply),
-    Native::frame("atom", Arity::at_least(1), &[], Effects::Acts, atom),
+    Native::frame("atom", Arity::at_least(1), &[], Effects::Acts, |host, a| {
+        let validator = |pair: &[Value]| matches!(pair, [Value::Keyword(name), check] if name.full() == "validator" && *check != Value::Nil);
+        if a[1..].chunks(2).any(validator) {
+            return Err(Error::new(ErrorKind::Unsupported, "atom: there are no validators")
+                .hint("check the new value in the function that you pass to `swap!`, and `(throw (ex-info ...))` there"));
+        }
+        atom(host, a)
+    }),
     Native::frame("volatile!", Arity::exactly(1), &[], Effects::Acts, atom),
     Native::frame("deref", Arity::exactly(1), &[], Effects::Acts, deref),
     Native::frame("reset!", Arity::exactly(2), &[], Effects::Acts, |host, a| {
