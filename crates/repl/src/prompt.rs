@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use backstitch_core::journal::Effect;
 use backstitch_core::tool::ToolSpec;
 use backstitch_lisp::{Limits, is_keyword_name};
 use serde_json::{Map as Object, Value as Json};
@@ -108,9 +109,12 @@ fn shared(agent: &PromptParts<'_>) -> String {
     text.push_str(
         "- Names: `data/name` reads data, `(tool/name ...)` calls a tool, your definitions have no prefix.\n",
     );
-    if let Some(call) = Call::of_first_tool(agent) {
+    if !agent.tools.is_empty() {
         // Writing to a `String` does not fail.
-        let _ = writeln!(text, "- Tools take {}. {TOOLS_FAIL}", call.spellings());
+        let _ = match Call::of_pure_tool(agent) {
+            Some(call) => writeln!(text, "- Tools take {}. {TOOLS_FAIL}", call.spellings()),
+            None => writeln!(text, "- Tools take a map, keywords, or values in order. {TOOLS_FAIL}"),
+        };
         text.push_str("- `(pmap f items)` and `(pcalls f g)` call tools concurrently; no `def` or `return` inside of them.\n");
     }
     text.push_str(LANGUAGE);
@@ -148,7 +152,7 @@ fn form_of_answer(signature: &Signature) -> String {
 /// Two programs as examples: one that looks, and one that returns.
 fn example(agent: &PromptParts<'_>) -> String {
     let data = agent.data.iter().find(|(name, _)| !is_firewalled(name));
-    let (looks, found) = match (data, Call::of_first_tool(agent)) {
+    let (looks, found) = match (data, Call::of_pure_tool(agent)) {
         (Some((name, Json::Array(_))), _) => (
             format!(
                 "(def found \"The first ones.\" (take 5 data/{name}))\n(println (count data/{name}) (first found))"
@@ -176,7 +180,7 @@ fn example(agent: &PromptParts<'_>) -> String {
     )
 }
 
-/// An example of a call of a tool that the agent has.
+/// An example of a call of a tool that the agent has. Models copy examples, so none changes anything.
 struct Call<'a> {
     name: &'a str,
     /// The parameters that the example gives, with values.
@@ -184,10 +188,11 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call of the first tool whose parameters are plain, or else of the first.
-    fn of_first_tool(agent: &PromptParts<'a>) -> Option<Self> {
-        let calls = || agent.tools.iter().map(|tool| Self::of(tool.name.as_str(), &tool.parameters));
-        calls().find(|call| !call.arguments.is_empty()).or_else(|| calls().next())
+    /// A call of the first tool without effects whose parameters are plain.
+    fn of_pure_tool(agent: &PromptParts<'a>) -> Option<Self> {
+        let pure = agent.tools.iter().filter(|tool| tool.effect == Effect::Pure);
+        let mut calls = pure.map(|tool| Self::of(tool.name.as_str(), &tool.parameters));
+        calls.find(|call| !call.arguments.is_empty())
     }
 
     fn of(name: &'a str, schema: &'a Json) -> Self {
@@ -204,7 +209,12 @@ impl<'a> Call<'a> {
                 break;
             }
             let value = match schema.get("type").and_then(Json::as_str) {
-                Some("string") => "\"...\"",
+                Some("string") => match name.as_str() {
+                    "path" | "file" => "\"README.md\"",
+                    // Both as a glob and as a regular expression.
+                    "pattern" => "\"README*\"",
+                    _ => "\"...\"",
+                },
                 Some("integer" | "number") => "1",
                 Some("boolean") => "true",
                 Some("array") => "[]",
@@ -267,6 +277,7 @@ mod tests {
             "properties": {"pattern": {"type": "string"}, "limit": {"type": "integer"}},
             "required": ["pattern", "limit"],
         });
+        spec.effect = Effect::Pure;
         LispAgent::new().with_tools([std::sync::Arc::new(spec)])
     }
 
@@ -410,6 +421,42 @@ mod tests {
         let offered = with_tool().system();
         let calls = offered.split("(tool/").skip(1).filter_map(|rest| rest.split([' ', ')']).next());
         assert!(calls.into_iter().all(|name| ["find_files", "name"].contains(&name)), "{offered}");
+    }
+
+    #[test]
+    fn no_example_calls_a_tool_that_changes_something() {
+        let effects = [Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External];
+        let parameters = [
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+        ];
+        let specs: Vec<_> = effects
+            .iter()
+            .flat_map(|effect| parameters.iter().map(move |parameters| (effect, parameters)))
+            .enumerate()
+            .map(|(number, (effect, parameters))| {
+                let mut spec = ToolSpec::new(ToolName::new(&format!("tool_{number}")).unwrap(), "");
+                (spec.effect, spec.parameters) = (*effect, parameters.clone());
+                Arc::new(spec)
+            })
+            .collect();
+        // Every set of these tools, in both orders.
+        for set in 1..1_u32 << specs.len() {
+            let chosen = specs.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
+            let mut chosen: Vec<_> = chosen.map(|(_, spec)| spec.clone()).collect();
+            for _ in 0..2 {
+                let text = shared(&LispAgent::new().with_tools(chosen.clone()).prompt_parts());
+                for spec in chosen.iter().filter(|spec| spec.effect != Effect::Pure) {
+                    let call = format!("(tool/{} ", spec.name.as_str());
+                    assert!(!text.contains(&call), "{call} in {text}");
+                }
+                let can_show = chosen
+                    .iter()
+                    .any(|spec| spec.effect == Effect::Pure && spec.parameters["required"].is_array());
+                assert_eq!(text.contains("(tool/tool_"), can_show, "{text}");
+                chosen.reverse();
+            }
+        }
     }
 
     #[test]
