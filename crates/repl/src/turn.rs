@@ -174,6 +174,9 @@ pub struct MemoryChange {
     /// of its result changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defined: Vec<TurnDefinition>,
+    /// Those of `defined` that the program only called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<String>,
     /// The names that are no longer defined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<String>,
@@ -246,6 +249,11 @@ impl MemoryChange {
         *self == Self::default()
     }
 
+    /// Whether the program defined nothing. Functions that it only called may be listed all the same.
+    pub(crate) fn defines_nothing(&self) -> bool {
+        self.defined.len() == self.called.len()
+    }
+
     /// The changes between two memories, without `stored`. They include everything that a program has
     /// `defined`, even with the same value as before.
     pub fn between(before: &Memory, after: &Memory, defined: &[Arc<str>], sample: Truncation) -> Self {
@@ -254,7 +262,11 @@ impl MemoryChange {
         all.extend(defined.iter().filter_map(|name| after.get(name)));
         all.sort_unstable_by_key(|definition| definition.order);
         all.dedup_by_key(|definition| definition.order);
+        let is_called = |definition: &&backstitch_lisp::Definition| {
+            matches!(definition.value, Value::Closure(_)) && !defined.contains(&definition.name)
+        };
         Self {
+            called: all.iter().copied().filter(is_called).map(|called| called.name.to_string()).collect(),
             defined: all.into_iter().map(|definition| TurnDefinition::of(definition, sample)).collect(),
             forgotten: changes.forgotten.iter().map(|name| name.to_string()).collect(),
             stored: None,

@@ -6,7 +6,7 @@
 //! grows with the knowledge of a session, not with its number of turns.
 //!
 //! No turn vanishes: the outcome of the last one is named by its number, with the value of a program that
-//! neither defined nor printed anything.
+//! neither defined nor printed anything, such as a call of a function of an earlier turn.
 
 use backstitch_core::journal::Role;
 
@@ -48,7 +48,7 @@ impl CoalescedOptions {
         }
         let mut line = format!(";; Turn {} ran without an error.", turn.number);
         if turn.prints.is_empty()
-            && turn.memory.defined.is_empty()
+            && turn.memory.defines_nothing()
             && let Some(result) = &turn.result
         {
             let result = described(result, self.display.sample());
@@ -72,7 +72,7 @@ impl CoalescedOptions {
 
 impl Strategy for CoalescedOptions {
     const NAME: &'static str = "single_user_coalesced";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 

@@ -21,7 +21,7 @@ pub type NoCompression = ConfiguredStrategy<FullOptions>;
 
 impl Strategy for FullOptions {
     const NAME: &'static str = "none";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 
@@ -50,7 +50,7 @@ impl TrimOptions {
 
 impl Strategy for TrimOptions {
     const NAME: &'static str = "trim";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 

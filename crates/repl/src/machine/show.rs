@@ -9,7 +9,7 @@ use backstitch_core::machine::VisibleHistory;
 use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
 
 use crate::agent::CompiledAgent;
-use crate::compression::{History, RenderContext, RenderedHistory};
+use crate::compression::{History, RenderContext, RenderedHistory, RenderedMessage};
 use crate::turn::{Turn, TurnError};
 
 /// The history of an evaluation, as far as the model may be shown it.
@@ -84,7 +84,7 @@ impl VisibleLog {
                 Role::Assistant => RoleHint::Assistant,
             };
             turn += u64::from(shown.role == Role::Assistant);
-            let mut parts = vec![Part::text(shown.text)];
+            let mut parts = texts(&shown);
             if hint == RoleHint::User {
                 parts.append(&mut media);
             }
@@ -112,6 +112,18 @@ impl VisibleLog {
         let said = self.said.iter().filter(|message| message.role() == Role::User);
         let parts = said.filter_map(|message| message.message.parts()).flatten();
         parts.filter(|part| !matches!(part, Part::Text(_))).cloned().collect()
+    }
+}
+
+/// The text of a message in two parts, if all requests of the evaluation share its beginning: providers that cache
+/// whole parts can cache the first one.
+fn texts(shown: &RenderedMessage) -> Vec<Part> {
+    match shown.text.split_at_checked(shown.stable) {
+        Some((stable, rest)) if !stable.is_empty() && !rest.trim().is_empty() => {
+            // With the break between parts, this is the empty line that separates sections.
+            vec![Part::text(stable), Part::text(format!("\n{}", rest.trim_start_matches('\n')))]
+        }
+        _ => vec![Part::text(&*shown.text)],
     }
 }
 

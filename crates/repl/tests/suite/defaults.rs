@@ -26,6 +26,16 @@ fn a_program_that_only_computes_shows_its_value() {
 }
 
 #[test]
+fn the_value_of_a_call_of_an_earlier_function_is_shown() {
+    let define = "(defn twice [x] (* 2 x))";
+    for calls in [&["(twice 4)"][..], &["(twice 2)", "(twice 4)"], &["(twice 2.5)", "(twice 4)"]] {
+        let programs: Vec<&str> = std::iter::once(define).chain(calls.iter().copied()).collect();
+        let after = shown(&programs);
+        assert!(after.ends_with("Its value (*1): 8"), "{programs:?}: {after}");
+    }
+}
+
+#[test]
 fn a_definition_or_a_print_is_not_shown_twice() {
     for program in ["(def x 1)", "(println 5)", "(def x 1) (println x) 7"] {
         let after = shown(&[program]);

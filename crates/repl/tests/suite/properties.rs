@@ -78,7 +78,7 @@ fn turn() -> impl Strategy<Value = Turn> {
             prints,
             tool_calls,
             memory: if success {
-                MemoryChange { defined, forgotten, stored: None }
+                MemoryChange { defined, forgotten, ..MemoryChange::default() }
             } else {
                 MemoryChange::default()
             },

@@ -1,6 +1,7 @@
 //! Incomplete answers: cut off by the token limit, interrupted by the provider, withheld, or empty.
 //!
-//! None of them completes an evaluation. By default an answer that was cut off pauses it; an interrupted one
+//! None of them completes an evaluation. By default an answer that was cut off pauses it, unless its machine
+//! requests another one itself, as that of a Lisp agent does for a shorter program; an interrupted one
 //! is continued at once; a withheld one fails the evaluation; an empty one is requested again once. All of
 //! them are recorded, and how they are handled follows from the journal.
 
@@ -58,7 +59,10 @@ impl Asker {
                 OnTruncation::Fail => {
                     Ok(LoopStep::Finish(EvaluationResult::failed(ErrorCode::Truncated, REACHED_LIMIT)))
                 }
-                OnTruncation::Continue if self.continued_in_a_row(evaluation).await? <= MOST_CONTINUED => {
+                on_truncation
+                    if self.continues_by_itself(on_truncation)
+                        && self.continued_in_a_row(evaluation).await? <= MOST_CONTINUED =>
+                {
                     if let Some(said) = self.ask_to_continue(evaluation, answer).await? {
                         machine.take_in(MachineEvent::Said(said));
                     }
@@ -71,6 +75,12 @@ impl Asker {
                 }
             },
         }
+    }
+
+    /// Returns whether an answer that was cut off is followed by another one without a decision. A machine that
+    /// requests another answer itself reports to the policy what was wrong, so nobody has to decide anything.
+    fn continues_by_itself(&self, on_truncation: OnTruncation) -> bool {
+        on_truncation == OnTruncation::Continue || !self.agent.machinery().continues_answers()
     }
 
     /// Asks the policy to continue an answer, unless its machine requests another one itself.

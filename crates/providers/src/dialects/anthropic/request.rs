@@ -45,10 +45,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     if options.cache == CacheMarks::Auto {
         mark(tools.last_mut());
         mark(system.last_mut());
-        let users = messages.iter_mut().rev().filter(|message| message["role"] == "user");
-        for message in users.take(2) {
-            mark(message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()));
-        }
+        mark_messages(&mut messages, tools.is_empty());
     }
     if !system.is_empty() {
         body.insert("system".into(), system.into());
@@ -140,6 +137,25 @@ fn declared(tool: &ToolSpec) -> Value {
 
 fn text_block(text: impl Into<String>) -> Value {
     json!({"type": "text", "text": text.into()})
+}
+
+/// Marks the ends of the last two user messages, which the next request repeats. Without declared tools there is one
+/// mark more, for the first block of a conversation that begins with several: it stays, while the blocks after it
+/// may change with each request, and then a mark at their end would only be paid for.
+fn mark_messages(messages: &mut [Value], has_mark_left: bool) {
+    let mut users: Vec<&mut Vec<Value>> = messages
+        .iter_mut()
+        .filter(|message| message["role"] == "user")
+        .filter_map(|message| message["content"].as_array_mut())
+        .collect();
+    let is_only = users.len() == 1;
+    let begins_with_several = has_mark_left && users.first().is_some_and(|blocks| blocks.len() > 1);
+    if begins_with_several {
+        mark(users.first_mut().and_then(|blocks| blocks.first_mut()));
+    }
+    if !(begins_with_several && is_only) {
+        users.iter_mut().rev().take(2).for_each(|blocks| mark(blocks.last_mut()));
+    }
 }
 
 fn mark(block: Option<&mut Value>) {
@@ -303,4 +319,34 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     }
     // An answer that ends in thoughts was cut off, and the provider refuses it in a conversation.
     (!ends_in_thoughts).then_some(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks messages of these roles and numbers of blocks, and returns the places of the marks.
+    fn marked(roles: &[(&str, usize)], has_mark_left: bool) -> Vec<(usize, usize)> {
+        let message = |(role, blocks): &(&str, usize)| {
+            let blocks: Vec<Value> = (0..*blocks).map(|number| text_block(number.to_string())).collect();
+            json!({"role": role, "content": blocks})
+        };
+        let mut messages: Vec<Value> = roles.iter().map(message).collect();
+        mark_messages(&mut messages, has_mark_left);
+        let blocks = messages.iter().enumerate().flat_map(|(place, message)| {
+            let blocks = message["content"].as_array().into_iter().flatten().enumerate();
+            blocks.filter(|(_, block)| block.get("cache_control").is_some()).map(move |(at, _)| (place, at))
+        });
+        blocks.collect()
+    }
+
+    #[test]
+    fn what_the_next_request_repeats_is_marked() {
+        assert_eq!(marked(&[("user", 1)], true), [(0, 0)]);
+        assert_eq!(marked(&[("user", 2)], false), [(0, 1)]);
+        assert_eq!(marked(&[("user", 2)], true), [(0, 0)], "the second block changes with each request");
+        let longer = [("user", 2), ("assistant", 1), ("user", 1), ("assistant", 1), ("user", 3)];
+        assert_eq!(marked(&longer, true), [(0, 0), (2, 0), (4, 2)]);
+        assert_eq!(marked(&longer, false), [(2, 0), (4, 2)]);
+    }
 }
