@@ -46,6 +46,18 @@ pub trait Subject {
 
     /// Makes a file executable or not, as a shell could.
     fn set_executable(&self, path: &FilePath, executable: bool);
+
+    /// Writes a file or makes a directory, as a shell could: tools may refuse some paths, such as repositories.
+    fn place(&self, path: &FilePath, leaf: &Leaf) {
+        let filesystem = self.filesystem();
+        match leaf {
+            Leaf::EmptyDirectory => filesystem.make_directory(path).expect("a directory can be made"),
+            Leaf::File { bytes, executable } => {
+                filesystem.write_bytes(path, bytes, WriteMode::Overwrite).expect("a file can be written");
+                self.set_executable(path, *executable);
+            }
+        }
+    }
 }
 
 /// Opens subjects.
@@ -106,15 +118,7 @@ impl Objects for StoredObjects {
 
 /// Writes a tree into a writable subject.
 pub(super) fn fill(subject: &dyn Subject, tree: &Tree) {
-    let filesystem = subject.filesystem();
     for (path, leaf) in tree {
-        let path = FilePath::new(path).expect("trees hold paths");
-        match leaf {
-            Leaf::EmptyDirectory => filesystem.make_directory(&path).expect("a directory can be made"),
-            Leaf::File { bytes, executable } => {
-                filesystem.write_bytes(&path, bytes, WriteMode::Overwrite).expect("a file can be written");
-                subject.set_executable(&path, *executable);
-            }
-        }
+        subject.place(&FilePath::new(path).expect("trees hold paths"), leaf);
     }
 }

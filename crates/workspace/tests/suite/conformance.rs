@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch_core::ports::{Access, Filesystem, Workspace, WriteMode};
+use backstitch_core::ports::{Access, Filesystem, Workspace};
 use backstitch_filesystem::FilePath;
 use backstitch_testkit::filesystem::tree::Leaf;
 use backstitch_testkit::filesystem::{Setup, Subject};
@@ -31,6 +31,18 @@ impl Subject for OnHost {
         std::fs::set_permissions(self.root.join(path.as_str()), std::fs::Permissions::from_mode(mode))
             .unwrap();
     }
+
+    fn place(&self, path: &FilePath, leaf: &Leaf) {
+        let place = self.root.join(path.as_str());
+        match leaf {
+            Leaf::EmptyDirectory => std::fs::create_dir_all(place).unwrap(),
+            Leaf::File { bytes, executable } => {
+                std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+                std::fs::write(place, bytes).unwrap();
+                self.set_executable(path, *executable);
+            }
+        }
+    }
 }
 
 fn open(setup: Setup) -> Box<dyn Subject> {
@@ -47,14 +59,7 @@ fn open(setup: Setup) -> Box<dyn Subject> {
     let workspace = open(Access::ReadWrite);
     let subject = OnHost { workspace, root: root.clone(), _keep: tempfile::tempdir().unwrap() };
     for (path, leaf) in &setup.tree {
-        let path = FilePath::new(path).unwrap();
-        match leaf {
-            Leaf::EmptyDirectory => subject.filesystem().make_directory(&path).unwrap(),
-            Leaf::File { bytes, executable } => {
-                subject.filesystem().write_bytes(&path, bytes, WriteMode::Create).unwrap();
-                subject.set_executable(&path, *executable);
-            }
-        }
+        subject.place(&FilePath::new(path).unwrap(), leaf);
     }
     drop(subject);
     let workspace = open(setup.access);
