@@ -129,7 +129,10 @@ fn a_server_that_was_started_again_is_reached_again() {
         // The new process does not know the client.
         write("b.txt"),
         // It dies in a call.
-        call("inner__mend", json!({"script": "echo half > half.txt; kill -9 $PPID; sleep 600"})),
+        call(
+            "inner__mend",
+            json!({"script": "echo half > half.txt; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600"}),
+        ),
         wait_for("restart"),
         write("c.txt"),
     ];

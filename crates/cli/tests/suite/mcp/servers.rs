@@ -84,7 +84,10 @@ fn a_server_that_dies_in_a_call_is_started_again() {
     let stage = Stage::new();
     let agent = agent(&stage, "");
     let calls = [
-        call("inner__mend", json!({"script": "echo half > half.txt; kill -9 $PPID; sleep 600"})),
+        call(
+            "inner__mend",
+            json!({"script": "echo half > half.txt; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600"}),
+        ),
         call("inner__write_file", json!({"path": "b.txt", "text": "two\n"})),
     ];
     let session = shown(&run(&stage, &agent, &calls));
@@ -100,8 +103,11 @@ fn a_killed_run_leaves_no_server_and_resumes_with_the_same_tools() {
     let agent = agent(&stage, "effects = { mend = \"workspace\" }");
     // Beside the directory of the server, which restores its files.
     let (pid, go) = (stage.path("pid"), stage.path("go"));
-    let script =
-        format!("echo $PPID > {}; while [ ! -e {} ]; do sleep 0.05; done", pid.display(), go.display());
+    let script = format!(
+        "cut -d' ' -f4 /proc/$PPID/stat > {}; while [ ! -e {} ]; do sleep 0.05; done",
+        pid.display(),
+        go.display()
+    );
     let slow = call("inner__mend", json!({"script": script}));
     let model = scripted(&stage, &json!([slow, {"text": "Done."}]));
     let mut child = stage.command(&["run", "Sew", "--agent", &agent, "--model", &model]).spawn().unwrap();

@@ -160,7 +160,7 @@ mod tests {
                 program: "/bin/echo".into(),
                 directory: "/".into(),
                 limits: None,
-                arguments: vec![odd.clone(), OsString::new(), "a b".into()].repeat(count),
+                arguments: (0..count).flat_map(|_| [odd.clone(), OsString::new(), "a b".into()]).collect(),
                 environment: vec![
                     ("A".into(), "".into()),
                     ("B".into(), odd.clone()),
@@ -169,15 +169,15 @@ mod tests {
             };
             let (near, far) = UnixStream::pair().unwrap();
             let (reader, writer) = io::pipe().unwrap();
-            let sender = std::thread::spawn(move || {
-                order().send(&near, [writer.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
+            let (received, streams) = std::thread::scope(|scope| {
+                scope
+                    .spawn(|| order().send(&near, [writer.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap());
+                Order::receive(&far).unwrap()
             });
-            let (received, streams) = Order::receive(&far).unwrap();
-            sender.join().unwrap();
             assert_eq!(received.encode().unwrap(), order().encode().unwrap());
             assert_eq!(received.environment, order().environment);
             rustix::io::write(&streams[2], b"heard").unwrap();
-            drop(streams);
+            drop((streams, writer));
             assert_eq!(io::read_to_string(reader).unwrap(), "heard");
         }
     }
