@@ -232,7 +232,7 @@ fn timestamp_of(time: SystemTime) -> Timestamp {
 /// Returns the time this many days before another, also before 1970. `None` if there is no such time.
 fn days_before(now: Timestamp, days: u32) -> Option<Timestamp> {
     const MICROS_OF_A_DAY: i64 = 24 * 60 * 60 * 1_000_000;
-    let micros = now.unix_micros().checked_sub(i64::from(days) * MICROS_OF_A_DAY)?;
+    let micros = now.unix_micros().checked_sub(i64::from(days).checked_mul(MICROS_OF_A_DAY)?)?;
     Timestamp::from_unix_micros(micros).ok()
 }
 
