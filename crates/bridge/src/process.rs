@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
-use backstitch_core::ports::ProcessSpec;
+use backstitch_core::ports::{ProcessSpec, Sandbox};
 use backstitch_runtime::{EngineError, ServerProcess, ServerStreams};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -142,6 +142,19 @@ async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<V
         if stdin.write_all(text.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
             // The program is gone, which its output shows.
             return;
+        }
+    }
+}
+
+/// Allows a program to write its own state, as far as it exists. Links are followed, unless the agent could have made
+/// them.
+pub(crate) fn allow_state(sandbox: &mut Sandbox, state: impl IntoIterator<Item = PathBuf>) {
+    for path in state {
+        let Ok(found) = path.canonicalize() else { continue };
+        let around = path.parent().and_then(|parent| parent.canonicalize().ok());
+        let is_agents = around.is_some_and(|around| sandbox.write.iter().any(|own| around.starts_with(own)));
+        if !is_agents || !path.is_symlink() {
+            sandbox.write.push(found);
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::ClaudeCode;
 use super::transcript::Transcript;
 use crate::ENGINE_VARIABLE;
+use crate::process::allow_state;
 use crate::relay::SERVER;
 
 /// Variables by which the program recognizes that it was started by itself.
@@ -87,7 +88,7 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
         let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state);
     }
     let state = [own, below(".claude"), below(".claude.json"), below(".cache/claude-cli-nodejs")];
-    sandbox.write.extend(state.into_iter().flatten());
+    allow_state(&mut sandbox, state.into_iter().flatten());
     sandbox
 }
 

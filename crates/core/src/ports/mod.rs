@@ -38,7 +38,7 @@ pub use policy::{
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
-pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, UnknownSandbox};
+pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets, UnknownSandbox};
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
     fetch_large, hydrate,

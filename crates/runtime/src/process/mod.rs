@@ -53,7 +53,7 @@ use tokio_util::task::TaskTracker;
 #[cfg(unix)]
 use sandbox::SharedDirectory;
 pub(crate) use sandbox::unprotected;
-pub use sandbox::{SandboxSupport, probe};
+pub use sandbox::{SandboxSupport, probe, resolve_writable};
 #[cfg(unix)]
 pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]

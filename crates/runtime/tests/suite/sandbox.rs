@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backstitch_core::journal::Effect;
-use backstitch_core::ports::{ProcessExit, ProcessOutcome, ProcessSpec, Sandbox, SandboxRefusal};
+use backstitch_core::ports::{ProcessExit, ProcessOutcome, ProcessSpec, Sandbox, SandboxRefusal, SandboxSockets};
 use backstitch_core::tool::{Tool, ToolContext, ToolResult};
 use backstitch_runtime::{CallOutcome, SandboxGap, probe};
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::harness::Harness;
 
 /// True if the test has to be skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn is_unsupported() -> bool {
+pub(crate) fn is_unsupported() -> bool {
     let support = probe();
     let is_complete = support.landlock >= 3 && support.seccomp;
     if !is_complete {
@@ -31,7 +31,7 @@ fn is_unsupported() -> bool {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn has_program(name: &str) -> bool {
+pub(crate) fn has_program(name: &str) -> bool {
     let found =
         std::process::Command::new(name).arg("--version").output().is_ok_and(|ran| ran.status.success());
     if !found {
@@ -41,7 +41,7 @@ fn has_program(name: &str) -> bool {
 }
 
 /// A workspace, and directories beside it that must not change.
-struct Scene {
+pub(crate) struct Scene {
     disk: Disk,
     harness: Harness,
     specs: Arc<Mutex<Vec<ProcessSpec>>>,
@@ -49,8 +49,11 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new() -> Self {
-        let disk = Disk::new();
+    pub(crate) async fn new() -> Self {
+        Self::over(Disk::new()).await
+    }
+
+    pub(crate) async fn over(disk: Disk) -> Self {
         let (specs, outcomes) = (Arc::<Mutex<Vec<ProcessSpec>>>::default(), Arc::default());
         let harness = disk.harness(vec![runner(specs.clone(), Arc::clone(&outcomes))]).await;
         let scene = Self { disk, harness, specs, outcomes };
@@ -72,23 +75,23 @@ impl Scene {
         scene
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.disk.directory.path().canonicalize().unwrap().join(name)
     }
 
     /// Runs processes, one after the other, in one call.
-    async fn run_all(&self, specs: Vec<ProcessSpec>) -> Vec<Result<ProcessOutcome, String>> {
+    pub(crate) async fn run_all(&self, specs: Vec<ProcessSpec>) -> Vec<Result<ProcessOutcome, String>> {
         *self.specs.lock().unwrap() = specs;
         let end = self.harness.run("run", json!({})).await;
         assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
         std::mem::take(&mut *self.outcomes.lock().unwrap())
     }
 
-    async fn run(&self, spec: ProcessSpec) -> ProcessOutcome {
+    pub(crate) async fn run(&self, spec: ProcessSpec) -> ProcessOutcome {
         self.run_all(vec![spec]).await.remove(0).unwrap()
     }
 
-    fn shell(&self, sandbox: &Sandbox, command: &str) -> ProcessSpec {
+    pub(crate) fn shell(&self, sandbox: &Sandbox, command: &str) -> ProcessSpec {
         let home = self.at("home").display().to_string();
         let base = self.at("").display().to_string();
         ProcessSpec::shell(command).env("HOME", home).env("BASE", base).sandbox(sandbox.clone())
@@ -347,7 +350,7 @@ async fn each_family_of_sockets_is_refused_without_a_network() {
         assert!(line.ends_with(" refused") || confines_sockets && is_local, "{line}");
     }
     assert!(lines.len() > 35, "{text}");
-    let open = scene.run(spec.sandbox(Sandbox::workspace())).await;
+    let open = scene.run(spec.sandbox(Sandbox::workspace().sockets(SandboxSockets::On))).await;
     let text = open.stdout.text();
     for line in ["inet-1 open", "inet-2 open", "unix-1 open", "netlink-3 open"] {
         assert!(text.contains(line), "{line}: {text}");
@@ -553,7 +556,7 @@ fn all_of_it_holds_for_an_ordinary_user() {
     let home = tempfile::tempdir_in("/tmp").unwrap();
     std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["sandbox::", "--skip", "builds_of_real_projects_work", "--test-threads=2"]);
+    command.args(["sandbox::", "escape::", "--skip", "builds_of_real_projects_work", "--test-threads=2"]);
     command.envs([("HOME", home.path()), ("TMPDIR", home.path())]).current_dir("/").uid(65_534).gid(65_534);
     match command.output() {
         Ok(output) => {

@@ -13,6 +13,7 @@ use crate::ENGINE_VARIABLE;
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, AppServerSpec, incomplete};
 use crate::codex::thread::{ThreadId, thread_of};
+use crate::process::allow_state;
 use crate::relay::SERVER;
 
 /// Returns how to start the app-server. `relay` is the command of the server of the agent's tools.
@@ -50,7 +51,7 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
     }
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = variable("CODEX_HOME").or_else(|| variable("HOME").map(|home| home.join(".codex")));
-    sandbox.write.extend(home);
+    allow_state(&mut sandbox, home);
     sandbox
 }
 

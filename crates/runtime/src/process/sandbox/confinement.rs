@@ -4,26 +4,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
-use backstitch_core::ports::{ProcessError, ProcessOutcome, Sandbox, SandboxMode};
+use backstitch_core::ports::{ProcessError, ProcessOutcome, Sandbox, SandboxMode, SandboxSockets};
 
+use super::paths::{self, GivenPath};
 use super::refusals;
 use super::support::{SandboxSupport, probe};
 use super::temporary::{PrivateDirectory, SharedDirectory};
+#[cfg(target_os = "linux")]
+use super::{Limits, enter};
 
 /// The limits of a process, and its temporary directory.
 pub(in super::super) struct Confinement {
-    /// Canonical paths that may be written.
+    /// Paths that may be written, without links.
     writable: Vec<PathBuf>,
-    /// Paths that may be written and do not exist.
+    /// Paths of `write` that did not exist.
     missing: Vec<PathBuf>,
     network: bool,
+    /// As far as this system can tell sockets apart.
+    sockets: SandboxSockets,
+    terminals: bool,
     support: SandboxSupport,
     temporary: Arc<PrivateDirectory>,
 }
 
 impl Confinement {
-    /// Resolves the limits of a process below `root`. `own` is the runtime's own directory, which is never
-    /// writable. Returns `None` if the process is not confined, or the system cannot confine it at all.
+    /// Resolves the limits of a process below `root`, which holds no links. `own` is the runtime's own directory, which
+    /// is never writable. Returns `None` if the process is not confined, or the system cannot confine it at all.
     pub(in super::super) fn new(
         sandbox: &Sandbox,
         root: Option<&Path>,
@@ -33,16 +39,20 @@ impl Confinement {
         let failed = |reason: String| ProcessError::Sandbox { reason };
         sandbox.check().map_err(|error| failed(error.to_string()))?;
         let support = probe();
-        if sandbox.is_off() || !(support.limits_files() || support.seccomp && !sandbox.network) {
+        if sandbox.is_off() || !(support.limits_files() || support.seccomp) {
             return Ok(None);
         }
         let temporary = temporary
             .of_call(call)
             .map_err(|error| failed(format!("no temporary directory can be created: {error}")))?;
         let mut writable = vec![temporary.path().to_owned()];
-        let mut missing = Vec::new();
+        let mut missing = sandbox.missing.clone().unwrap_or_default();
         for path in &sandbox.write {
-            let Ok(path) = path.canonicalize() else {
+            let given = match sandbox.missing {
+                Some(_) => GivenPath::Found(path.clone()),
+                None => paths::check_given(path).map_err(failed)?,
+            };
+            let GivenPath::Found(path) = given else {
                 missing.push(path.clone());
                 continue;
             };
@@ -57,9 +67,11 @@ impl Confinement {
             writable.push(path);
         }
         if sandbox.mode == SandboxMode::Workspace {
-            writable.extend(root.and_then(|root| root.canonicalize().ok()));
+            writable.extend(root.map(Path::to_owned));
         }
-        Ok(Some(Self { writable, missing, network: sandbox.network, support, temporary }))
+        let Sandbox { network, terminals, .. } = *sandbox;
+        let sockets = support.sockets(sandbox);
+        Ok(Some(Self { writable, missing, network, sockets, terminals, support, temporary }))
     }
 
     /// Returns the temporary directory.
@@ -67,15 +79,16 @@ impl Confinement {
         self.temporary.path()
     }
 
-    /// Returns the limits, for the process that applies them.
+    /// Returns the limits as data, for a program that enters them itself.
     #[cfg(target_os = "linux")]
-    pub(in super::super) fn limits(&self) -> super::system::Limits {
-        super::system::Limits {
+    pub(in super::super) fn limits(&self) -> Limits {
+        Limits {
             writable: self.writable.clone(),
             network: self.network,
-            landlock: self.support.landlock,
+            sockets: self.sockets,
+            terminals: self.terminals,
+            landlock: self.support.limits_files(),
             seccomp: self.support.seccomp,
-            files: self.support.limits_files(),
         }
     }
 
@@ -88,7 +101,7 @@ impl Confinement {
         let failed = |reason: String| ProcessError::Sandbox { reason };
         let limits = self.limits();
         std::thread::scope(|scope| {
-            let confined = move || super::system::enter(&limits).map(|()| start());
+            let confined = move || enter(&limits).map(|()| start());
             let thread = std::thread::Builder::new().name("backstitch-sandbox".to_owned());
             let thread = thread.spawn_scoped(scope, confined).map_err(|error| failed(error.to_string()))?;
             match thread.join() {
@@ -113,6 +126,8 @@ impl Confinement {
             writable: &self.writable,
             missing: &self.missing,
             network: self.network,
+            sockets: self.sockets,
+            terminals: self.terminals,
             directory,
         };
         outcome.refused = rules.find(outcome);

@@ -1,8 +1,9 @@
-//! Confinement of processes: which files they may write, and whether they have a network.
+//! Confinement of processes: which files they may write, and which programs they can reach.
 //!
-//! On Linux, Landlock limits the files and seccomp the sockets. Both apply to a thread and are inherited by
-//! what it starts, for good. So a thread of its own confines itself, starts the process and ends; the rest of
-//! this process stays free. A confined process keeps its limits whatever it executes, and so do all of its
+//! On Linux, Landlock limits the files, and seccomp the calls of the system: sockets, terminals, limits of other
+//! processes. Both apply to a thread and are inherited by what it starts, for good. So a thread of its own confines
+//! itself, starts the process and ends; the rest of this process stays free. Or [`Limits`] are passed to another
+//! program, which enters them itself. A confined process keeps its limits whatever it executes, and so do all of its
 //! descendants.
 //!
 //! What may be written: the workspace (unless it is read-only), a private temporary directory of the call, the
@@ -12,8 +13,11 @@
 //! A system without Landlock or seccomp runs processes without what it lacks. [`probe`] reports that, and it
 //! is noted in the journal.
 
+#[cfg(target_os = "linux")]
+mod calls;
 #[cfg(unix)]
 mod confinement;
+mod paths;
 #[cfg(unix)]
 mod refusals;
 mod support;
@@ -24,6 +28,7 @@ mod temporary;
 
 #[cfg(unix)]
 pub(super) use confinement::Confinement;
+pub use paths::resolve_writable;
 pub(crate) use support::unprotected;
 pub use support::{SandboxSupport, probe};
 #[cfg(target_os = "linux")]

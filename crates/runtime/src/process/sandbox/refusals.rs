@@ -4,10 +4,10 @@
 //! refusal causes, and for a path in them. A path counts only if the sandbox protects it and this process
 //! could write it: everything else was refused for another reason.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use backstitch_core::ports::{ProcessExit, ProcessOutcome, SandboxRefusal};
+use backstitch_core::ports::{ProcessExit, ProcessOutcome, SandboxRefusal, SandboxSockets};
 
 /// The number of refusals that are reported.
 const MOST_REPORTED: usize = 5;
@@ -34,10 +34,40 @@ const UNREACHABLE: [&str; 8] = [
 /// Words that show that a refused operation concerns a socket.
 const SOCKET_WORDS: [&str; 6] = ["socket", "connect", "listen", "bind", "network", "urlopen"];
 
+/// Words that show that a socket belongs to another program of this machine.
+const LOCAL_WORDS: [&str; 8] =
+    ["unix", "/run/", "/tmp/", "agent", " bus", "docker", "display", "tmux"];
+
+/// Errors of programs that could not reach another program of this machine.
+const LOCAL_UNREACHABLE: [&str; 4] = [
+    "cannot connect to the docker daemon",
+    "failed to connect to bus",
+    "cannot open display",
+    "can't open display",
+];
+
+/// Words that show that a refused operation concerns a terminal.
+const TERMINAL_WORDS: [&str; 9] = [
+    "pseudo-terminal",
+    "pseudo terminal",
+    "pseudoterminal",
+    "openpty",
+    "forkpty",
+    "posix_openpt",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/tty",
+];
+
+/// Errors of terminals that could not be created.
+const NO_TERMINALS: [&str; 2] = ["out of pty devices", "failed to create pseudo-terminal"];
+
 pub(super) struct Rules<'a> {
     pub(super) writable: &'a [PathBuf],
     pub(super) missing: &'a [PathBuf],
     pub(super) network: bool,
+    pub(super) sockets: SandboxSockets,
+    pub(super) terminals: bool,
     pub(super) directory: &'a Path,
 }
 
@@ -52,10 +82,10 @@ impl Rules<'_> {
             for (number, line) in lines.iter().enumerate() {
                 let low = line.to_lowercase();
                 let before = &lines[number.saturating_sub(LINES_BEFORE)..number];
-                if !self.network && is_about_network(&low, before) {
-                    add(&mut found, SandboxRefusal::Network);
-                }
-                if !REFUSED.iter().any(|words| low.contains(words)) {
+                let refused_call = self.refused_call(&low, before);
+                let is_terminal = refused_call == Some(SandboxRefusal::Terminals);
+                refused_call.into_iter().for_each(|refusal| add(&mut found, refusal));
+                if is_terminal || !REFUSED.iter().any(|words| low.contains(words)) {
                     continue;
                 }
                 let before = before.iter().rev();
@@ -71,6 +101,29 @@ impl Rules<'_> {
         found
     }
 
+    /// Returns what a line reports that is not about files.
+    fn refused_call(&self, low: &str, before: &[&str]) -> Option<SandboxRefusal> {
+        let has = |words: &[&str]| {
+            let has_word = |line: &str| words.iter().any(|word| line.contains(word));
+            has_word(low) || before.iter().any(|line| has_word(&line.to_lowercase()))
+        };
+        let is = |words: &[&str]| words.iter().any(|words| low.contains(words));
+        let is_refused = is(&["operation not permitted", "eperm"]);
+        let is_missing = is(&["no such device or address", "enxio"]);
+        if !self.terminals
+            && (is(&NO_TERMINALS) || (is_refused || is_missing || is(&REFUSED)) && has(&TERMINAL_WORDS))
+        {
+            return Some(SandboxRefusal::Terminals);
+        }
+        let is_socket = is_refused && has(&SOCKET_WORDS);
+        if self.sockets != SandboxSockets::On
+            && (is(&LOCAL_UNREACHABLE) || is_socket && (self.network || has(&LOCAL_WORDS)))
+        {
+            return Some(SandboxRefusal::Sockets);
+        }
+        (!self.network && (is_socket || is(&UNREACHABLE))).then_some(SandboxRefusal::Network)
+    }
+
     /// Returns the first path in a line that the sandbox protects.
     fn path_in(&self, line: &str) -> Option<SandboxRefusal> {
         candidates(line).into_iter().find_map(|(text, is_quoted)| {
@@ -84,6 +137,10 @@ impl Rules<'_> {
             if is_missing {
                 return Some(SandboxRefusal::Missing(path));
             }
+            let is_socket = || path.metadata().is_ok_and(|found| found.file_type().is_socket());
+            if self.sockets != SandboxSockets::On && is_socket() {
+                return Some(SandboxRefusal::Sockets);
+            }
             let is_protected = !self.writable.iter().any(|writable| path.starts_with(writable));
             (is_protected && could_write(&path)).then_some(SandboxRefusal::Write(path))
         })
@@ -94,13 +151,6 @@ fn add(found: &mut Vec<SandboxRefusal>, refusal: SandboxRefusal) {
     if found.len() < MOST_REPORTED && !found.contains(&refusal) {
         found.push(refusal);
     }
-}
-
-fn is_about_network(low: &str, before: &[&str]) -> bool {
-    let has_word = |line: &str| SOCKET_WORDS.iter().any(|word| line.contains(word));
-    let is_refused = low.contains("operation not permitted") || low.contains("eperm");
-    is_refused && (has_word(low) || before.iter().any(|line| has_word(&line.to_lowercase())))
-        || UNREACHABLE.iter().any(|words| low.contains(words))
 }
 
 /// Returns the parts of a line that may be paths: quoted texts, and words without punctuation. The flag tells
@@ -187,7 +237,14 @@ mod tests {
         std::fs::create_dir(place.join("with space")).unwrap();
         std::os::unix::fs::symlink(place.join("x"), inside.join("link")).unwrap();
         let (writable, missing) = ([inside.clone()], [place.join("cache")]);
-        let rules = Rules { writable: &writable, missing: &missing, network: false, directory: &inside };
+        let rules = Rules {
+            writable: &writable,
+            missing: &missing,
+            network: false,
+            sockets: SandboxSockets::Off,
+            terminals: false,
+            directory: &inside,
+        };
         let at = place.display();
         let write = |name: &str| vec![SandboxRefusal::Write(place.join(name))];
         let unnamed = vec![SandboxRefusal::Unnamed];
@@ -226,6 +283,20 @@ mod tests {
                     .to_owned(),
                 vec![SandboxRefusal::Network],
             ),
+            (
+                "error connecting to /tmp/tmux-0/default (Operation not permitted)".to_owned(),
+                vec![SandboxRefusal::Sockets],
+            ),
+            (
+                "dial unix /var/run/docker.sock: socket: operation not permitted".to_owned(),
+                vec![SandboxRefusal::Sockets],
+            ),
+            (
+                "script: failed to create pseudo-terminal: Permission denied".to_owned(),
+                vec![SandboxRefusal::Terminals],
+            ),
+            ("OSError: out of pty devices".to_owned(), vec![SandboxRefusal::Terminals]),
+            ("sh: 1: cannot create /dev/tty: Permission denied".to_owned(), vec![SandboxRefusal::Terminals]),
             ("chown: changing owner of 'a': Operation not permitted".to_owned(), Vec::new()),
         ];
         for (text, expected) in rows {
@@ -233,6 +304,12 @@ mod tests {
         }
         let with_network = Rules { network: true, ..rules };
         assert_eq!(with_network.find(&outcome("curl: (6) Could not resolve host: example.org")), []);
+        let socket =
+            "  File \"x.py\", line 1, socket.socket(1)\nPermissionError: [Errno 1] Operation not permitted";
+        assert_eq!(with_network.find(&outcome(socket)), [SandboxRefusal::Sockets]);
+        let open = Rules { sockets: SandboxSockets::On, terminals: true, ..with_network };
+        assert_eq!(open.find(&outcome(socket)), []);
+        assert_eq!(open.find(&outcome("OSError: out of pty devices")), []);
         let many: String = (0..50).map(|number| format!("{at}/{number}: Permission denied\n")).collect();
         assert_eq!(with_network.find(&outcome(&many)).len(), MOST_REPORTED);
         let mut fine = outcome("tool: Permission denied");
@@ -246,7 +323,14 @@ mod tests {
             return;
         }
         let place = tempfile::tempdir().unwrap();
-        let rules = Rules { writable: &[], missing: &[], network: true, directory: place.path() };
+        let rules = Rules {
+            writable: &[],
+            missing: &[],
+            network: true,
+            sockets: SandboxSockets::On,
+            terminals: false,
+            directory: place.path(),
+        };
         let found = rules.find(&outcome("sh: 1: cannot create /etc/passwd: Permission denied"));
         assert_eq!(found, [SandboxRefusal::Unnamed]);
     }

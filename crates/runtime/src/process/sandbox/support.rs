@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use backstitch_core::ports::{Sandbox, SandboxMode};
+use backstitch_core::ports::{Sandbox, SandboxMode, SandboxSockets};
 
 /// The first version of Landlock under which programs can rename files from one directory to another.
 const USABLE: u32 = 2;
@@ -13,13 +13,16 @@ const USABLE: u32 = 2;
 /// truncated.
 const COMPLETE: u32 = 3;
 
+/// The first version of Landlock that tells sockets inside of the workspace from others.
+const TELLS_SOCKETS: u32 = 9;
+
 /// The means of the running system to confine processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxSupport {
     /// Version of Landlock, which limits the files; 0 without it.
     pub landlock: u32,
-    /// Whether there is seccomp, which refuses the network.
+    /// Whether there is seccomp, which refuses the network, sockets and terminals.
     pub seccomp: bool,
 }
 
@@ -27,6 +30,20 @@ impl SandboxSupport {
     /// Returns whether writes of files can be limited.
     pub fn limits_files(self) -> bool {
         self.landlock >= USABLE
+    }
+
+    /// Returns whether sockets inside of the workspace can be told from others.
+    pub fn tells_sockets(self) -> bool {
+        self.landlock >= TELLS_SOCKETS
+    }
+
+    /// Returns the sockets that processes in a sandbox can reach: `inside` is `off` where the system cannot tell
+    /// sockets apart.
+    pub fn sockets(self, sandbox: &Sandbox) -> SandboxSockets {
+        match sandbox.allowed_sockets() {
+            SandboxSockets::Inside if !self.tells_sockets() => SandboxSockets::Off,
+            sockets => sockets,
+        }
     }
 
     /// Returns whether the limits of a sandbox are enforced completely.
@@ -53,8 +70,13 @@ impl SandboxSupport {
             )),
             _ => {}
         }
-        if !sandbox.network && !self.seccomp {
-            missing.push("commands can use the network, because the system has no seccomp".to_owned());
+        if !self.seccomp {
+            let what = match (sandbox.network, sandbox.allowed_sockets()) {
+                (false, _) => "use the network, and reach other programs",
+                (true, SandboxSockets::On) => "type into terminals, and limit other processes",
+                (true, _) => "reach other programs by sockets and terminals",
+            };
+            missing.push(format!("commands can {what}, because the system has no seccomp"));
         }
         (!missing.is_empty()).then(|| missing.join("; "))
     }
@@ -81,7 +103,7 @@ pub fn probe() -> SandboxSupport {
 fn find() -> SandboxSupport {
     // A thread of its own, because it is confined from then on.
     let landlock = std::thread::spawn(super::system::landlock_version);
-    let seccomp = std::thread::spawn(|| super::system::refuse_network(0).is_ok());
+    let seccomp = std::thread::spawn(|| super::calls::refuse(false, SandboxSockets::Off).is_ok());
     SandboxSupport {
         landlock: landlock.join().unwrap_or_default(),
         seccomp: seccomp.join().unwrap_or_default(),
@@ -122,7 +144,7 @@ mod tests {
         for support in [with(3, true), with(9, true)] {
             assert!(support.enforces(&on) && support.enforces(&quiet));
         }
-        assert!(with(3, false).enforces(&on));
+        assert!(with(3, false).missing(&on).unwrap().contains("sockets and terminals"));
         assert!(with(3, false).missing(&quiet).unwrap().contains("no seccomp"));
         assert!(with(2, true).missing(&on).unwrap().contains("truncate"));
         assert!(with(1, true).missing(&on).unwrap().contains("too old"));
@@ -131,5 +153,8 @@ mod tests {
         assert_eq!(with(0, false).missing(&Sandbox::off()), None);
         assert_eq!(with(0, false).to_string(), "no Landlock, no seccomp");
         assert_eq!(with(7, true).to_string(), "Landlock version 7, seccomp");
+        assert_eq!(with(8, true).sockets(&on), SandboxSockets::Off);
+        assert_eq!(with(9, true).sockets(&on), SandboxSockets::Inside);
+        assert_eq!(with(8, true).sockets(&on.sockets(SandboxSockets::On)), SandboxSockets::On);
     }
 }

@@ -1,31 +1,35 @@
-//! Landlock, capabilities and seccomp, applied to the calling thread.
+//! The limits of a process, applied to the calling thread: Landlock, capabilities and seccomp.
 //!
-//! Nothing here can be undone: the thread has to end after it has started its process.
+//! Nothing here can be undone: the thread has to end after it has started its process, or to become it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use backstitch_core::ports::SandboxSockets;
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath, PathFd,
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
+use rustix::fs::{FileType, fstat};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-};
 use serde::{Deserialize, Serialize};
+
+use super::{calls, paths};
 
 /// The newest version of Landlock whose rights are known here. An older system enforces those that it has.
 const NEWEST: ABI = ABI::V9;
 
-/// The first version of Landlock that limits which sockets of the file system a process can connect to.
-const CONFINES_SOCKETS: u32 = 9;
+/// Devices that every program may write.
+const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
 
-/// Devices that every program may write, and directories of such devices.
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/pts", "/dev/shm"];
+/// The directory of shared memory, which every program may write.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// What programs create terminals with, and where these are. The directory holds all terminals of the user.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
 /// Capabilities that a process of the superuser keeps: those over files, users and its own processes. The
-/// others reach past the files: loading of kernel code, raw devices, mounts, the clock, the network's setup.
+/// others reach past the files: loading of kernel code, raw devices, mounts, the clock, the network's setup,
+/// programs that run with the rights of others.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -34,61 +38,37 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETPCAP)
-    .union(CapabilitySet::SETFCAP)
     .union(CapabilitySet::SYS_CHROOT)
     .union(CapabilitySet::SYS_NICE)
     .union(CapabilitySet::IPC_LOCK)
     .union(CapabilitySet::AUDIT_WRITE)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// `EPERM`, which refused calls of the system return.
-const NOT_PERMITTED: u32 = 1;
-
-/// `AF_UNIX`.
-const LOCAL_SOCKETS: u64 = 1;
-
-/// The bit of the numbers of the x32 interface, which the filter does not see as another architecture.
-#[cfg(target_arch = "x86_64")]
-const X32: i64 = 0x4000_0000;
-
-#[cfg(target_arch = "x86_64")]
-mod number {
-    pub(super) const SOCKET: i64 = 41;
-    pub(super) const CONNECT: i64 = 42;
-    pub(super) const BIND: i64 = 49;
-}
-
-/// The generic numbers, of all architectures since 2012.
-#[cfg(not(target_arch = "x86_64"))]
-mod number {
-    pub(super) const SOCKET: i64 = 198;
-    pub(super) const BIND: i64 = 200;
-    pub(super) const CONNECT: i64 = 203;
-}
-
-/// `io_uring_setup`, `io_uring_enter` and `io_uring_register`: a ring can open sockets without `socket`.
-const RINGS: [i64; 3] = [425, 426, 427];
-
-/// The limits of a thread. They can be sent to the process that applies them.
+/// The limits of a thread and of everything that it starts, resolved for this system. Another program can be given
+/// them as data, and enter them in its own process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in super::super) struct Limits {
-    pub(super) writable: Vec<PathBuf>,
-    pub(super) network: bool,
-    /// Version of Landlock.
-    pub(super) landlock: u32,
-    pub(super) seccomp: bool,
-    /// Whether Landlock limits the files.
-    pub(super) files: bool,
+    /// Paths that may be written. They hold no links; if one of them does by now, [`enter`] fails.
+    #[serde(with = "paths::as_bytes")]
+    pub(in super::super) writable: Vec<PathBuf>,
+    pub(in super::super) network: bool,
+    /// Sockets of this machine, as far as this system can tell them apart.
+    pub(in super::super) sockets: SandboxSockets,
+    pub(in super::super) terminals: bool,
+    /// Whether there is a usable Landlock, which limits the files.
+    pub(in super::super) landlock: bool,
+    pub(in super::super) seccomp: bool,
 }
 
 /// Limits the calling thread, and everything that it starts.
 pub(in super::super) fn enter(limits: &Limits) -> Result<(), String> {
-    if limits.files {
-        limit_files(&limits.writable, limits.network)?;
+    if limits.landlock {
+        limit_files(limits)?;
         drop_capabilities()?;
     }
-    if !limits.network && limits.seccomp {
-        refuse_network(limits.landlock)?;
+    if limits.seccomp {
+        calls::refuse(limits.network, limits.sockets)?;
     }
     Ok(())
 }
@@ -106,38 +86,43 @@ pub(super) fn landlock_version() -> u32 {
     }
 }
 
-fn limit_files(writable: &[PathBuf], network: bool) -> Result<(), String> {
+fn limit_files(limits: &Limits) -> Result<(), String> {
     let failed = |error: landlock::RulesetError| format!("Landlock failed: {error}");
     let mut handled = AccessFs::from_write(NEWEST);
     let mut scope = Scope::from_all(NEWEST);
-    if network {
-        // Sockets of the file system are part of the network: an ssh agent, a database.
+    if limits.sockets == SandboxSockets::On {
         handled.remove(AccessFs::ResolveUnix);
         scope.remove(Scope::AbstractUnixSocket);
     }
     // A new device node in the workspace would lead out of it.
     let mut granted = handled;
     granted.remove(AccessFs::MakeBlock | AccessFs::MakeChar);
-    let devices = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
-    let shared = granted & !BitFlags::from(AccessFs::IoctlDev);
+    if limits.sockets == SandboxSockets::Off {
+        granted.remove(AccessFs::ResolveUnix);
+    }
+    let devices = handled & (AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev);
+    // All users write there, so what is there is not inside.
+    let shared = granted & !(AccessFs::IoctlDev | AccessFs::ResolveUnix);
 
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     let mut ruleset = ruleset.handle_access(handled).and_then(|rules| rules.scope(scope)).map_err(failed)?;
     ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
     let mut created = ruleset.create().map_err(failed)?;
-    let all = writable.iter().map(|path| (path.as_path(), granted));
-    let all = all.chain(
-        DEVICES
-            .iter()
-            .map(|path| (Path::new(path), if *path == "/dev/shm" { shared } else { devices & handled })),
-    );
-    for (path, access) in all {
-        // A path that does not exist cannot be written.
+    for path in &limits.writable {
+        let opened = paths::open(path)?;
+        let found = fstat(&opened).map_err(|error| format!("{}: {error}", path.display()))?;
+        let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
+        let access = if is_directory { granted } else { granted & AccessFs::from_file(NEWEST) };
+        created = created.add_rule(PathBeneath::new(opened, access)).map_err(failed)?;
+    }
+    let terminals = TERMINALS.iter().filter(|_| limits.terminals);
+    let devices = DEVICES.iter().chain(terminals).map(|path| (path, devices));
+    for (path, access) in devices.chain([(&SHARED_MEMORY, shared)]) {
+        // A device that does not exist cannot be written.
         let Ok(opened) = PathFd::new(path) else { continue };
-        let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-        if !access.is_empty() {
-            created = created.add_rule(PathBeneath::new(opened, access)).map_err(failed)?;
-        }
+        let access: BitFlags<AccessFs> =
+            if Path::new(path).is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+        created = created.add_rule(PathBeneath::new(opened, access)).map_err(failed)?;
     }
     let status = created.restrict_self().map_err(failed)?;
     match status.ruleset {
@@ -160,31 +145,4 @@ fn drop_capabilities() -> Result<(), String> {
         inheritable: inheritable.intersection(KEPT),
     };
     set_capabilities(None, kept).map_err(failed)
-}
-
-/// Refuses sockets, except pairs of connected ones, to the calling thread and everything that it starts.
-/// Sockets of the file system are refused too, unless this version of Landlock confines them.
-pub(super) fn refuse_network(landlock: u32) -> Result<(), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("seccomp failed: {error}");
-    let filter = network_filter(landlock >= CONFINES_SOCKETS).map_err(|error| failed(&error))?;
-    seccompiler::apply_filter(&filter).map_err(|error| failed(&error))
-}
-
-fn network_filter(sockets_are_confined: bool) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    // A call without rules always matches.
-    rules.extend(RINGS.map(|number| (number, Vec::new())));
-    if sockets_are_confined {
-        let is_other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, LOCAL_SOCKETS)?;
-        rules.insert(number::SOCKET, vec![SeccompRule::new(vec![is_other])?]);
-    } else {
-        rules.extend([number::SOCKET, number::CONNECT, number::BIND].map(|number| (number, Vec::new())));
-    }
-    #[cfg(target_arch = "x86_64")]
-    for (number, of_number) in rules.clone() {
-        rules.insert(number | X32, of_number);
-    }
-    let architecture = std::env::consts::ARCH.try_into()?;
-    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(NOT_PERMITTED), architecture)?
-        .try_into()
 }

@@ -3,6 +3,7 @@
 //!
 //! They run without and with a sandbox, as the user of the tests, and, if that is the superuser, as an ordinary user too.
 
+mod confined;
 mod processes;
 mod servers;
 mod terminals;

@@ -1,0 +1,273 @@
+//! What the processes of a tool may change outside of the workspace.
+//!
+//! A [`Sandbox`] is plain data. The executor of processes enforces it with the means of the system, and
+//! reports what it cannot enforce.
+
+mod form;
+mod refusal;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use refusal::SandboxRefusal;
+
+/// Files that processes may write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// The workspace, and a temporary directory that is removed after the call.
+    Workspace,
+    /// Only a temporary directory that is removed after the call.
+    ReadOnly,
+    /// Everything that the user may write.
+    #[default]
+    Off,
+}
+
+impl SandboxMode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Workspace, Self::ReadOnly, Self::Off];
+
+    /// Returns the name: `workspace`, `read-only` or `off`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::ReadOnly => "read-only",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl fmt::Display for SandboxMode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// An error for a text that names no mode.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no sandbox {name:?}; there are workspace, read-only and off")]
+pub struct UnknownSandbox {
+    /// The text.
+    pub name: String,
+}
+
+impl std::str::FromStr for SandboxMode {
+    type Err = UnknownSandbox;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSandbox> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| UnknownSandbox { name: text.to_owned() })
+    }
+}
+
+/// Sockets of this machine (`AF_UNIX`) that processes may reach: through them a process can ask other programs of
+/// the user to act for it, such as a terminal multiplexer, a message bus or the daemon of containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxSockets {
+    /// None, except connected pairs (`socketpair`).
+    Off,
+    /// Those in directories that the processes may write, and those that they opened themselves. A system that
+    /// cannot tell them apart refuses all, as [`Off`](Self::Off) does.
+    Inside,
+    /// All.
+    On,
+}
+
+impl SandboxSockets {
+    /// All choices.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Inside, Self::On];
+
+    /// Returns the name: `off`, `inside` or `on`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Inside => "inside",
+            Self::On => "on",
+        }
+    }
+}
+
+impl fmt::Display for SandboxSockets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// The limits of a tool's processes. By default there are none.
+///
+/// The text form is the name of a mode, or a table with `mode` (default `workspace`), `write`, `network`, `sockets`
+/// and `terminals`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Files that processes may write.
+    pub mode: SandboxMode,
+    /// Further files and directories that they may write, such as the cache of a package manager.
+    pub write: Vec<PathBuf>,
+    /// Paths of `write` that did not exist when the session started, so that its processes cannot write them. `None`
+    /// until a session has resolved the paths. Afterwards `write` holds paths without links.
+    pub missing: Option<Vec<PathBuf>>,
+    /// Whether they may use the network.
+    pub network: bool,
+    /// Sockets of this machine that they may reach. `None` is the meaning of sessions that were recorded before there
+    /// was this choice: the sockets follow the network. See [`allowed_sockets`](Self::allowed_sockets).
+    pub sockets: Option<SandboxSockets>,
+    /// Whether they may create terminals, and with that write to the other terminals of the user.
+    pub terminals: bool,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::off()
+    }
+}
+
+impl Sandbox {
+    /// Processes write only in the workspace. They may use the network, and no sockets outside of the workspace.
+    pub fn workspace() -> Self {
+        Self {
+            mode: SandboxMode::Workspace,
+            write: Vec::new(),
+            missing: None,
+            network: true,
+            sockets: Some(SandboxSockets::Inside),
+            terminals: false,
+        }
+    }
+
+    /// Processes write only in a temporary directory. They may use the network.
+    pub fn read_only() -> Self {
+        Self { mode: SandboxMode::ReadOnly, ..Self::workspace() }
+    }
+
+    /// Processes are not confined.
+    pub fn off() -> Self {
+        Self { mode: SandboxMode::Off, sockets: None, ..Self::workspace() }
+    }
+
+    /// Allows processes to write a file or a directory outside of the workspace. No part of the path may be a link.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// Refuses the network.
+    #[must_use]
+    pub fn without_network(mut self) -> Self {
+        self.network = false;
+        self
+    }
+
+    /// Sets which sockets of this machine processes may reach.
+    #[must_use]
+    pub fn sockets(mut self, sockets: SandboxSockets) -> Self {
+        self.sockets = Some(sockets);
+        self
+    }
+
+    /// Allows processes to create terminals.
+    #[must_use]
+    pub fn with_terminals(mut self) -> Self {
+        self.terminals = true;
+        self
+    }
+
+    /// Sets what a new session leaves open to its default: sockets only inside.
+    pub fn complete(&mut self) {
+        if !self.is_off() {
+            self.sockets.get_or_insert(SandboxSockets::Inside);
+        }
+    }
+
+    /// Returns whether processes are not confined.
+    pub fn is_off(&self) -> bool {
+        self.mode == SandboxMode::Off
+    }
+
+    /// Returns the sockets of this machine that processes may reach.
+    pub fn allowed_sockets(&self) -> SandboxSockets {
+        match self.sockets {
+            _ if self.is_off() => SandboxSockets::On,
+            Some(sockets) => sockets,
+            None if self.network => SandboxSockets::On,
+            None => SandboxSockets::Inside,
+        }
+    }
+
+    /// Returns whether a process can change the content of no file outside of the workspace, and reach nothing
+    /// over the network, by a socket or on a terminal. Then its call can be rolled back and run again after a crash.
+    pub fn keeps_effects_inside(&self) -> bool {
+        !self.is_off()
+            && !self.network
+            && self.allowed_sockets() != SandboxSockets::On
+            && !self.terminals
+            && self.write.is_empty()
+    }
+
+    /// Fails if there are limits without a mode that enforces them.
+    pub fn check(&self) -> Result<(), InvalidSandbox> {
+        let setting = match self {
+            _ if !self.is_off() => return Ok(()),
+            Self { network: false, .. } => "network",
+            Self { sockets: Some(SandboxSockets::Off | SandboxSockets::Inside), .. } => "sockets",
+            Self { terminals: true, .. } => "terminals",
+            Self { write, .. } if !write.is_empty() => "write",
+            _ => return Ok(()),
+        };
+        Err(InvalidSandbox { setting })
+    }
+}
+
+/// An error for limits that nothing enforces.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the sandbox is off, so `{setting}` has no effect: remove it, or set the mode to workspace or read-only"
+)]
+pub struct InvalidSandbox {
+    /// The setting.
+    pub setting: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_that_reaches_nothing_outside_can_be_repeated() {
+        let quiet = Sandbox::workspace().without_network();
+        for repeatable in [
+            quiet.clone(),
+            Sandbox::read_only().without_network(),
+            quiet.clone().sockets(SandboxSockets::Off),
+            Sandbox { sockets: None, ..quiet.clone() },
+        ] {
+            assert!(repeatable.keeps_effects_inside(), "{repeatable:?}");
+        }
+        for open in [
+            Sandbox::workspace(),
+            quiet.clone().write("/a"),
+            quiet.clone().sockets(SandboxSockets::On),
+            quiet.clone().with_terminals(),
+            Sandbox { mode: SandboxMode::Off, ..quiet },
+        ] {
+            assert!(!open.keeps_effects_inside(), "{open:?}");
+        }
+    }
+
+    #[test]
+    fn sockets_of_old_sessions_follow_the_network() {
+        let old = Sandbox { sockets: None, ..Sandbox::workspace() };
+        assert_eq!(old.allowed_sockets(), SandboxSockets::On);
+        assert_eq!(old.clone().without_network().allowed_sockets(), SandboxSockets::Inside);
+        let mut new = old;
+        new.complete();
+        assert_eq!(new, Sandbox::workspace());
+        let mut off = Sandbox::off();
+        off.complete();
+        assert_eq!(off, Sandbox::off());
+    }
+}
