@@ -150,7 +150,7 @@ pub use backstitch_runtime::{
     WaitingCall, call_arguments, check_arguments, check_snapshot, describe, discarded_effects, entropy,
     find_call, fold_view, fresh_ids, has_supervisor, latest_files, load_view, locate, locate_with_view,
     observed_agent, observed_call_id, observed_conversation, observed_origin, observed_prompt_id, one_line,
-    probe, read_records, reason_word, set_supervisor, supervise_if_asked, undoable_apply, unfinished,
+    probe, read_records, reason_word, set_supervisor, supervise_if_asked, undoable_apply, unfinished, resolve_writable,
 };
 #[cfg(unix)]
 pub use backstitch_runtime::{ServerProcess, ServerStreams};

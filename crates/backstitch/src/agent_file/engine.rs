@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, Approve, PriceDefinition, RequestDefinition};
 use super::error::{Problem, near};
+use crate::ports::SandboxSockets;
 use crate::{Agent, AgentEngine, Tools};
 use backstitch_runtime::OnTruncation;
 
@@ -132,7 +133,21 @@ impl AgentDefinition {
             let message = "the engine needs the network for its model: allow it, or turn the sandbox off";
             return Err(Problem::new(["sandbox", "network"], message));
         }
+        if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.allowed_sockets() != SandboxSockets::On) {
+            let message =
+                "the engine reaches its session by a socket: set it to \"on\", or turn the sandbox off";
+            return Err(Problem::new(["sandbox", "sockets"], message));
+        }
         Ok(())
+    }
+
+    /// Sets what the sandbox of a new session leaves open to its default. An engine reaches its session by a socket.
+    pub fn complete_sandbox(&mut self) {
+        let Some(sandbox) = &mut self.sandbox else { return };
+        if self.engine.is_some() && !sandbox.is_off() {
+            sandbox.sockets.get_or_insert(SandboxSockets::On);
+        }
+        sandbox.complete();
     }
 
     /// Builds an agent whose work another program does.

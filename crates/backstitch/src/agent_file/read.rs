@@ -123,6 +123,11 @@ impl AgentDefinition {
             let problem = |message| Problem::new(["sandbox", "write", &index], message);
             *path = writable_path(directory, path).map_err(problem)?;
         }
+        if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.missing.is_some()) {
+            let message = "only sessions record which paths were missing: remove it";
+            return Err(Problem::new(["sandbox", "missing"], message).into());
+        }
+        self.complete_sandbox();
         if let Some(OutputDefinition { schema, file: Some(file) }) = &self.output {
             if schema.is_some() {
                 return Err(Problem::new(["output"], "set either `schema` or `file`, not both").into());

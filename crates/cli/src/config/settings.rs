@@ -87,6 +87,9 @@ impl Settings {
         if writable.clone().any(|path| path.as_os_str().is_empty()) {
             return Err(Problem::new(["sandbox", "write"], "a path is empty"));
         }
+        if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.missing.is_some()) {
+            return Err(Problem::new(["sandbox", "missing"], "only sessions record this: remove it"));
+        }
         Ok(())
     }
 

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
 
+use backstitch::ports::Sandbox;
+
 use super::Finding;
 use crate::terminal;
 
@@ -45,8 +47,17 @@ fn output_of(program: &str, arguments: &[&str]) -> io::Result<String> {
 /// Reports whether the kernel can confine commands to the workspace.
 pub(super) fn sandbox() -> Finding {
     let support = backstitch::probe();
+    let missing = support.missing(&Sandbox::workspace());
+    if missing.is_none() {
+        let sockets = if support.tells_sockets() {
+            "sockets inside of the workspace are told from others"
+        } else {
+            "sockets of other programs are refused, also inside of the workspace (Landlock 9 tells them apart)"
+        };
+        return Finding::fine("sandbox", format!("{support}; {sockets}"));
+    }
     if support.limits_files() {
-        return Finding::fine("sandbox", support.to_string());
+        return Finding::notice("sandbox", support.to_string(), missing.unwrap_or_default());
     }
     let advice = "the kernel cannot confine commands of agents; `--approve ask` asks you before each";
     Finding::notice("sandbox", support.to_string(), advice)

@@ -13,12 +13,13 @@ use backstitch::agent_file::{
 };
 use backstitch::code::ErrorCode;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
-use backstitch::ports::{Sandbox, SandboxMode, fetch_large};
+use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets, fetch_large};
 use backstitch::read_records;
 use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
+use super::confinement;
 use super::place::OpenStore;
 use super::rights::{confine, imported_limit};
 use super::trusted::{self, NewAgent};
@@ -39,6 +40,17 @@ enum ShellEffect {
     External,
     /// Only files of the workspace. After a crash, they are restored and the command runs again.
     Workspace,
+}
+
+/// Sockets of this machine that commands may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sockets {
+    /// None, except connected pairs.
+    Off,
+    /// Those inside of the workspace; none where the kernel cannot tell them apart.
+    Inside,
+    /// All, such as those of docker, an ssh agent, tmux and the display. Through them a command can leave the sandbox.
+    On,
 }
 
 /// Whether commands may use the network.
@@ -136,6 +148,10 @@ pub(super) struct AgentFlags {
     /// Whether shell commands may use the network. Default: that of the agent file, else on.
     #[arg(long, value_enum)]
     network: Option<Network>,
+    /// Sockets of other programs on this machine that shell commands may reach. Default: that of the agent file, else
+    /// inside.
+    #[arg(long, value_enum)]
+    sockets: Option<Sockets>,
     /// Maximum number of turns of an evaluation. Default: 5 for programs, no limit for tool calls.
     #[arg(long, value_name = "N")]
     max_turns: Option<u64>,
@@ -253,7 +269,12 @@ impl AgentFlags {
                 ShellEffect::Workspace => Effect::Workspace,
             };
         }
+        let is_default = definition.sandbox.is_none() && !self.limits_commands();
         definition.sandbox = Some(self.sandbox(definition.sandbox.take())?);
+        definition.complete_sandbox();
+        if let Some(sandbox) = &mut definition.sandbox {
+            confinement::begin(common, sandbox, is_default)?;
+        }
         if let Some(directory) = &self.workspace {
             definition.workspace.path = Some(directory.clone());
         }
@@ -277,14 +298,26 @@ impl AgentFlags {
 }
 
 impl AgentFlags {
+    /// Whether a flag limits commands.
+    fn limits_commands(&self) -> bool {
+        self.sandbox.is_some() || self.network.is_some() || self.sockets.is_some()
+    }
+
     /// Returns the sandbox of commands: that of the flags, of the agent, or the default of the command.
     fn sandbox(&self, of_agent: Option<Sandbox>) -> anyhow::Result<Sandbox> {
         let mut sandbox = match self.sandbox {
             Some(mode) => in_mode(of_agent, mode),
-            None => of_agent.unwrap_or_else(Sandbox::workspace),
+            None => of_agent.unwrap_or_else(unset),
         };
         if let Some(network) = self.network {
             sandbox.network = network == Network::On;
+        }
+        if let Some(sockets) = self.sockets {
+            sandbox.sockets = Some(match sockets {
+                Sockets::Off => SandboxSockets::Off,
+                Sockets::Inside => SandboxSockets::Inside,
+                Sockets::On => SandboxSockets::On,
+            });
         }
         sandbox.check().map_err(|error| Usage(error.to_string()))?;
         Ok(sandbox)
@@ -346,8 +379,13 @@ impl AgentFlags {
 pub(super) fn in_mode(sandbox: Option<Sandbox>, mode: SandboxMode) -> Sandbox {
     match (mode, sandbox) {
         (SandboxMode::Off, _) => Sandbox::off(),
-        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(Sandbox::workspace) },
+        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(unset) },
     }
+}
+
+/// The default sandbox of the command, with the sockets that follow from the rest of the definition.
+fn unset() -> Sandbox {
+    Sandbox { sockets: None, ..Sandbox::workspace() }
 }
 
 /// Starts the MCP servers of a new session's definition, and records their tools in it.

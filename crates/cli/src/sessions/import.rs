@@ -154,6 +154,12 @@ async fn give_directory(
     let recorded = match filled {
         Ok(()) => {
             definition.workspace.path = Some(directory);
+            if let Some(sandbox) = &mut definition.sandbox {
+                // The session starts anew here, and its paths were those of another machine.
+                let missing = sandbox.missing.take().unwrap_or_default();
+                sandbox.write.extend(missing);
+                backstitch::resolve_writable(sandbox);
+            }
             live.record(vec![changed(definition)]).await.map_err(anyhow::Error::from)
         }
         Err(error) => Err(error),

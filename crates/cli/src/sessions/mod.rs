@@ -6,6 +6,7 @@ mod candidates;
 mod cat;
 mod chat;
 mod commits;
+mod confinement;
 mod decide;
 mod definition;
 mod diff;

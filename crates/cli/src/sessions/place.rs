@@ -187,6 +187,16 @@ impl OpenStore {
                 .with_hint("if it was moved, `--workspace DIR` names its new path")
                 .into());
         }
+        // It was recorded without links. One that a command has put in its place would lead the session elsewhere.
+        if let Some(link) = directory.ancestors().filter(|part| part.is_symlink()).last() {
+            let message = format!(
+                "{} was a directory when session {session} started and is a link now, and nothing was changed",
+                link.display()
+            );
+            return Err(CommandError::new(ErrorCode::WorkspaceGone, message)
+                .with_hint("if the files were moved, `--workspace DIR` names their new path")
+                .into());
+        }
         self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
     }
 
