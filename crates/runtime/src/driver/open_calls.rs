@@ -17,6 +17,10 @@ use crate::fence::fenced_task;
 use crate::live::{has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
 
+/// The number of attempts of a call that may end with this process. Then a person decides about the next one, whatever
+/// the effect of the call.
+const MOST_CRASHES: u32 = 3;
+
 impl Calls {
     /// Handles calls that were started, here or elsewhere, and have no outcome. If the session has to wait
     /// for a decision, the pause is returned.
@@ -131,12 +135,15 @@ impl Calls {
                 }
                 _ => String::new(),
             };
-            if moves.is_empty() {
+            if !moves.is_empty() {
+                detail = format!("{detail}: the repository has changed since, and is not rolled back: {moves}");
+            } else if ends_this_process(call) {
+                detail = format!("{detail}: {MOST_CRASHES} attempts ended together with the process");
+            } else {
                 return Ok(true);
             }
-            detail = format!("{detail}: the repository has changed since, and is not rolled back: {moves}");
         }
-        let tool = self.agent.tools.get(&call.name);
+        let tool = self.agent.tools.get(&call.name).filter(|_| effect == Effect::External);
         if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
             let arguments = self.content.started_with(call).await?;
             let by = Some(call.name.clone());
@@ -192,6 +199,13 @@ impl Calls {
             (Some(_), DriftPolicy::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
         }
     }
+}
+
+/// True if this process has ended so often in a call that the call may be the reason. A call that was stopped has its
+/// files restored, and does not count.
+fn ends_this_process(call: &Call) -> bool {
+    let attempts = call.intent.as_ref().map_or(0, |intent| intent.record.attempt);
+    attempts >= MOST_CRASHES && !call.files_restored
 }
 
 /// True if a call was started that may change files.
