@@ -12,6 +12,7 @@ mod command;
 mod command_tools;
 mod completions;
 mod config;
+mod containment;
 mod day;
 mod doctor;
 mod endings;

@@ -10,7 +10,7 @@ use crate::stage::{Stage, interrupt, scripted, wait_until};
 
 /// True if the test has to be skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn is_unsupported() -> bool {
+pub(crate) fn is_unsupported() -> bool {
     let support = backstitch::probe();
     let is_complete = support.landlock >= 3 && support.seccomp;
     if !is_complete {
@@ -19,7 +19,7 @@ fn is_unsupported() -> bool {
     !is_complete
 }
 
-fn shell(command: &str) -> Value {
+pub(crate) fn shell(command: &str) -> Value {
     json!({"name": "shell", "arguments": {"command": command}})
 }
 
@@ -137,7 +137,7 @@ fn half(escape: &str) -> String {
     )
 }
 
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     std::process::Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success())
 }
 
