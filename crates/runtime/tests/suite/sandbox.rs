@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backstitch_core::journal::Effect;
-use backstitch_core::ports::{ProcessExit, ProcessOutcome, ProcessSpec, Sandbox, SandboxRefusal, SandboxSockets};
+use backstitch_core::ports::{
+    ProcessExit, ProcessOutcome, ProcessSpec, Sandbox, SandboxRefusal, SandboxSockets,
+};
 use backstitch_core::tool::{Tool, ToolContext, ToolResult};
 use backstitch_runtime::{CallOutcome, SandboxGap, probe};
 use serde_json::json;

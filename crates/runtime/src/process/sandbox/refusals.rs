@@ -35,8 +35,7 @@ const UNREACHABLE: [&str; 8] = [
 const SOCKET_WORDS: [&str; 6] = ["socket", "connect", "listen", "bind", "network", "urlopen"];
 
 /// Words that show that a socket belongs to another program of this machine.
-const LOCAL_WORDS: [&str; 8] =
-    ["unix", "/run/", "/tmp/", "agent", " bus", "docker", "display", "tmux"];
+const LOCAL_WORDS: [&str; 8] = ["unix", "/run/", "/tmp/", "agent", " bus", "docker", "display", "tmux"];
 
 /// Errors of programs that could not reach another program of this machine.
 const LOCAL_UNREACHABLE: [&str; 4] = [
