@@ -56,7 +56,11 @@ impl LiveSession {
         let store = &**self.store();
         let history = Journals::read(store, root).await?.effects(root, None);
         if history.was_asked_about(run.call) {
-            return Ok(None);
+            // A person decided that it runs again. In a fork, it has the key that it had in the parent.
+            let same = history.of_call(run.call).filter(|known| {
+                (run.effect, known.started.effect) == (Effect::Idempotent, Effect::Idempotent)
+            });
+            return Ok(same.map(|known| Repetition::WithKey(known.started.idempotency_key.clone())));
         }
         let wanted = Digest::of_json(run.arguments).ok();
         for effect in history.unspent().filter(|effect| effect.started.name == run.name) {

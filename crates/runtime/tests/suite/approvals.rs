@@ -58,7 +58,7 @@ enum NewRule {
 async fn an_interrupted_call_is_judged_by_the_rules_of_today() {
     let rules =
         [NewRule::DenyOfAgent, NewRule::DenyOfSession, NewRule::AskOfAgent, NewRule::ToolNeedsApproval];
-    for effect in [Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External] {
+    for effect in [Effect::Workspace, Effect::Idempotent, Effect::External] {
         for new in rules {
             let what = format!("{effect:?}, {new:?}");
             let replies = || vec![reply("", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];

