@@ -14,6 +14,6 @@ mod server;
 #[cfg(unix)]
 pub use client::{
     AddressSpec, ClientError, Hints, McpServer, PinnedTool, ProgramSpec, ServerPlace, ServerSpec,
-    ToolListChange,
+    ToolListChange, ToolListing,
 };
 pub use server::{AccessToken, HostFuture, HttpAccess, InvalidToken, ServeError, ServerHost, ToolServer};

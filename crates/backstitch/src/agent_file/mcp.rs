@@ -2,7 +2,7 @@
 //!
 //! A server is a program or an address. Its tools are listed once, when a session begins, and recorded with the
 //! definition: a session that is resumed has the same tools. A program runs in the sandbox of the agent, with the
-//! workspace as its directory, without the keys of models, and with those variables that `env` names. An address gets
+//! workspace as its directory, with a short environment and those variables that `env` names. An address gets
 //! the headers that `headers` takes from variables.
 
 use std::collections::BTreeMap;
@@ -201,8 +201,8 @@ impl McpDefinition {
 #[cfg(not(all(feature = "mcp", unix)))]
 impl AgentDefinition {
     /// Does nothing: this program was built without MCP.
-    pub async fn pin_mcp(&mut self, _: &BuildOptions<'_>) -> Result<(), AgentFileError> {
-        Ok(())
+    pub async fn pin_mcp(&mut self, _: &BuildOptions<'_>) -> Result<Vec<String>, AgentFileError> {
+        Ok(Vec::new())
     }
 }
 
@@ -212,7 +212,6 @@ mod servers {
 
     use backstitch_mcp::{ClientError, McpServer, PinnedTool, ServerPlace, ServerSpec, ToolListChange};
 
-    use super::super::keys::KEY_VARIABLES;
     use super::super::offered::{below, inside};
     use super::{
         AgentDefinition, AgentFileError, BuildOptions, HeaderSource, McpDefinition, Problem, Tool, value_of,
@@ -248,7 +247,6 @@ mod servers {
             if let ServerPlace::Program(program) = &mut spec.place {
                 program.directory.clone_from(&definition.workspace.path);
                 program.sandbox = definition.sandbox.clone().unwrap_or_default();
-                program.environment = KEY_VARIABLES.iter().map(|name| ((*name).to_owned(), None)).collect();
                 for (name, variable) in &self.env {
                     if let Some(value) = value("env", name, variable)? {
                         program.environment.insert(name.clone(), Some(value));
@@ -298,6 +296,7 @@ mod servers {
             definition: &AgentDefinition,
             key: &[String],
             options: &BuildOptions<'_>,
+            notes: &mut Vec<String>,
         ) -> Result<Vec<serde_json::Value>, Problem> {
             let problem = |message: String| Problem { key: key.to_vec(), message };
             let full = |error: ClientError| {
@@ -305,8 +304,10 @@ mod servers {
                 problem(format!("{error}{}", source.unwrap_or_default()))
             };
             let server = self.server(definition, key, Some(options))?;
-            let listed = server.list().await.map_err(full)?;
+            let listing = server.list().await.map_err(full)?;
             server.end().await;
+            notes.extend(listing.notes.iter().map(|note| format!("MCP server {}: {note}", self.name)));
+            let listed = listing.tools;
             let names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
             if let Some(unknown) = self.effects.keys().find(|name| !names.contains(name.as_str())) {
                 let known: Vec<&str> = names.into_iter().collect();
@@ -335,8 +336,11 @@ mod servers {
     impl AgentDefinition {
         /// Starts the MCP servers of this agent and of its sub-agents whose tools are not pinned yet, and pins their
         /// tools. A session is recorded with them.
-        pub async fn pin_mcp(&mut self, options: &BuildOptions<'_>) -> Result<(), AgentFileError> {
-            self.pin_own(options).await?;
+        ///
+        /// Returns notes for people, about tools that are left out.
+        pub async fn pin_mcp(&mut self, options: &BuildOptions<'_>) -> Result<Vec<String>, AgentFileError> {
+            let mut notes = Vec::new();
+            self.pin_own(options, &mut notes).await?;
             let caller = self.clone();
             for (index, sub_agent) in self.sub_agents.iter_mut().enumerate() {
                 let key = below(&[], "sub_agent", index);
@@ -348,21 +352,26 @@ mod servers {
                     continue;
                 }
                 let mut inherited = sub_agent.inherited(&caller, &key)?;
-                Box::pin(inherited.pin_mcp(options)).await.map_err(|error| inside(error, &key))?;
+                let inner = Box::pin(inherited.pin_mcp(options)).await;
+                notes.extend(inner.map_err(|error| inside(error, &key))?);
                 if let Some(agent) = &mut sub_agent.agent {
                     (agent.mcp, agent.sub_agents) = (inherited.mcp, inherited.sub_agents);
                 }
             }
-            Ok(())
+            Ok(notes)
         }
 
-        async fn pin_own(&mut self, options: &BuildOptions<'_>) -> Result<(), AgentFileError> {
+        async fn pin_own(
+            &mut self,
+            options: &BuildOptions<'_>,
+            notes: &mut Vec<String>,
+        ) -> Result<(), AgentFileError> {
             let mut pinned = Vec::new();
             for (index, server) in self.mcp.iter().enumerate() {
                 let key = below(&[], "mcp", index);
                 pinned.push(match &server.pinned {
                     Some(pinned) => pinned.clone(),
-                    None => server.pin(self, &key, options).await?,
+                    None => server.pin(self, &key, options, notes).await?,
                 });
             }
             for (server, pinned) in self.mcp.iter_mut().zip(pinned) {

@@ -5,6 +5,7 @@
 //! with another model, the new definition is recorded as a note at that position, and applies from there.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{
@@ -33,6 +34,9 @@ use crate::usage::Usage;
 
 /// Topic of a note that holds a definition.
 const TOPIC: &str = "agent";
+
+/// Time after which a message says that MCP servers are waited for.
+const SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ShellEffect {
@@ -394,7 +398,24 @@ pub(super) async fn pinned(
     mut definition: AgentDefinition,
 ) -> anyhow::Result<AgentDefinition> {
     let options = BuildOptions { key: Box::new(keys::key), transport: None };
-    definition.pin_mcp(&options).await?;
+    let waiting: Vec<String> = definition
+        .mcp_servers()
+        .iter()
+        .filter(|server| server.pinned.is_none())
+        .map(|server| server.name.clone())
+        .collect();
+    let notes = {
+        let mut pinning = std::pin::pin!(definition.pin_mcp(&options));
+        tokio::select! {
+            biased;
+            pinned = &mut pinning => pinned?,
+            () = tokio::time::sleep(SILENCE) => {
+                eprintln!("waiting for MCP server {}", waiting.join(", "));
+                pinning.await?
+            }
+        }
+    };
+    notes.iter().for_each(|note| eprintln!("{note}"));
     for server in definition.mcp_servers().into_iter().filter(|_| !common.quiet) {
         let count = server.pinned.as_ref().map_or(0, Vec::len);
         eprintln!("MCP server {}: {count} tools", server.name);

@@ -15,6 +15,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 
+use super::incoming::reason_of;
 use super::remembered::RememberedClient;
 use super::spec::AddressSpec;
 
@@ -26,9 +27,6 @@ const PROBE: Duration = Duration::from_secs(30);
 
 /// The most redirects of a request.
 const MOST_REDIRECTS: usize = 5;
-
-/// The largest message of a server, in bytes: that of a line over pipes.
-const LARGEST: usize = 16 * 1024 * 1024;
 
 /// The most attempts to receive the rest of an answer over a new connection. Then the call fails.
 const MOST_ATTEMPTS: usize = 4;
@@ -70,7 +68,6 @@ pub(super) fn transport(
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
         .custom_headers(headers)
         .max_concurrent_requests(MOST_CALLS)
-        .max_sse_event_size(LARGEST)
         // A new connection lists the tools again, which may have changed.
         .reinit_on_expired_session(false);
     config.retry_config = Arc::new(backoff);
@@ -115,6 +112,7 @@ pub(super) fn is_forgotten(error: &ServiceError) -> bool {
 pub(super) fn of_handshake(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => full(&*error.error),
+        ClientInitializeError::JsonRpcError(error) => reason_of(error).unwrap_or(&error.message).to_owned(),
         other => full(other),
     }
 }
@@ -123,6 +121,8 @@ pub(super) fn of_handshake(error: &ClientInitializeError) -> String {
 pub(super) fn of_request(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportSend(error) => full(&*error.error),
+        ServiceError::McpError(error) => reason_of(error).unwrap_or(&error.message).to_owned(),
+        ServiceError::UnexpectedResponse => "its answer is not the result of a call".to_owned(),
         other => full(other),
     }
 }

@@ -6,37 +6,48 @@ use std::time::Duration;
 
 use backstitch_core::ports::ProcessSpec;
 use backstitch_runtime::{ServerProcess, ServerStreams, SystemClock, fresh_ids};
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation};
-use rmcp::service::{RunningService, ServiceError};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
+    RequestId, RequestMetaObject, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 
-use super::address::{of_handshake, of_request, transport};
+use super::address::{of_handshake, transport};
+use super::environment::reduced;
 use super::error::ClientError;
+use super::lines::LineTransport;
+use super::listing::ToolListing;
 use super::pinned::PinnedTool;
+use super::progress::ProgressReceiver;
 use super::spec::{AddressSpec, ProgramSpec, ServerPlace, ServerSpec};
 use super::stderr::KeptStderr;
 
-/// Time limit of the handshake and of the list of tools. A package manager may have to download the server first.
+/// Time limit of the handshake and of the list of tools, unless the specification has a time limit. A package manager
+/// may have to download the server first.
 const START: Duration = Duration::from_secs(120);
 
 /// How long a server that failed has for its last words, before it is killed and after.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// The most tools of a server.
-const MOST_TOOLS: usize = 500;
+/// Key of `_meta` with which a server recognizes a call that is repeated.
+const CALL_ID: &str = "callId";
 
 /// The most characters of an error. Some servers answer with whole pages.
 const LONGEST_ERROR: usize = 1000;
 
-type Service = RunningService<RoleClient, ClientConfig>;
+/// The shortest time between two reports of progress.
+const PAUSE: Duration = Duration::from_millis(100);
+
+type Service = RunningService<RoleClient, ProgressReceiver>;
 
 /// A running server. Dropping it kills its processes.
 pub(super) struct Connection {
     // Dropped first, so that the server sees the end of its input before it is killed.
     service: Service,
     stderr: KeptStderr,
-    tools: Vec<PinnedTool>,
+    listing: ToolListing,
     /// The processes of a program that was started here.
     process: Mutex<Option<ServerProcess>>,
     is_program: bool,
@@ -47,24 +58,26 @@ pub(super) struct Connection {
 impl Connection {
     /// Starts or reaches the server, makes the handshake and lists the tools.
     pub(super) async fn open(spec: &ServerSpec) -> Result<Self, ClientError> {
+        let limit = spec.timeout.unwrap_or(START);
         let (stderr, process, opened) = match &spec.place {
             ServerPlace::Program(program) => {
                 let (process, streams) = started(spec, program).await?;
                 let stderr = KeptStderr::of(streams.stderr);
                 let opening = async {
-                    let service = client().serve((streams.stdout, streams.stdin)).await;
+                    let pipes = LineTransport::new(streams.stdout, streams.stdin);
+                    let service = ProgressReceiver::default().serve(pipes).await;
                     listed(service.map_err(|error| of_handshake(&error))?).await
                 };
-                let opened = tokio::time::timeout(START, opening).await;
+                let opened = tokio::time::timeout(limit, opening).await;
                 (stderr, Some(process), opened)
             }
             ServerPlace::Address(address) => {
-                let opened = tokio::time::timeout(START, reached(address)).await;
+                let opened = tokio::time::timeout(limit, reached(address)).await;
                 (KeptStderr::default(), None, opened)
             }
         };
         let server = || spec.name.clone();
-        let (service, tools) = match opened {
+        let (service, listing) = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(reason)) => {
                 let reason = shown(spec, &reason);
@@ -72,17 +85,21 @@ impl Connection {
                 return Err(ClientError::Protocol { server: server(), reason, stderr });
             }
             Err(_) => {
-                let seconds = START.as_secs();
+                let seconds = limit.as_secs_f64();
                 return Err(ClientError::Timeout { server: server(), seconds, stderr: stderr.shown() });
             }
         };
         let is_program = process.is_some();
         let process = Mutex::new(process);
-        Ok(Self { service, stderr, tools, process, is_program, is_compared: AtomicBool::new(false) })
+        Ok(Self { service, stderr, listing, process, is_program, is_compared: AtomicBool::new(false) })
     }
 
     pub(super) fn tools(&self) -> &[PinnedTool] {
-        &self.tools
+        &self.listing.tools
+    }
+
+    pub(super) fn listing(&self) -> &ToolListing {
+        &self.listing
     }
 
     /// True for the first caller, who compares the tools with the pinned ones.
@@ -111,15 +128,45 @@ impl Connection {
         last_words(&self.stderr, &self.process).await
     }
 
-    /// Calls a tool.
+    /// Calls a tool. `id` identifies the call for a server that remembers its calls. The progress that the server
+    /// reports is passed on.
     pub(super) async fn call(
         &self,
         name: &str,
         arguments: Map<String, Value>,
+        id: String,
+        report: impl Fn(String, Option<f64>),
     ) -> Result<CallToolResult, ServiceError> {
         let mut call = CallToolRequestParams::new(name.to_owned());
         call.arguments = Some(arguments);
-        self.service.call_tool(call).await
+        let mut meta = RequestMetaObject::default();
+        meta.insert(CALL_ID.to_owned(), Value::String(id));
+        call.meta = Some(meta);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(call));
+        let peer = self.service.peer();
+        let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let mut progress = self.service.service().of_call(sent.progress_token.clone());
+        let mut guard = CancelUnlessAnswered { peer: peer.clone(), request: Some(sent.id.clone()) };
+        let mut answer = std::pin::pin!(sent.await_response());
+        let answered = loop {
+            tokio::select! {
+                biased;
+                answered = &mut answer => break answered,
+                (text, fraction) = progress.next() => {
+                    report(text, fraction);
+                    tokio::select! {
+                        biased;
+                        answered = &mut answer => break answered,
+                        () = tokio::time::sleep(PAUSE) => {}
+                    }
+                }
+            }
+        };
+        guard.request = None;
+        match answered? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            _ => Err(ServiceError::UnexpectedResponse),
+        }
     }
 }
 
@@ -139,9 +186,23 @@ async fn last_words(stderr: &KeptStderr, process: &Mutex<Option<ServerProcess>>)
     stderr.shown()
 }
 
-fn client() -> ClientConfig {
-    let information = Implementation::new("backstitch", env!("CARGO_PKG_VERSION"));
-    ClientConfig::new(ClientCapabilities::default(), information)
+/// Notifies the server that a call is cancelled, if it is dropped before its answer.
+struct CancelUnlessAnswered {
+    peer: Peer<RoleClient>,
+    request: Option<RequestId>,
+}
+
+impl Drop for CancelUnlessAnswered {
+    fn drop(&mut self) {
+        let Some(request) = self.request.take() else { return };
+        let peer = self.peer.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let cancelled = CancelledNotificationParam::new(Some(request), None);
+                let _ = peer.notify_cancelled(cancelled).await;
+            });
+        }
+    }
 }
 
 async fn started(
@@ -150,7 +211,7 @@ async fn started(
 ) -> Result<(ServerProcess, ServerStreams), ClientError> {
     let mut process = ProcessSpec::new(program.command.first().cloned().unwrap_or_default());
     process.arguments = program.command.iter().skip(1).cloned().collect();
-    process.environment = program.environment.clone();
+    process.environment = reduced(&program.environment, std::env::vars_os().map(|(name, _)| name));
     process.sandbox = program.sandbox.clone();
     if program.directory.is_none() {
         process.directory = None;
@@ -165,15 +226,14 @@ async fn started(
         .map_err(|source| ClientError::Start { server: spec.name.clone(), source })
 }
 
-async fn reached(address: &AddressSpec) -> Result<(Service, Vec<PinnedTool>), String> {
-    let service = client().serve(transport(address)?).await.map_err(|error| of_handshake(&error))?;
-    listed(service).await
+async fn reached(address: &AddressSpec) -> Result<(Service, ToolListing), String> {
+    let service = ProgressReceiver::default().serve(transport(address)?).await;
+    listed(service.map_err(|error| of_handshake(&error))?).await
 }
 
-async fn listed(service: Service) -> Result<(Service, Vec<PinnedTool>), String> {
-    let listed = service.list_all_tools().await.map_err(|error| of_request(&error))?;
-    let tools = listed.iter().take(MOST_TOOLS).map(PinnedTool::of).collect();
-    Ok((service, tools))
+async fn listed(service: Service) -> Result<(Service, ToolListing), String> {
+    let listing = ToolListing::read(service.peer()).await?;
+    Ok((service, listing))
 }
 
 /// Returns an error without secrets, and not too long.

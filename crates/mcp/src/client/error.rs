@@ -31,7 +31,7 @@ pub enum ClientError {
         /// The name of the server.
         server: String,
         /// The time limit.
-        seconds: u64,
+        seconds: f64,
         /// The end of its standard error, after a newline; empty if there is none.
         stderr: String,
     },

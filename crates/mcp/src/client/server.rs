@@ -16,6 +16,8 @@ use super::change::ToolListChange;
 use super::connection::{Connection, shown};
 use super::convert::outcome_of;
 use super::error::ClientError;
+use super::incoming::reason_of;
+use super::listing::ToolListing;
 use super::pinned::PinnedTool;
 use super::spec::ServerSpec;
 
@@ -24,6 +26,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// Time limit of a call, unless the specification sets one.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The longest text of a report of progress, in characters.
+const LONGEST_PROGRESS: usize = 400;
 
 /// A server. It is started or reached when it is first needed, and again after it has ended. Clones share it.
 #[derive(Clone)]
@@ -60,8 +65,20 @@ impl McpServer {
     }
 
     /// Starts the server if it does not run, and lists its tools.
-    pub fn list(&self) -> BoxFuture<'_, Result<Vec<PinnedTool>, ClientError>> {
-        Box::pin(async move { Ok(self.connection().await?.tools().to_vec()) })
+    pub fn list(&self) -> BoxFuture<'_, Result<ToolListing, ClientError>> {
+        Box::pin(async move {
+            let mut listing = self.connection().await?.listing().clone();
+            let (tools, notes) = (std::mem::take(&mut listing.tools), &mut listing.notes);
+            let is_usable = |tool: &PinnedTool| match self.tool_name(&tool.name) {
+                Ok(_) => true,
+                Err(error) => {
+                    notes.push(error.to_string());
+                    false
+                }
+            };
+            listing.tools = tools.into_iter().filter(is_usable).collect();
+            Ok(listing)
+        })
     }
 
     /// Returns the name under which an agent knows a tool of this server.
@@ -213,13 +230,22 @@ impl ServerTool {
         let spec = &self.server.shared.spec;
         let mut guard =
             EndUnlessAnswered { server: &self.server, connection: connection.clone(), is_answered: false };
-        let error = match connection.call(&self.pinned.name, arguments).await {
+        let report = |text: String, fraction| {
+            let text = context.secrets().redact(&text).chars().take(LONGEST_PROGRESS).collect::<String>();
+            context.progress(text, fraction);
+        };
+        let error = match connection.call(&self.pinned.name, arguments, call_key(context), report).await {
             Ok(result) => {
                 guard.is_answered = true;
                 return Ok(Sent::Done(outcome_of(result)));
             }
             Err(rmcp::ServiceError::McpError(error)) => {
                 guard.is_answered = true;
+                if let Some(reason) = reason_of(&error) {
+                    let told =
+                        format!("the MCP server {:?} ran the call, but {}", spec.name, shown(spec, reason));
+                    return Ok(Sent::Done(Err(refused("mcp_answer", told))));
+                }
                 let message = spec.secrets().redact(&error.message).into_owned();
                 return Ok(Sent::Done(Err(refused("mcp_error", message))));
             }
@@ -261,6 +287,16 @@ impl ToolHandler for ServerTool {
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move { self.run(&context, arguments).await })
     }
+}
+
+/// Returns the key by which a server recognizes a call that is repeated after a crash. An attempt that follows a failure
+/// has a key of its own, since the failure is the recorded result of the other one.
+fn call_key(context: &ToolContext) -> String {
+    let key = context.idempotency_key();
+    if context.attempt() > 1 && !context.is_resume() {
+        return format!("{key}-{}", context.attempt());
+    }
+    key.to_string()
 }
 
 fn failure(kind: &str, error: &ClientError) -> ToolError {

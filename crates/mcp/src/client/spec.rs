@@ -34,7 +34,8 @@ pub enum ServerPlace {
 pub struct ProgramSpec {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Variables of its environment; `None` removes one. Others are inherited.
+    /// Variables of its environment; `None` removes one. It inherits a short list, such as `HOME` and `PATH`, and no
+    /// others.
     pub environment: BTreeMap<String, Option<String>>,
     /// The directory that it works in, which the sandbox lets it write.
     pub directory: Option<PathBuf>,

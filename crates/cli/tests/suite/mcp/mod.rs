@@ -7,6 +7,7 @@ mod client;
 mod crashes;
 mod gone;
 mod history;
+mod hostile;
 mod http;
 mod http_client;
 mod http_wire;
