@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
-use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
+use backstitch_mcp::ToolServer;
 use backstitch_runtime::{EngineError, OutsideCalls};
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -31,23 +30,6 @@ pub type RelayCommand = fn() -> io::Result<Vec<String>>;
 pub(crate) struct ToolSocket {
     directory: PathBuf,
     _stop: DropGuard,
-}
-
-/// Nothing but the tools is served to an engine.
-struct NoHistory;
-
-impl ServerHost for NoHistory {
-    fn diff(&self, _: String, _: String) -> HostFuture<'_, Result<Value, String>> {
-        Box::pin(async { Err("an engine cannot compare points of its session".to_owned()) })
-    }
-
-    fn fork(&self, _: String) -> HostFuture<'_, Result<Value, String>> {
-        Box::pin(async { Err("an engine cannot fork its session".to_owned()) })
-    }
-
-    fn waits(&self, _: CallId, name: &str) -> String {
-        format!("{name} waits for approval")
-    }
 }
 
 impl ToolSocket {
@@ -78,8 +60,7 @@ impl ToolSocket {
                 return Err(error);
             }
         };
-        let name = calls.driver().agent().key.clone();
-        let server = ToolServer::new(calls, Arc::new(NoHistory), &name, None).tools_only();
+        let server = ToolServer::of_engine(calls);
         let stop = CancellationToken::new();
         let token = stop.clone();
         tokio::spawn(async move {

@@ -16,4 +16,7 @@ pub use client::{
     AddressSpec, ClientError, Hints, McpServer, PinnedTool, ProgramSpec, ServerPlace, ServerSpec,
     ToolListChange, ToolListing,
 };
-pub use server::{AccessToken, HostFuture, HttpAccess, InvalidToken, ServeError, ServerHost, ToolServer};
+pub use server::{
+    AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, HttpAccess, InvalidToken, OpenCalls,
+    ServeError, ServerHost, ToolOffer, ToolServer,
+};

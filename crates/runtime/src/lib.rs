@@ -82,7 +82,8 @@ pub use observed::{
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{
-    Approver, HistoryChange, HistoryChangeKind, OutsideCall, OutsideCalls, OutsideError, OutsideResult,
+    Approver, ApproverDecision, HistoryChange, HistoryChangeKind, OutsideCall, OutsideCalls, OutsideError,
+    OutsideMemory, OutsideResult,
 };
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};

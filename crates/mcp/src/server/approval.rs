@@ -1,39 +1,71 @@
-//! Approval of calls by the person at the client.
+//! Approval of calls by the client.
 //!
 //! A client that has elicitation is asked: by a request of the server, or since revision 2026-07-28 by the result of its
-//! own request. Otherwise, and if its person dismisses the question, the decision comes
-//! from the inbox of the session, and a progress notification says where.
+//! own request. Otherwise, and if its answer decides nothing, the decision comes from the inbox of the session, and a
+//! progress notification says where. A call that nobody decides about in time is denied, so that its client does not
+//! wait for ever.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::id::CallId;
+use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::Decision;
-use backstitch_runtime::Approver;
+use backstitch_runtime::{Approver, ApproverDecision};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitRequestParams, ElicitationSchema, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion, RequestId, ServerRequest,
+    ClientResult, ElicitRequest, ElicitResult, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    RequestId, ServerRequest,
 };
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use serde_json::{Map, Value};
 
-use super::ServerHost;
+use super::form::{FormAnswer, answer_of, question};
+use super::host::ServerHost;
 use super::progress::progress_now;
-use super::questions::{QuestionSender, decision_of};
+use super::questions::QuestionSender;
 
 /// Interval of the notifications that a call still waits.
 const REMIND_EVERY: Duration = Duration::from_secs(10);
 
+/// Time limit of a decision from the inbox.
+const INBOX_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Time limit of an answer of the client. It shows the question to a person, who sees that it is open.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// How calls that need approval are decided about.
+#[derive(Debug, Clone, Default)]
+pub struct ApprovalSettings {
+    /// Where the decisions come from.
+    pub by: ApprovalBy,
+    /// Time limit of a decision, after which the call is denied. `None` means an hour for a client that shows the
+    /// question, and five minutes for the inbox.
+    pub timeout: Option<Duration>,
+}
+
+/// Where decisions about calls come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApprovalBy {
+    /// From the client, if it can show a form, else from the inbox. The inbox counts in both cases.
+    #[default]
+    Client,
+    /// From the inbox alone. The client, which may be a program that answers by itself, is never asked.
+    Inbox,
+}
+
 /// Asks the client of a request.
 pub(super) struct ClientApprover {
     host: Arc<dyn ServerHost>,
+    session: SessionId,
     peer: Peer<RoleServer>,
     /// The request, over whose response the question has to go.
     request: RequestId,
     token: Option<ProgressToken>,
     way: Way,
+    /// Names the client in the journal.
+    client: String,
+    timeout: Option<Duration>,
 }
 
 /// The way to ask the client.
@@ -42,15 +74,16 @@ enum Way {
     Request,
     /// By the result of the request, which the client then repeats.
     Result(QuestionSender),
-    /// The client has no elicitation.
+    /// The client is not asked.
     Nowhere,
 }
 
 impl ClientApprover {
     pub(super) fn new(
-        host: Arc<dyn ServerHost>,
+        (host, session): (Arc<dyn ServerHost>, SessionId),
         context: &RequestContext<RoleServer>,
         sender: QuestionSender,
+        settings: &ApprovalSettings,
     ) -> Self {
         // Later revisions have no requests of the server.
         let has_requests = context
@@ -58,51 +91,59 @@ impl ClientApprover {
             .is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str());
         let capability = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
         let has_forms = capability.is_some_and(|known| known.form.is_some() || known.url.is_none());
-        let way = match (has_forms, has_requests) {
+        let way = match (settings.by == ApprovalBy::Client && has_forms, has_requests) {
             (false, _) => Way::Nowhere,
             (true, true) => Way::Request,
             (true, false) => Way::Result(sender),
         };
         Self {
             host,
+            session,
             peer: context.peer.clone(),
             request: context.id.clone(),
             token: context.meta.get_progress_token(),
             way,
+            client: client_name(context),
+            timeout: settings.timeout,
         }
     }
 
-    async fn ask(&self, call: CallId, name: &str, arguments: &Map<String, Value>) -> Option<Decision> {
-        let shown = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        let asked = ElicitRequestParams::FormElicitationParams {
-            meta: None,
-            message: format!("Run {name} with these arguments?\n{shown}"),
-            requested_schema: ElicitationSchema::new(std::collections::BTreeMap::new()),
-        };
-        let mut question = ElicitRequest::new(asked);
+    /// Asks the client. Returns `None` if it is not asked, or gives no answer.
+    async fn ask(&self, call: CallId, name: &str, arguments: &Map<String, Value>) -> Option<ElicitResult> {
+        let mut request = ElicitRequest::new(question(name, arguments));
         match &self.way {
             Way::Nowhere => None,
-            Way::Result(sender) => sender.ask(call, name, arguments, question).await,
+            Way::Result(sender) => sender.ask(call, name, arguments, request).await,
             Way::Request => {
                 // The call runs on a task of its own, where the SDK does not know the request.
-                question.extensions.insert(OriginatingRequestId(self.request.clone()));
-                let answer = self.peer.send_request(ServerRequest::ElicitRequest(question)).await.ok()?;
-                let ClientResult::ElicitResult(answer) = answer else { return None };
-                decision_of(&answer)
+                request.extensions.insert(OriginatingRequestId(self.request.clone()));
+                match self.peer.send_request(ServerRequest::ElicitRequest(request)).await {
+                    Ok(ClientResult::ElicitResult(answer)) => Some(answer),
+                    _ => None,
+                }
             }
         }
     }
 
+    /// Repeats a text as the progress of the call, until this is dropped.
     async fn remind(&self, text: &str) {
         loop {
             if let Some(token) = &self.token {
                 let report = ProgressNotificationParam::new(token.clone(), progress_now()).with_message(text);
-                if self.peer.notify_progress(report).await.is_err() {
-                    return;
-                }
+                let _ = self.peer.notify_progress(report).await;
             }
             tokio::time::sleep(REMIND_EVERY).await;
         }
+    }
+
+    /// Returns the refusal of a call that nobody decided about in time.
+    fn too_late(&self, limit: Duration) -> ApproverDecision {
+        let reason = format!(
+            "nobody decided about it within {} s, and nothing was run; ask again if it is still needed",
+            limit.as_secs()
+        );
+        let by = "the time limit for approvals".to_owned();
+        ApproverDecision { decision: Decision::Deny { reason: Some(reason) }, by }
     }
 }
 
@@ -112,14 +153,35 @@ impl Approver for ClientApprover {
         call: CallId,
         name: String,
         arguments: Map<String, Value>,
-    ) -> Pin<Box<dyn Future<Output = Option<Decision>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Option<ApproverDecision>> + Send + '_>> {
         Box::pin(async move {
-            if let Some(decision) = self.ask(call, &name, &arguments).await {
-                return Some(decision);
+            let limit = self.timeout.unwrap_or(CLIENT_TIMEOUT);
+            let Ok(answer) = tokio::time::timeout(limit, self.ask(call, &name, &arguments)).await else {
+                return Some(self.too_late(limit));
+            };
+            let mut unfilled = String::new();
+            match answer.map(|answer| answer_of(&answer, &self.client)) {
+                Some(FormAnswer::Decided(decision)) => {
+                    return Some(ApproverDecision { decision, by: self.client.clone() });
+                }
+                Some(FormAnswer::Unfilled) => {
+                    unfilled =
+                        format!("{} accepted without a decision, so it was not approved; ", self.client);
+                }
+                None => {}
             }
-            let text = self.host.waits(call, &name);
-            self.remind(&text).await;
-            None
+            let text = format!("{unfilled}{}", self.host.waits(self.session, call, &name));
+            let limit = self.timeout.unwrap_or(INBOX_TIMEOUT);
+            let _ = tokio::time::timeout(limit, self.remind(&text)).await;
+            Some(self.too_late(limit))
         })
+    }
+}
+
+/// Names the client of a request.
+pub(super) fn client_name(context: &RequestContext<RoleServer>) -> String {
+    match context.client_info() {
+        Some(client) => format!("the MCP client {} {}", client.name, client.version),
+        None => "the MCP client".to_owned(),
     }
 }

@@ -6,13 +6,21 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::{Value, json};
 
+use super::host::HostError;
+use super::plain::plain;
+
 /// Key of `_meta` that names the call and its session.
 const META_KEY: &str = "backstitch/call";
 
 /// Returns the result of a call for the client.
-pub(super) async fn result_of(live: &LiveSession, done: &OutsideResult) -> CallToolResult {
+/// `is_structured` adds the value of a result that is sent as plain text.
+pub(super) async fn result_of(
+    live: &LiveSession,
+    done: &OutsideResult,
+    is_structured: bool,
+) -> CallToolResult {
     let mut result = match done.message.message.option_result() {
-        Some(recorded) => converted(live, recorded).await,
+        Some(recorded) => converted(live, recorded, is_structured).await,
         None => CallToolResult::error(vec![ContentBlock::text("the result cannot be read")]),
     };
     let named = json!({ "session": live.id(), "call": done.call, "repeated": done.is_repeated });
@@ -22,7 +30,7 @@ pub(super) async fn result_of(live: &LiveSession, done: &OutsideResult) -> CallT
     result
 }
 
-async fn converted(live: &LiveSession, recorded: &OptionResult) -> CallToolResult {
+async fn converted(live: &LiveSession, recorded: &OptionResult, is_structured: bool) -> CallToolResult {
     if recorded.is_error {
         let text = recorded.error_message.clone().unwrap_or_else(|| "the call failed".to_owned());
         return CallToolResult::error(vec![ContentBlock::text(text)]);
@@ -34,8 +42,9 @@ async fn converted(live: &LiveSession, recorded: &OptionResult) -> CallToolResul
         Some(Value::String(text)) if text.is_empty() => {}
         Some(Value::String(text)) => content.push(ContentBlock::text(text.as_str())),
         Some(value) => {
-            content.push(ContentBlock::text(value.to_string()));
-            structured = value.is_object().then(|| value.clone());
+            let plain = value.as_object().and_then(plain);
+            structured = (value.is_object() && (plain.is_none() || is_structured)).then(|| value.clone());
+            content.push(ContentBlock::text(plain.unwrap_or_else(|| value.to_string())));
         }
     }
     for part in &recorded.parts {
@@ -83,6 +92,18 @@ pub(super) fn failed(error: &OutsideError) -> Result<CallToolResult, ErrorData> 
         OutsideError::Runtime(error) => Err(ErrorData::internal_error(error.to_string(), None)),
         other => Ok(CallToolResult::error(vec![ContentBlock::text(other.to_string())])),
     }
+}
+
+/// Key of `_meta` with the code of an error.
+const ERROR_KEY: &str = "backstitch/error";
+
+/// Returns the result of a call that has no session.
+pub(super) fn refusal(error: &HostError) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(error.message.as_str())]);
+    let mut meta = MetaObject::new();
+    meta.insert(ERROR_KEY.to_owned(), json!({ "code": error.code }));
+    result.meta = Some(meta);
+    result
 }
 
 /// Returns a schema as the SDK takes it.

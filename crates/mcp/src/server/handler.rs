@@ -1,24 +1,26 @@
 //! The handler of requests.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use backstitch_core::journal::Effect;
-use backstitch_core::tool::ToolSpec;
-use backstitch_runtime::{Approver, OutsideCall, OutsideCalls};
+use backstitch_core::code::ErrorCode;
+use backstitch_runtime::{Approver, OutsideCall};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Implementation, ListToolsResult,
-    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam, ContentBlock,
+    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, RequestMetaObject,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::ServerHost;
-use super::approval::ClientApprover;
-use super::content::{failed, object, result_of};
-use super::history::{HISTORY_TOOLS, HistoryTool};
+use super::approval::{ApprovalSettings, ClientApprover, client_name};
+use super::content::{failed, object, refusal, result_of};
+use super::history::HistoryTool;
+use super::host::{HostError, OpenCalls, ServerHost};
+use super::offered::{OfferedTools, information};
+use super::plain::STRUCTURED;
 use super::progress::ProgressReports;
 use super::questions::{OpenQuestions, QuestionSender};
 use super::requests::RunningRequests;
@@ -29,60 +31,45 @@ const CALL_ID_KEYS: [&str; 2] = ["claudecode/toolUseId", "callId"];
 /// The longest id of a call, in bytes.
 const LONGEST_ID: usize = 512;
 
+/// Time that a handshake waits for the tools, whose names are part of its answer.
+const HANDSHAKE: Duration = Duration::from_secs(3);
+
+/// The tool of a server that has no others, because something is wrong.
+const UNAVAILABLE: &str = "why_unavailable";
+
 /// Serves the requests of one client.
 #[derive(Clone)]
 pub(super) struct SessionHandler {
-    calls: Arc<OutsideCalls>,
     host: Arc<dyn ServerHost>,
-    info: Arc<ServerConfig>,
-    tools: Arc<Vec<Tool>>,
-    history: Arc<BTreeMap<String, HistoryTool>>,
-    /// Whether the client is asked about calls that need approval.
-    asks_client: bool,
+    has_history: bool,
+    offered: Arc<OnceLock<Arc<OfferedTools>>>,
+    /// How calls that need approval are decided about; `None` leaves them to the inbox, without a time limit.
+    approvals: Option<ApprovalSettings>,
     questions: OpenQuestions,
     /// The running requests of the connection.
     requests: RunningRequests,
 }
 
 impl SessionHandler {
-    pub(super) fn new(
-        calls: Arc<OutsideCalls>,
-        host: Arc<dyn ServerHost>,
-        name: &str,
-        instructions: Option<String>,
-    ) -> Self {
-        let mut tools: Vec<Tool> =
-            calls.driver().agent().tools.iter().map(|tool| offered(&tool.spec)).collect();
-        let mut history = BTreeMap::new();
-        for tool in HISTORY_TOOLS {
-            // A tool of the agent keeps its name.
-            let is_taken = tools.iter().any(|other| other.name == tool.name());
-            let name = if is_taken { format!("history_{}", tool.name()) } else { tool.name().to_owned() };
-            tools.push(tool.offered(&name));
-            history.insert(name, tool);
-        }
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new(format!("backstitch/{name}"), env!("CARGO_PKG_VERSION")));
-        info.instructions = instructions;
+    pub(super) fn new(host: Arc<dyn ServerHost>) -> Self {
         Self {
-            calls,
             host,
-            info: Arc::new(info),
-            tools: Arc::new(tools),
-            history: Arc::new(history),
-            asks_client: true,
+            has_history: true,
+            offered: Arc::default(),
+            approvals: Some(ApprovalSettings::default()),
             questions: OpenQuestions::default(),
             requests: RunningRequests::default(),
         }
     }
 
     /// Leaves out the history, and never asks the client about calls.
-    pub(super) fn tools_only(mut self) -> Self {
-        let own = self.tools.iter().filter(|tool| !self.history.contains_key(&*tool.name));
-        self.tools = Arc::new(own.cloned().collect());
-        self.history = Arc::default();
-        self.asks_client = false;
-        self
+    pub(super) fn tools_only(self) -> Self {
+        Self { has_history: false, approvals: None, ..self }
+    }
+
+    /// Sets how calls that need approval are decided about.
+    pub(super) fn with_approvals(self, settings: ApprovalSettings) -> Self {
+        Self { approvals: Some(settings), ..self }
     }
 
     /// Returns the handler of a new connection.
@@ -90,22 +77,49 @@ impl SessionHandler {
         Self { requests, ..self.clone() }
     }
 
-    pub(super) fn tool_names(&self) -> Vec<String> {
-        self.tools.iter().map(|tool| tool.name.to_string()).collect()
+    /// Waits for the tools.
+    async fn offered(&self) -> Result<Arc<OfferedTools>, HostError> {
+        if let Some(known) = self.offered.get() {
+            return Ok(known.clone());
+        }
+        let offered = Arc::new(OfferedTools::new(&self.host.offer().await?, self.has_history));
+        Ok(self.offered.get_or_init(|| offered).clone())
     }
 
     async fn run(
         &self,
+        offered: &OfferedTools,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let id = call_id(&context.meta)?;
-        if let Some(client) = context.client_info() {
-            self.calls.set_caller(format!("the MCP client {} {}", client.name, client.version));
-        }
         let (name, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let tool = offered.history.get(&name).copied();
+        if let Some(tool) = tool.filter(|tool| tool.reads_only()) {
+            return tool.read(&self.host, &arguments).await.map(CallToolResponse::from);
+        }
         let state = request.request_state.as_deref();
         let question = state.and_then(|state| self.questions.take(state, &name, &arguments));
+        if question.is_none() && state.is_some() && id.is_none() {
+            let message = "requestState names no call with these arguments that waits for an answer";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let running = self.requests.enter(context);
+        let opened = tokio::select! {
+            opened = self.host.open(id.clone()) => opened,
+            () = running.cancelled() => {
+                let message = "the call was cancelled before it began".to_owned();
+                Err(HostError { code: ErrorCode::SessionHeld, message })
+            }
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(refusal(&error).into()),
+        };
+        let calls = opened.calls().clone();
+        if context.client_info().is_some() {
+            calls.set_caller(client_name(context));
+        }
         let (results, mut asked) = tokio::sync::mpsc::unbounded_channel();
         let call = match question {
             // The call waits already: the request joins it.
@@ -114,52 +128,82 @@ impl SessionHandler {
                 question.answer(request.input_responses.as_ref());
                 OutsideCall { call_id, id, name, arguments, cancel, approver: None }
             }
-            None if state.is_some() && id.is_none() => {
-                let message = "requestState names no call with these arguments that waits for an answer";
-                return Err(ErrorData::invalid_params(message, None));
-            }
             None => {
                 let cancel = CancellationToken::new();
                 let sender =
                     QuestionSender { questions: self.questions.clone(), results, cancel: cancel.clone() };
-                let approver = self.asks_client.then(|| {
-                    Arc::new(ClientApprover::new(self.host.clone(), context, sender)) as Arc<dyn Approver>
+                let session = calls.session().id();
+                let approver = self.approvals.as_ref().map(|settings| {
+                    let approver =
+                        ClientApprover::new((self.host.clone(), session), context, sender, settings);
+                    Arc::new(approver) as Arc<dyn Approver>
                 });
-                let call_id = self.calls.identify(id.as_deref()).await;
+                let call_id = calls.identify(id.as_deref()).await;
                 OutsideCall { call_id, id, name, arguments, cancel, approver }
             }
         };
-        if let Some(tool) = self.history.get(&call.name) {
-            return tool.run(&self.calls, &self.host, call).await.map(CallToolResponse::from);
-        }
-        let reports = ProgressReports::start(self.calls.session(), call.call_id, context);
-        let request = self.requests.enter(context);
+        let reports = ProgressReports::start(calls.session(), call.call_id, context);
+        drop(calls);
         let cancel = call.cancel.clone();
-        let mut running = std::pin::pin!(self.calls.call(call));
+        let is_structured = context.meta.get(STRUCTURED) == Some(&Value::Bool(true));
+        // A task, because the session is released after the call, even if the client is gone.
+        let mut ended = tokio::spawn(finished(opened, call, (tool, is_structured), self.host.clone()));
         let ended = tokio::select! {
             biased;
-            ended = &mut running => ended,
+            ended = &mut ended => ended,
             Some(question) = asked.recv() => return Ok(question.into()),
-            () = request.cancelled() => {
+            () = running.cancelled() => {
                 cancel.cancel();
-                running.await
+                ended.await
             }
         };
         drop(reports);
         match ended {
-            Ok(done) => Ok(result_of(self.calls.session(), &done).await.into()),
-            Err(error) => failed(&error).map(CallToolResponse::from),
+            Ok(result) => result.map(CallToolResponse::from),
+            Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
 }
 
+/// Runs a call to its end, and releases its session.
+async fn finished(
+    opened: OpenCalls,
+    call: OutsideCall,
+    (tool, is_structured): (Option<HistoryTool>, bool),
+    host: Arc<dyn ServerHost>,
+) -> Result<CallToolResult, ErrorData> {
+    let result = match tool {
+        Some(tool) => tool.change(opened.calls(), &host, call).await,
+        None => match opened.calls().call(call).await {
+            Ok(done) => Ok(result_of(opened.calls().session(), &done, is_structured).await),
+            Err(error) => failed(&error),
+        },
+    };
+    opened.close().await;
+    result
+}
+
 impl ServerHandler for SessionHandler {
     fn get_info(&self) -> ServerConfig {
-        (*self.info).clone()
+        self.offered.get().map_or_else(|| information("backstitch"), |offered| offered.info.clone())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+        self.offered.get()?.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let offered = tokio::time::timeout(HANDSHAKE, self.offered()).await;
+        let mut answer = self.negotiate_initialize(&request)?;
+        if let Ok(Err(error)) = offered {
+            answer.instructions = Some(format!("The tools of this server are not available: {error}"));
+        }
+        Ok(answer)
     }
 
     async fn list_tools(
@@ -167,7 +211,11 @@ impl ServerHandler for SessionHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items((*self.tools).clone()))
+        let tools = match self.offered().await {
+            Ok(offered) => offered.tools.clone(),
+            Err(error) => vec![unavailable(&error)],
+        };
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
@@ -181,11 +229,26 @@ impl ServerHandler for SessionHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.tools.iter().any(|tool| tool.name == request.name) {
+        let offered = match self.offered().await {
+            Ok(offered) => offered,
+            Err(error) => return Ok(refusal(&error).into()),
+        };
+        if request.name == UNAVAILABLE && !offered.has(UNAVAILABLE) {
+            let text = "the tools of this server are available now: list them again";
+            return Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into());
+        }
+        if !offered.has(&request.name) {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         }
-        self.run(request, &context).await
+        self.run(&offered, request, &context).await
     }
+}
+
+/// Returns the tool of a server that has no others.
+fn unavailable(error: &HostError) -> Tool {
+    let description = format!("Says why the tools of this server are not available: {error}");
+    Tool::new(UNAVAILABLE, description, object(&json!({ "type": "object", "properties": {} })))
+        .with_annotations(ToolAnnotations::new().read_only(true))
 }
 
 /// Returns the client's own id of a call.
@@ -200,23 +263,5 @@ fn call_id(meta: &RequestMetaObject) -> Result<Option<String>, ErrorData> {
             format!("_meta: {key} has to be a text of 1 to {LONGEST_ID} bytes"),
             None,
         )),
-    }
-}
-
-/// Returns a tool as clients see it.
-fn offered(spec: &ToolSpec) -> Tool {
-    let mut tool = Tool::new(spec.name.to_string(), spec.description.clone(), object(&spec.parameters));
-    // The results are texts and values of any form; a schema would oblige the server to send them as declared.
-    tool.output_schema = None;
-    tool.with_annotations(annotations(spec.effect))
-}
-
-fn annotations(effect: Effect) -> ToolAnnotations {
-    let hints = ToolAnnotations::new().read_only(effect == Effect::Pure);
-    match effect {
-        Effect::Pure => hints.idempotent(true).open_world(false),
-        Effect::Workspace => hints.open_world(false),
-        Effect::Idempotent => hints.idempotent(true).open_world(true),
-        Effect::External => hints.open_world(true),
     }
 }

@@ -5,17 +5,19 @@
 
 use std::sync::Arc;
 
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
+use backstitch_core::ports::Store;
 use backstitch_runtime::{
-    HistoryChangeKind, LiveSession, OutsideCall, OutsideCalls, PointSpec, RewindReport, RuntimeError,
-    describe, read_records,
+    HistoryChangeKind, OutsideCall, OutsideCalls, PointSpec, RewindReport, RuntimeError, describe, load_view,
+    read_records,
 };
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::ServerHost;
-use super::content::{failed, object, result_of};
+use super::content::{failed, object, refusal, result_of};
+use super::host::ServerHost;
 
 /// The most entries of a list, unless the client asks for fewer.
 const MOST_ENTRIES: usize = 200;
@@ -96,7 +98,7 @@ impl HistoryTool {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
 
-    fn reads_only(self) -> bool {
+    pub(super) fn reads_only(self) -> bool {
         matches!(self, Self::Checkpoints | Self::Log | Self::Diff)
     }
 
@@ -107,8 +109,32 @@ impl HistoryTool {
         Tool::new(name.to_owned(), self.description(), object(&self.parameters())).with_annotations(hints)
     }
 
-    /// Runs the tool.
-    pub(super) async fn run(
+    /// Runs a tool that only reads. Nothing is claimed for it.
+    pub(super) async fn read(
+        self,
+        host: &Arc<dyn ServerHost>,
+        given: &Map<String, Value>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let (session, store) = match host.session().await {
+            Ok(known) => known,
+            Err(error) => return Ok(refusal(&error)),
+        };
+        let read = match HistoryArguments::read(self, given) {
+            Err(message) => Err(message),
+            Ok(arguments) => match self {
+                Self::Log => log(&*store, session, arguments.limit).await,
+                Self::Diff => host.diff(arguments.from, arguments.to).await,
+                _ => checkpoints(&*store, session, arguments.limit).await,
+            },
+        };
+        Ok(match read {
+            Ok(value) => shown(&value),
+            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
+        })
+    }
+
+    /// Runs a tool that changes the history.
+    pub(super) async fn change(
         self,
         calls: &Arc<OutsideCalls>,
         host: &Arc<dyn ServerHost>,
@@ -119,18 +145,6 @@ impl HistoryTool {
             Err(message) => return Ok(CallToolResult::error(vec![ContentBlock::text(message)])),
         };
         let live = calls.session().clone();
-        let read = match self {
-            Self::Checkpoints => Some(checkpoints(&live, arguments.limit).await),
-            Self::Log => Some(log(&live, arguments.limit).await),
-            Self::Diff => Some(host.diff(arguments.from, arguments.to).await),
-            Self::Rewind | Self::Undo | Self::Fork => None,
-        };
-        if let Some(read) = read {
-            return Ok(match read {
-                Ok(value) => shown(&value),
-                Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
-            });
-        }
         let host = host.clone();
         let kind = if let Self::Fork = self { HistoryChangeKind::Fork } else { HistoryChangeKind::Rewind };
         let changed = calls.change_history(call, kind, move |history| async move {
@@ -144,7 +158,7 @@ impl HistoryTool {
             }
         });
         match changed.await {
-            Ok(done) => Ok(result_of(&live, &done).await),
+            Ok(done) => Ok(result_of(&live, &done, true).await),
             Err(error) => failed(&error),
         }
     }
@@ -203,8 +217,11 @@ impl HistoryArguments {
     }
 }
 
-async fn checkpoints(live: &LiveSession, limit: usize) -> Result<Value, String> {
-    let all = live.state().await.view.checkpoints();
+async fn checkpoints(store: &dyn Store, session: SessionId, limit: usize) -> Result<Value, String> {
+    let all = match load_view(store, session, None).await {
+        Err(RuntimeError::SessionNotFound { .. }) => Vec::new(),
+        view => view.map_err(|error| error.to_string())?.checkpoints(),
+    };
     let skipped = all.len().saturating_sub(limit);
     let shown: Vec<Value> = all[skipped..]
         .iter()
@@ -216,12 +233,11 @@ async fn checkpoints(live: &LiveSession, limit: usize) -> Result<Value, String> 
             })
         })
         .collect();
-    Ok(json!({ "session": live.id(), "earlier": skipped, "checkpoints": shown }))
+    Ok(json!({ "session": session, "earlier": skipped, "checkpoints": shown }))
 }
 
-async fn log(live: &LiveSession, limit: usize) -> Result<Value, String> {
-    live.flush().await.map_err(|error| error.to_string())?;
-    let records = match read_records(&**live.store(), live.id(), Position::START, None).await {
+async fn log(store: &dyn Store, session: SessionId, limit: usize) -> Result<Value, String> {
+    let records = match read_records(store, session, Position::START, None).await {
         Err(RuntimeError::SessionNotFound { .. }) => Vec::new(),
         records => records.map_err(|error| error.to_string())?,
     };
@@ -232,7 +248,7 @@ async fn log(live: &LiveSession, limit: usize) -> Result<Value, String> {
         })
         .collect();
     let skipped = lines.len().saturating_sub(limit);
-    Ok(json!({ "session": live.id(), "earlier": skipped, "log": &lines[skipped..] }))
+    Ok(json!({ "session": session, "earlier": skipped, "log": &lines[skipped..] }))
 }
 
 fn report(done: RewindReport) -> Value {

@@ -5,43 +5,33 @@
 
 mod approval;
 mod content;
+mod form;
 mod handler;
 mod history;
+mod host;
 mod http;
+mod offered;
+mod plain;
 mod progress;
 mod questions;
 mod requests;
 
 use std::sync::Arc;
 
-use backstitch_core::id::CallId;
 use backstitch_core::ports::BoxFuture;
 use backstitch_runtime::OutsideCalls;
 use rmcp::ServiceExt as _;
 use rmcp::transport::stdio_pipes;
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use handler::SessionHandler;
+use host::HeldHost;
 use requests::RunningRequests;
 
+pub use approval::{ApprovalBy, ApprovalSettings};
+pub use host::{HostError, HostFuture, OpenCalls, ServerHost, ToolOffer};
 pub use http::{AccessToken, HttpAccess, InvalidToken};
-
-/// A future of a [`ServerHost`].
-pub type HostFuture<'a, T> = BoxFuture<'a, T>;
-
-/// What the server needs from the program that it runs in. An error is a text for the client.
-pub trait ServerHost: Send + Sync + 'static {
-    /// Compares the files, the state and the conversation of two points.
-    fn diff(&self, from: String, to: String) -> HostFuture<'_, Result<Value, String>>;
-
-    /// Starts another session from a point.
-    fn fork(&self, point: String) -> HostFuture<'_, Result<Value, String>>;
-
-    /// Reports that a call waits for approval, and returns a text that says where it can be approved.
-    fn waits(&self, call: CallId, name: &str) -> String;
-}
 
 /// Why a client could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -62,26 +52,22 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// Creates a server over a session. `name` is the name of the agent, and `instructions` are for the client's model.
-    pub fn new(
-        calls: Arc<OutsideCalls>,
-        host: Arc<dyn ServerHost>,
-        name: &str,
-        instructions: Option<String>,
-    ) -> Self {
-        Self { handler: SessionHandler::new(calls, host, name, instructions) }
+    /// Creates a server over the sessions of a host.
+    pub fn new(host: Arc<dyn ServerHost>) -> Self {
+        Self { handler: SessionHandler::new(host) }
     }
 
-    /// Offers only the tools: no history, and decisions about calls come from the inbox alone.
+    /// Creates the server of an engine, over a session that this process holds. It offers only the tools: no history,
+    /// and decisions about calls come from the inbox alone.
+    pub fn of_engine(calls: Arc<OutsideCalls>) -> Self {
+        Self { handler: SessionHandler::new(Arc::new(HeldHost(calls))).tools_only() }
+    }
+
+    /// Sets how calls that need approval are decided about. Default: by the client, if it can show a form.
     #[must_use]
-    pub fn tools_only(mut self) -> Self {
-        self.handler = self.handler.tools_only();
+    pub fn with_approvals(mut self, settings: ApprovalSettings) -> Self {
+        self.handler = self.handler.with_approvals(settings);
         self
-    }
-
-    /// Returns the names of the tools that are offered, those of the history last.
-    pub fn tool_names(&self) -> Vec<String> {
-        self.handler.tool_names()
     }
 
     /// Serves the client at standard input and output until its input ends, or until `stop` is cancelled. Calls

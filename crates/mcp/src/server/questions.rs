@@ -8,10 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::Decision;
-use rmcp::model::{
-    ElicitRequest, ElicitResult, ElicitationAction, InputRequest, InputRequiredResult, InputResponses,
-};
+use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequiredResult, InputResponses};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +26,7 @@ pub(super) struct OpenQuestion {
     pub(super) cancel: CancellationToken,
     name: String,
     arguments: Map<String, Value>,
-    answer: oneshot::Sender<Option<Decision>>,
+    answer: oneshot::Sender<Option<ElicitResult>>,
 }
 
 /// The way of a question to its client.
@@ -75,7 +72,7 @@ impl OpenQuestion {
     pub(super) fn answer(self, answers: Option<&InputResponses>) {
         let sent = answers.and_then(|answers| answers.get(APPROVAL)).cloned();
         let sent = sent.and_then(|sent| serde_json::from_value::<ElicitResult>(sent).ok());
-        let _ = self.answer.send(sent.and_then(|sent| decision_of(&sent)));
+        let _ = self.answer.send(sent);
     }
 }
 
@@ -87,7 +84,7 @@ impl QuestionSender {
         name: &str,
         arguments: &Map<String, Value>,
         question: ElicitRequest,
-    ) -> Option<Decision> {
+    ) -> Option<ElicitResult> {
         let (sender, answer) = oneshot::channel();
         let key = call.to_string();
         let open = OpenQuestion {
@@ -102,17 +99,5 @@ impl QuestionSender {
         let requests = BTreeMap::from([(APPROVAL.to_owned(), InputRequest::Elicitation(question))]);
         self.results.send(InputRequiredResult::new(Some(requests), Some(guard.key.clone()))).ok()?;
         answer.await.ok().flatten()
-    }
-}
-
-/// Returns the decision of a person, if there is one.
-pub(super) fn decision_of(answer: &ElicitResult) -> Option<Decision> {
-    match answer.action {
-        ElicitationAction::Accept => Some(Decision::Approve),
-        ElicitationAction::Decline => {
-            Some(Decision::Deny { reason: Some("the person at the client declined the call".to_owned()) })
-        }
-        // Dismissed without a choice.
-        _ => None,
     }
 }

@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use engine::{ForeignLoop, StopWish};
+pub use outside::ApproverDecision;
 pub(crate) use outside::{AskedDecision, CallEnds, NewCall, STOPPED};
 pub(crate) use question::question_before;
 

@@ -62,8 +62,18 @@ enum WaitEnd {
     GivenUp,
 }
 
+/// A decision about a call, and its author.
+#[derive(Debug, Clone)]
+pub struct ApproverDecision {
+    /// The decision.
+    pub decision: Decision,
+    /// The person or the program that decided, for the journal. A program is never named as a person.
+    pub by: String,
+}
+
 /// Decides about a call that waits for approval, in addition to the inbox. `None` leaves it to the inbox.
-pub(crate) type AskedDecision<'a> = std::pin::Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
+pub(crate) type AskedDecision<'a> =
+    std::pin::Pin<Box<dyn Future<Output = Option<ApproverDecision>> + Send + 'a>>;
 
 impl Driver {
     /// Returns the open evaluation. Without one, starts it with this mission.
@@ -379,9 +389,8 @@ impl Driver {
                 () = tokio::time::sleep(LOOK_EVERY) => continue,
             };
             asked = None;
-            if let Some(decision) = decision {
-                let by = Some(self.agent.policy.name().to_string());
-                match self.live.resolve(Some(call), decision, by).await {
+            if let Some(ApproverDecision { decision, by }) = decision {
+                match self.live.resolve(Some(call), decision, Some(by)).await {
                     // A decision in the inbox came first.
                     Ok(()) | Err(RuntimeError::Unresolvable(_)) => {}
                     Err(error) => return Err(error),

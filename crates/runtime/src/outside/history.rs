@@ -51,7 +51,7 @@ impl BegunChange {
 }
 
 /// What earlier processes have recorded about calls.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct KnownCalls {
     /// Calls that a rewind has undone, with their messages.
     pub(super) undone: HashSet<CallId>,

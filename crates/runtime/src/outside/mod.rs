@@ -15,8 +15,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::{Decision, InnerMessage};
+use backstitch_core::journal::{Effect, InnerMessage, Position};
 use backstitch_core::ports::BoxFuture;
+use backstitch_core::view::Call;
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,7 @@ use history::{BegunChange, KnownCalls};
 pub use history::{HistoryChange, HistoryChangeKind};
 use running::{CallDone, RunningCalls, RunningGuard};
 
+pub use crate::driver::ApproverDecision;
 use crate::driver::{AskedDecision, CallEnds, Driver, NewCall};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
@@ -34,7 +36,26 @@ use crate::live::LiveSession;
 /// Reason of calls that a rewind has left without a result.
 const UNDONE: &str = "was undone by a rewind to before it";
 
-/// Asks a person about a call, in whatever way the caller has.
+/// What is known of the calls of a session that was released.
+#[derive(Debug, Clone)]
+pub struct OutsideMemory {
+    head: Position,
+    known: KnownCalls,
+}
+
+/// Says why a call that an earlier process left open has ended.
+fn reason_of_end(known: &KnownCalls, call: &Call) -> &'static str {
+    let effect = call.intent.as_ref().map(|intent| intent.record.effect);
+    match effect {
+        _ if known.ended.contains(&call.call_id) => UNDONE,
+        Some(Effect::External) => {
+            "was interrupted, because its server ended; its changes to files were rolled back, but what it did elsewhere, such as over the network, may have happened: check that before you repeat it"
+        }
+        _ => "was interrupted, because its server ended; its changes to files were rolled back",
+    }
+}
+
+/// Asks the caller about a call, in whatever way it has.
 pub trait Approver: Send + Sync {
     /// Returns the decision, or `None` if it has to come from elsewhere.
     fn decide(
@@ -42,7 +63,7 @@ pub trait Approver: Send + Sync {
         call: CallId,
         name: String,
         arguments: Map<String, Value>,
-    ) -> Pin<Box<dyn Future<Output = Option<Decision>> + Send + '_>>;
+    ) -> Pin<Box<dyn Future<Output = Option<ApproverDecision>> + Send + '_>>;
 }
 
 /// A call of a caller outside.
@@ -96,20 +117,34 @@ impl OutsideCalls {
     /// Prepares a session for calls. Calls that an earlier process left open end with an error, and their files are
     /// restored. Fails if an evaluation of another kind is open.
     pub fn open(driver: Driver) -> BoxFuture<'static, Result<Arc<Self>, RuntimeError>> {
+        Self::open_again(driver, None)
+    }
+
+    /// Like [`open`](Self::open), for a caller that releases its session between calls. `memory` is what
+    /// [`memory`](Self::memory) returned before that, and saves reading the journal.
+    pub fn open_again(
+        driver: Driver,
+        memory: Option<OutsideMemory>,
+    ) -> BoxFuture<'static, Result<Arc<Self>, RuntimeError>> {
         Box::pin(async move {
             driver.check_outside().await?;
-            let known = KnownCalls::read(driver.session()).await?;
-            driver
-                .close_outside(|call| {
-                    if known.ended.contains(&call.call_id) {
-                        UNDONE
-                    } else {
-                        "was interrupted, because its server ended; its changes to files were rolled back"
-                    }
-                })
-                .await?;
+            let head = driver.session().state().await.view.head();
+            let known = match memory {
+                // Nobody has recorded anything since.
+                Some(memory) if memory.head == head => memory.known,
+                _ => KnownCalls::read(driver.session()).await?,
+            };
+            driver.close_outside(|call| reason_of_end(&known, call)).await?;
             Ok(Self::of(driver, known))
         })
+    }
+
+    /// Returns what is known of the calls after [`close`](Self::close), for the next time that the session is opened.
+    pub async fn memory(&self) -> OutsideMemory {
+        let head = self.session().state().await.view.head();
+        let undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        OutsideMemory { head, known: KnownCalls { undone, begun, ended: HashSet::new() } }
     }
 
     /// Serves calls within the evaluation that is open. Nothing is closed, here and at the end.

@@ -8,8 +8,10 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch_core::id::CallId;
-use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::ports::Store;
+use backstitch_mcp::{HostError, HostFuture, OpenCalls, ServerHost, ToolOffer, ToolServer};
+use backstitch_runtime::OutsideCalls;
 use serde_json::Value;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
@@ -63,10 +65,24 @@ impl Pipes {
     }
 }
 
-/// A host without other sessions.
-struct BareHost;
+/// A host that holds one session, and has no others.
+struct BareHost(Arc<OutsideCalls>);
 
 impl ServerHost for BareHost {
+    fn offer(&self) -> HostFuture<'_, Result<ToolOffer, HostError>> {
+        let tools = self.0.driver().agent().tools.iter().map(|tool| tool.spec.clone()).collect();
+        let offer = ToolOffer { name: "parity".to_owned(), tools, instructions: None };
+        Box::pin(async { Ok(offer) })
+    }
+
+    fn open(&self, _: Option<String>) -> HostFuture<'_, Result<OpenCalls, HostError>> {
+        Box::pin(async { Ok(OpenCalls::held(self.0.clone())) })
+    }
+
+    fn session(&self) -> HostFuture<'_, Result<(SessionId, Arc<dyn Store>), HostError>> {
+        Box::pin(async { Ok((self.0.session().id(), self.0.session().store().clone())) })
+    }
+
     fn diff(&self, _: String, _: String) -> HostFuture<'_, Result<Value, String>> {
         Box::pin(async { Err("there is nothing to compare".to_owned()) })
     }
@@ -75,7 +91,7 @@ impl ServerHost for BareHost {
         Box::pin(async { Err("there is no room for a fork".to_owned()) })
     }
 
-    fn waits(&self, _: CallId, name: &str) -> String {
+    fn waits(&self, _: SessionId, _: CallId, name: &str) -> String {
         format!("{name} waits for approval")
     }
 }
@@ -87,7 +103,7 @@ fn process() {
     threads().block_on(async {
         let runtime = place.runtime();
         let calls = opened(&place, &runtime).await;
-        let server = ToolServer::new(calls.clone(), Arc::new(BareHost), "parity", None);
+        let server = ToolServer::new(Arc::new(BareHost(calls.clone())));
         let Pipes { input, output } = Pipes::open();
         server.serve(input, output, CancellationToken::new()).await.unwrap();
         closed(&calls).await;

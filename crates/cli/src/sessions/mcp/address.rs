@@ -37,8 +37,10 @@ pub(super) struct OpenAddress {
     pub(super) access: HttpAccess,
     /// The URL of the endpoint.
     pub(super) url: String,
-    /// The token, if it was made here.
-    pub(super) made: Option<AccessToken>,
+    /// The token that clients send. It is redacted in results of tools, wherever it came from.
+    pub(super) token: AccessToken,
+    /// Whether the token was made here.
+    is_made: bool,
 }
 
 impl HttpFlags {
@@ -54,7 +56,7 @@ impl HttpFlags {
                 return Err(Usage(message).into());
             }
         }
-        let (token, made) = self.token()?;
+        let (token, is_made) = self.token()?;
         let addresses = resolved(given).await?;
         let foreign = addresses.iter().find(|address| !address.ip().is_loopback());
         if let (Some(foreign), true) = (foreign, self.allow_host.is_empty()) {
@@ -71,26 +73,25 @@ impl HttpFlags {
         let bound = listener.local_addr().context("the address of the server is not known")?;
         let host = self.allow_host.first().filter(|_| !bound.ip().is_loopback());
         let host = host.map_or_else(|| shown(bound.ip()), |host| host.parse().map_or(host.clone(), shown));
-        let access = HttpAccess::new(token);
+        let access = HttpAccess::new(token.clone());
         let access = self.allow_host.iter().fold(access, |access, host| access.with_host(host));
         let url = format!("http://{host}:{}/mcp", bound.port());
-        Ok(Some(OpenAddress { listener, access, url, made }))
+        Ok(Some(OpenAddress { listener, access, url, token, is_made }))
     }
 
-    /// Returns the token, and again if it was made here.
-    fn token(&self) -> anyhow::Result<(AccessToken, Option<AccessToken>)> {
+    /// Returns the token, and whether it was made here.
+    fn token(&self) -> anyhow::Result<(AccessToken, bool)> {
         let (text, origin) = match &self.token_file {
             Some(path) => (Some(read(path)?), format!("the token in {}", path.display())),
             None => (keys::key(SERVER_TOKEN_VARIABLE), format!("the token in {SERVER_TOKEN_VARIABLE}")),
         };
         let Some(text) = text else {
-            let made = AccessToken::random()?;
-            return Ok((made.clone(), Some(made)));
+            return Ok((AccessToken::random()?, true));
         };
         let token = AccessToken::new(text.trim()).map_err(|error| {
             Usage(format!("{origin} cannot be used: {error}; `openssl rand -hex 32` prints a good one"))
         })?;
-        Ok((token, None))
+        Ok((token, false))
     }
 }
 
@@ -98,9 +99,12 @@ impl OpenAddress {
     /// Prints the URL to standard output, and how clients are told about it to standard error.
     pub(super) fn announce(&self, name: &str, is_quiet: bool) {
         println!("{}", self.url);
-        let Some(made) = &self.made else { return };
-        let header = quoted(&format!("Authorization: Bearer {}", made.expose()));
-        eprintln!("token of this run: {}", made.expose());
+        if !self.is_made {
+            return;
+        }
+        let token = self.token.expose();
+        let header = quoted(&format!("Authorization: Bearer {token}"));
+        eprintln!("token of this run: {token}");
         if !is_quiet {
             let add = format!("claude mcp add --transport http {} {}", quoted(name), self.url);
             eprintln!("add it to Claude Code: {add} --header {header}");

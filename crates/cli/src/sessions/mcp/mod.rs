@@ -1,10 +1,14 @@
 //! `mcp`: the Model Context Protocol.
 
 mod address;
+mod approvals;
 mod host;
+mod presence;
 #[cfg(feature = "bridge")]
 mod relay;
 mod serve;
+mod served;
+mod siblings;
 
 use std::process::ExitCode;
 

@@ -4,34 +4,34 @@
 //! again. Standard output belongs to the protocol, or over HTTP to the URL; everything for people goes to standard
 //! error.
 
+use std::io::IsTerminal as _;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
-use backstitch::agent_file::{AgentDefinition, BuildOptions};
+use backstitch::agent_file::{AgentDefinition, BuildOptions, SERVER_TOKEN_VARIABLE, Span};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
-use backstitch::ports::{SessionQuery, Workspace};
-use backstitch::{Agent, OutsideCalls, RuntimeError, SessionOptions, SystemClock, entropy};
+use backstitch::{SystemClock, entropy};
 use backstitch_mcp::{ServeError, ToolServer};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::address::{HttpFlags, OpenAddress};
+use super::approvals::ApprovalFlags;
 use super::host::CommandHost;
+use super::presence::Presence;
+use super::served::ServedSessions;
+use super::siblings::sessions;
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::keys;
 use crate::sessions::approve::SERVED;
 use crate::sessions::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pinned};
-use crate::sessions::holder::{WhenDriven, set_free};
-use crate::sessions::place::{OpenStore, short, uncovered};
+use crate::sessions::place::OpenStore;
 use crate::sessions::signals::Signals;
-
-/// Tag of the sessions of a server, with the agent's name.
-const MCP: &str = SERVED;
 
 #[derive(Args)]
 pub(crate) struct Serve {
@@ -42,8 +42,13 @@ pub(crate) struct Serve {
     /// Start a new session.
     #[arg(long, conflicts_with = "session")]
     new: bool,
+    /// Time that a call waits for others that hold its session or its directory.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    wait: Span,
     #[command(flatten)]
     http: HttpFlags,
+    #[command(flatten)]
+    approvals: ApprovalFlags,
     #[command(flatten)]
     agent: AgentFlags,
 }
@@ -51,19 +56,34 @@ pub(crate) struct Serve {
 impl Serve {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let address = self.http.open().await?;
+        let approvals = self.approvals.settings();
+        let token = address.as_ref().map(|address| address.token.expose().to_owned());
+        let host = Arc::new(CommandHost::new(common.clone(), self, token));
+        // A person who starts it learns at once what is wrong. A client learns it from the answers.
+        if (address.is_some() || std::io::stdin().is_terminal()) && host.ready().await.is_err() {
+            return Err(host.failure().context("the server cannot be prepared")?);
+        }
+        let server = ToolServer::new(host.clone()).with_approvals(approvals);
+        let served = serve(common, &host, server, address).await;
+        match host.failure() {
+            Some(failure) => Err(failure),
+            None => served,
+        }
+    }
+
+    /// Finds the agent and its session, and restores what an earlier server left.
+    pub(super) async fn prepare(
+        &self,
+        common: &Common,
+        token: Option<String>,
+    ) -> anyhow::Result<Arc<ServedSessions>> {
         let mut definition = pinned(common, self.agent.definition_for(common, ModelNeed::Optional)?).await?;
         let here = std::env::current_dir()?;
         let place =
             OpenStore::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
-        let common = &common.naming(place.store.path());
-        let known = self.known(&place, &definition).await?;
-        let id = match known {
-            Some(session) => session,
-            None => entropy::fresh_ids(Arc::new(SystemClock::new()))?.next(),
-        };
+        let (known, presence) = self.chosen(&place, &definition).await?;
         let mut change = None;
         if let Some(session) = known {
-            set_free(common, &place, session, WhenDriven::Refuse).await?;
             let recorded = definition_of(&place, &place.view(session).await?, None).await?;
             if !self.agent.names_workspace() {
                 definition.workspace.path.clone_from(&recorded.workspace.path);
@@ -72,102 +92,82 @@ impl Serve {
                 change = Some(changed_tools(&recorded, &definition));
             }
         }
-        let options = BuildOptions { key: Box::new(keys::key), transport: None };
-        let agent = definition.build_for_calls(PolicyName::new(MCP)?, &options)?;
+        let (id, presence) = match (known, presence) {
+            (Some(session), presence) => (session, presence),
+            (None, _) => {
+                let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
+                (id, Presence::take(&place.directory(), id)?)
+            }
+        };
+        let key = move |name: &str| match &token {
+            // The tools neither see it nor return it.
+            Some(token) if name == SERVER_TOKEN_VARIABLE => Some(token.clone()),
+            _ => keys::key(name),
+        };
+        let options = BuildOptions { key: Box::new(key), transport: None };
+        let agent = definition.build_for_calls(PolicyName::new(SERVED)?, &options)?;
         let agent = agent.with_approval_rules(common.config.approval_rules());
-        let workspace = place.workspace(&definition, id)?;
-        if let Some(paths) = workspace.as_deref().and_then(uncovered) {
-            eprintln!("not covered, so neither captured nor restored: {paths}");
+        let tools = agent.tools.iter().count();
+        let sees_siblings = self.session.is_none() && !self.new;
+        let served = Arc::new(ServedSessions::new(
+            place,
+            (agent, definition),
+            (id, presence),
+            (sees_siblings, self.wait.0),
+        ));
+        *served.change.lock().unwrap_or_else(PoisonError::into_inner) = change;
+        if known.is_some() {
+            served.recover().await?;
         }
-        let files = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
-        let calls = opened(&place, agent, &definition, known, id, files).await?;
-        if let Some(change) = change {
-            calls.session().record(vec![change]).await?;
+        if !common.quiet {
+            eprintln!("session {id}, {tools} tools and those of the history");
         }
-        let served = serve(common, place, &definition, calls.clone(), address).await;
-        let closed = calls.close().await;
-        calls.session().release().await?;
-        closed?;
-        served
+        Ok(served)
     }
 
-    /// Finds the session to continue.
-    async fn known(
+    /// Finds the session to continue: the named one, or the latest one that has no other server.
+    async fn chosen(
         &self,
         place: &OpenStore,
         definition: &AgentDefinition,
-    ) -> anyhow::Result<Option<SessionId>> {
+    ) -> anyhow::Result<(Option<SessionId>, Option<Presence>)> {
         if let Some(name) = &self.session {
-            return place.session(Some(name)).await.map(Some);
+            let session = place.session(Some(name)).await?;
+            return Ok((Some(session), Presence::take(&place.directory(), session)?));
         }
         if self.new {
-            return Ok(None);
+            return Ok((None, None));
         }
-        let mut query = SessionQuery::roots().with_tag(MCP, &definition.name).with_limit(1);
-        if let Some(directory) = &definition.workspace.path {
-            query = query.with_workspace(directory.display().to_string());
-        }
-        let page = place.runtime.sessions(query).await?;
-        Ok(page.sessions.first().map(|session| session.id()))
-    }
-}
-
-/// Creates or opens the session, and ends what an earlier server left open.
-async fn opened(
-    place: &OpenStore,
-    agent: Agent,
-    definition: &AgentDefinition,
-    known: Option<SessionId>,
-    id: SessionId,
-    workspace: Option<Arc<dyn Workspace>>,
-) -> anyhow::Result<Arc<OutsideCalls>> {
-    let options = SessionOptions { workspace, ..SessionOptions::default() };
-    let driver = match known {
-        Some(session) => place.runtime.open(session, agent, options).await?,
-        None => {
-            let tags = [(MCP.to_owned(), definition.name.clone())].into();
-            let options = SessionOptions { id: Some(id), tags, stored_with_mission: true, ..options };
-            place.runtime.create(agent, options).await?
-        }
-    };
-    let live = driver.session().clone();
-    match OutsideCalls::open(driver).await {
-        Ok(calls) => Ok(calls),
-        Err(error) => {
-            live.release().await?;
-            if !matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) {
-                return Err(error.into());
+        let directory = definition.workspace.path.as_deref();
+        for session in sessions(&place.runtime, (SERVED, &definition.name), directory).await? {
+            if let Some(presence) = Presence::take(&place.directory(), session)? {
+                return Ok((Some(session), Some(presence)));
             }
-            let message = format!("session {} has not answered yet", short(id));
-            let hint =
-                format!("`backstitch resume {0}` continues, `backstitch cancel {0}` ends it", short(id));
-            Err(CommandError::new(ErrorCode::EvaluationOpen, message).with_hint(hint).into())
         }
+        Ok((None, None))
     }
 }
 
 /// Serves the client until it leaves, or clients over HTTP until a signal.
 async fn serve(
     common: &Common,
-    place: OpenStore,
-    definition: &AgentDefinition,
-    calls: Arc<OutsideCalls>,
+    host: &Arc<CommandHost>,
+    server: ToolServer,
     address: Option<OpenAddress>,
 ) -> anyhow::Result<ExitCode> {
-    let session = calls.session().id();
-    let host = CommandHost { common: common.clone(), place, session };
-    let server =
-        ToolServer::new(calls.clone(), Arc::new(host), &definition.name, Some(INSTRUCTIONS.to_owned()));
-    if !common.quiet {
-        eprintln!("session {session}, {} tools", server.tool_names().len());
-    }
     let mut signals = Signals::listen().context("signals cannot be handled here")?;
     let stop = CancellationToken::new();
     let is_http = address.is_some();
     let mut serving: Pin<Box<dyn Future<Output = Result<(), ServeError>>>> = match address {
-        None => Box::pin(server.serve_stdio(stop.clone())),
+        None => {
+            // The session is prepared while the client begins.
+            let host = host.clone();
+            tokio::spawn(async move { drop(host.ready().await) });
+            Box::pin(server.serve_stdio(stop.clone()))
+        }
         Some(address) => {
-            address.announce(&definition.name, common.quiet);
+            let name = host.served().map(|served| served.definition.name.clone());
+            address.announce(&name.unwrap_or_default(), common.quiet);
             Box::pin(server.serve_http(address.listener, address.access, stop.clone()))
         }
     };
@@ -175,13 +175,18 @@ async fn serve(
         served = &mut serving => served,
         _ = signals.next() => {
             eprintln!("stopping: running calls are rolled back");
-            calls.stop();
-            if is_http {
-                // The clients are told how their calls ended.
-                calls.settled().await;
+            if let Some(served) = host.served() {
+                served.stop().await;
+                if is_http {
+                    // The clients learn how their calls ended.
+                    served.settled().await;
+                }
             }
             stop.cancel();
             let _ = serving.await;
+            if let Some(served) = host.served() {
+                served.settled().await;
+            }
             return Ok(ExitCode::from(130));
         }
     };
@@ -190,18 +195,21 @@ async fn serve(
             "start it from an MCP client, such as `claude mcp add NAME -- backstitch mcp serve --agent FILE`",
         )
     })?;
-    // Calls of a client that is gone are finished, unless a signal stops them or they wait for a decision: the next
-    // client could not open the session until a person decides.
-    calls.give_up_waiting();
+    // A client that leaves at once gets the reason in the exit code.
     tokio::select! {
-        () = calls.settled() => Ok(ExitCode::SUCCESS),
+        ready = host.ready() => drop(ready),
+        _ = signals.next() => return Ok(ExitCode::from(130)),
+    }
+    // Calls of a client that is gone are finished, unless a signal stops them or they wait for a decision, which would
+    // hold the directory until a person decides.
+    let Some(served) = host.served() else { return Ok(ExitCode::SUCCESS) };
+    served.give_up_waiting().await;
+    tokio::select! {
+        () = served.settled() => Ok(ExitCode::SUCCESS),
         _ = signals.next() => {
-            calls.stop();
+            served.stop().await;
+            served.settled().await;
             Ok(ExitCode::from(130))
         }
     }
 }
-
-/// What the client's model reads about the server.
-const INSTRUCTIONS: &str = "Every call is a transaction: if it fails, its changes to files are rolled back. \
-`checkpoints` lists the calls so far; `rewind` returns files and state to before or after one of them, and `undo` takes a rewind back.";

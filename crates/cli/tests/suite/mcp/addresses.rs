@@ -100,7 +100,7 @@ fn a_model_calls_tools_over_http() {
     let session = run(&stage, &agent, &calls);
     assert_eq!(inner.file("a.txt").unwrap(), "one\n");
     assert!(
-        session.contains("created a.txt") && session.contains("exit_code\\\":3")
+        session.contains("created a.txt") && session.contains("exit code 3")
             || session.contains("exit code 3"),
         "{session}"
     );

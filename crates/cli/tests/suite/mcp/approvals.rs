@@ -40,32 +40,88 @@ fn a_call_is_approved_from_another_terminal() {
     assert_eq!(client.leave().code, Some(0));
 }
 
+/// Waits for the question of the server, and answers it.
+fn answer_question(client: &mut Client, result: &Value) -> Value {
+    let question = loop {
+        let line = client.line();
+        if line["method"] == "elicitation/create" {
+            break line;
+        }
+    };
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}));
+    question
+}
+
 #[test]
-fn a_client_with_elicitation_is_asked() {
+fn a_client_with_elicitation_is_asked_and_named_in_the_journal() {
     let stage = Stage::new();
     let mut client = Client::connected_with(&stage, &WRITE, &json!({"elicitation": {}}));
-    for (action, is_run) in [("decline", false), ("accept", true)] {
+    let answers = [
+        (json!({"action": "decline"}), Some("the MCP client needle 1 declined the call")),
+        (json!({"action": "accept", "content": {"decision": "deny"}}), Some("needle 1 answered `deny`")),
+        (json!({"action": "cancel"}), Some("ask again")),
+        (json!({"action": "accept", "content": {"decision": "approve"}}), None),
+    ];
+    for (result, refusal) in answers {
         let id = client.post_call(None, "write_file", write());
-        let question = loop {
-            let line = client.line();
-            if line["method"] == "elicitation/create" {
-                break line;
-            }
-        };
+        let question = answer_question(&mut client, &result);
         let asked = question["params"]["message"].as_str().unwrap();
         assert!(asked.contains("write_file") && asked.contains("a.txt"), "{asked}");
-        let content = if action == "accept" { json!({}) } else { Value::Null };
-        client.send(&json!({
-            "jsonrpc": "2.0", "id": question["id"], "result": {"action": action, "content": content},
-        }));
+        assert_eq!(question["params"]["requestedSchema"]["required"], json!(["decision"]), "{question}");
         let answer = client.answer(id);
-        if is_run {
-            worked(&answer);
-        } else {
-            assert!(failed(&answer).contains("declined"), "{answer}");
+        match refusal {
+            Some(words) => assert!(failed(&answer).contains(words), "{answer}"),
+            None => drop(worked(&answer)),
         }
-        assert_eq!(stage.file("a.txt").is_some(), is_run);
+        assert_eq!(stage.file("a.txt").is_some(), refusal.is_none());
     }
+    client.leave();
+    let log = stage.run(&["log", &stage.session()]).worked();
+    assert!(log.contains("approved by the MCP client needle 1"), "{log}");
+    assert!(log.contains("denied by the MCP client needle 1") && !log.contains("person"), "{log}");
+}
+
+#[test]
+fn a_client_that_accepts_by_itself_approves_nothing() {
+    let stage = Stage::new();
+    let mut client = Client::connected_with(&stage, &WRITE, &json!({"elicitation": {}}));
+    for content in [json!({}), json!({"decision": ""}), json!({"decision": true}), Value::Null] {
+        let id = client.post_call(None, "write_file", write());
+        answer_question(&mut client, &json!({"action": "accept", "content": content}));
+        wait_for_question(&stage);
+        assert_eq!(stage.file("a.txt"), None, "{content}");
+        stage.run(&["deny", &stage.session(), "--all", "--reason", "a person decides"]).worked();
+        assert!(failed(&client.answer(id)).contains("a person decides"));
+    }
+    assert_eq!(stage.file("a.txt"), None);
+}
+
+#[test]
+fn the_inbox_alone_decides_if_that_is_asked_for() {
+    let stage = Stage::new();
+    let options = ["--approve", "write_file", "--approve-by", "inbox"];
+    let mut client = Client::connected_with(&stage, &options, &json!({"elicitation": {}}));
+    let id = client.post_call(None, "write_file", write());
+    wait_for_question(&stage);
+    stage.run(&["approve", &stage.session(), "--all"]).worked();
+    worked(&client.answer(id));
+    let asked = client.others.iter().any(|line| line["method"] == "elicitation/create");
+    assert!(!asked, "{:?}", client.others);
+}
+
+#[test]
+fn a_call_that_nobody_decides_about_is_denied_in_the_end() {
+    let stage = Stage::new();
+    let options = ["--approve", "write_file", "--approval-timeout", "1s"];
+    for capabilities in [json!({}), json!({"elicitation": {}})] {
+        let mut client = Client::connected_with(&stage, &options, &capabilities);
+        let told = failed(&client.call("write_file", write()));
+        assert!(told.contains("nobody decided") && told.contains("ask again"), "{told}");
+        assert_eq!(stage.file("a.txt"), None);
+        assert_eq!(client.leave().code, Some(0));
+    }
+    let log = stage.run(&["log", &stage.session()]).worked();
+    assert!(log.contains("denied by the time limit for approvals"), "{log}");
 }
 
 #[test]
@@ -124,9 +180,8 @@ fn a_client_without_a_handshake_answers_with_its_next_request() {
     let stage = Stage::new();
     let mut client = Client::start(&stage, &WRITE);
     let answers = |state: &str, action: &str| {
-        newest_call(
-            &json!({"requestState": state, "inputResponses": {"approval": {"action": action, "content": {}}}}),
-        )
+        let approval = json!({"action": action, "content": {"decision": "approve"}});
+        newest_call(&json!({"requestState": state, "inputResponses": {"approval": approval}}))
     };
     let state = question_of(&client.request("tools/call", newest_call(&json!({}))));
     assert_eq!(stage.file("a.txt"), None);
@@ -142,9 +197,12 @@ fn a_client_without_a_handshake_answers_with_its_next_request() {
     assert_eq!(other["error"]["code"], -32602, "{other}");
     worked(&client.request("tools/call", answers(&state, "accept")));
     assert_eq!(stage.file("a.txt").unwrap(), "1\n");
-    // A question that was dismissed is answered from another terminal.
     let state = question_of(&client.request("tools/call", newest_call(&json!({}))));
-    let id = client.post("tools/call", answers(&state, "cancel"));
+    assert!(failed(&client.request("tools/call", answers(&state, "cancel"))).contains("ask again"));
+    // An answer that decides nothing leaves the call to another terminal.
+    let state = question_of(&client.request("tools/call", newest_call(&json!({}))));
+    let empty = json!({"requestState": state, "inputResponses": {"approval": {"action": "accept"}}});
+    let id = client.post("tools/call", newest_call(&empty));
     wait_for_question(&stage);
     stage.run(&["deny", &stage.session(), "--all"]).worked();
     failed(&client.answer(id));
@@ -156,8 +214,8 @@ fn a_question_over_http_is_answered_over_another_connection() {
     let stage = Stage::new();
     let server = HttpServer::start(&stage, &WRITE);
     let state = question_of(&server.newest_client().request("tools/call", newest_call(&json!({}))));
-    let answers =
-        json!({"requestState": state, "inputResponses": {"approval": {"action": "accept", "content": {}}}});
+    let approval = json!({"action": "accept", "content": {"decision": "approve"}});
+    let answers = json!({"requestState": state, "inputResponses": {"approval": approval}});
     worked(&server.newest_client().request("tools/call", newest_call(&answers)));
     assert_eq!(stage.file("a.txt").unwrap(), "1\n");
 }

@@ -78,7 +78,7 @@ impl Client {
         client
     }
 
-    /// Makes the handshake. Returns whether the server lived to answer.
+    /// Makes the handshake, and waits for the tools. Returns whether the server lived to answer.
     pub(super) fn shake_hands(&mut self, capabilities: &Value) -> bool {
         let information = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
@@ -88,7 +88,9 @@ impl Client {
         let Some(answer) = self.answer_of_mortal(id) else { return false };
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        true
+        // The handshake is answered before the session is ready.
+        let id = self.post("tools/list", json!({}));
+        self.answer_of_mortal(id).is_some()
     }
 
     pub(super) fn send(&mut self, message: &Value) {

@@ -218,7 +218,7 @@ fn a_question_and_progress_arrive_with_the_response() {
         let question = answer.event();
         assert_eq!(question["method"], "elicitation/create", "{question}");
         assert!(question["params"]["message"].as_str().unwrap().contains("a.txt"), "{question}");
-        let content = if is_run { json!({}) } else { Value::Null };
+        let content = if is_run { json!({"decision": "approve"}) } else { Value::Null };
         let decision =
             json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": action, "content": content}});
         assert_eq!(client.send(&decision).status, 202);

@@ -38,6 +38,9 @@ pub(super) struct HttpClient {
     address: String,
     /// What the server named the client.
     session: Option<String>,
+    token: String,
+    /// The result of the handshake.
+    pub(super) information: Value,
     revision: &'static str,
     next: AtomicU64,
 }
@@ -78,20 +81,12 @@ impl HttpServer {
 
     /// Connects a client that has capabilities.
     pub(super) fn client_with(&self, capabilities: &Value) -> HttpClient {
-        let mut client = self.newest_client();
-        client.revision = "2025-11-25";
-        let information = json!({
-            "protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": {"name": "needle", "version": "1"},
-        });
-        let mut answer = client.post("initialize", information).1;
-        assert_eq!(answer.status, 200);
-        client.session = answer.header("mcp-session-id");
-        assert!(client.session.is_some());
-        assert_eq!(answer.event()["result"]["protocolVersion"], "2025-11-25");
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(client.send(&ready).status, 202);
-        client
+        self.newest_client().shake_hands(capabilities)
+    }
+
+    /// Connects a client that sends another token.
+    pub(super) fn client_with_token(&self, token: &str) -> HttpClient {
+        HttpClient { token: token.to_owned(), ..self.newest_client() }.shake_hands(&json!({}))
     }
 
     /// Returns a client of the revision without a handshake.
@@ -99,6 +94,8 @@ impl HttpServer {
         HttpClient {
             address: self.address.clone(),
             session: None,
+            token: TOKEN.to_owned(),
+            information: Value::Null,
             revision: "2026-07-28",
             next: AtomicU64::new(1),
         }
@@ -134,14 +131,33 @@ impl Drop for HttpServer {
 }
 
 impl HttpClient {
+    /// Makes the handshake.
+    fn shake_hands(mut self, capabilities: &Value) -> Self {
+        self.revision = "2025-11-25";
+        let information = json!({
+            "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "needle", "version": "1"},
+        });
+        let mut answer = self.post("initialize", information).1;
+        assert_eq!(answer.status, 200);
+        self.session = answer.header("mcp-session-id");
+        assert!(self.session.is_some());
+        self.information = answer.event()["result"].clone();
+        assert_eq!(self.information["protocolVersion"], "2025-11-25");
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.send(&ready).status, 202);
+        self
+    }
+
     /// Sends a message, and reads the head of the answer.
     pub(super) fn send(&self, message: &Value) -> HttpAnswer {
         let body = message.to_string();
         let mut head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {}\r\nContent-Length: {}\r\n\
              Connection: close\r\n",
             self.address,
+            self.token,
             self.revision,
             body.len()
         );

@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
     general("gc", "gc --dry-run", "").wrong("--keep-days many"),
     of_session("redact", "redact {done} --dry-run", "").reads("needles: 7"),
     of_session("rm", "rm {done} --yes", "").refused_if_held(),
-    general("mcp serve", "mcp serve --sandbox off", "tools").wrong("--session").held(1, "code: workspace_held"),
+    general("mcp serve", "mcp serve --sandbox off", "tools").wrong("--session"),
     of_session("apply", "apply {done}", "code: not_isolated").exits_with(1).wrong("{done} --ours --theirs").held(1, "code: not_isolated"),
     without_store("config show", "config show --origin", ""),
     without_store("config path", "config path", "config.toml"),

@@ -5,6 +5,7 @@
 //! next, before any byte of the body is read.
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri};
 
 use super::token::AccessToken;
@@ -54,16 +55,18 @@ impl HttpAccess {
             (first, values.next().is_some())
         };
         let host = match single(HOST) {
-            (Some(host), false) => host.and_then(|host| host.parse::<http::uri::Authority>().ok()),
+            (Some(host), false) => host.and_then(|host| host.parse::<Authority>().ok()),
             (None, _) => uri.authority().cloned(),
             (Some(_), true) => None,
         };
-        if !host.is_some_and(|host| self.knows(host.host())) {
+        let Some(host) = host.filter(|host| self.knows(host.host())) else { return Err(Refusal::Host) };
+        // A target with a host of its own counts in place of the header.
+        if uri.authority().is_some_and(|target| !target.as_str().eq_ignore_ascii_case(host.as_str())) {
             return Err(Refusal::Host);
         }
         match single(ORIGIN) {
             (None, _) => {}
-            (Some(Some(origin)), false) if self.is_known_origin(origin) => {}
+            (Some(Some(origin)), false) if is_same_origin(origin, &host) => {}
             _ => return Err(Refusal::Origin),
         }
         let sent = match single(AUTHORIZATION) {
@@ -81,12 +84,20 @@ impl HttpAccess {
     fn knows(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
     }
+}
 
-    fn is_known_origin(&self, origin: &str) -> bool {
-        let Ok(origin) = origin.parse::<Uri>() else { return false };
-        let is_web = matches!(origin.scheme_str(), Some("http" | "https"));
-        is_web && origin.host().is_some_and(|host| self.knows(host))
-    }
+/// Whether a page comes from the host and the port that it sends its request to. Another port of the same machine is
+/// another program.
+fn is_same_origin(origin: &str, host: &Authority) -> bool {
+    let Ok(origin) = origin.parse::<Uri>() else { return false };
+    let usual = match origin.scheme_str() {
+        Some("http") => 80,
+        Some("https") => 443,
+        _ => return false,
+    };
+    let port = |given: Option<u16>| given.unwrap_or(usual);
+    origin.host().is_some_and(|from| from.eq_ignore_ascii_case(host.host()))
+        && port(origin.port_u16()) == port(host.port_u16())
 }
 
 impl Refusal {
@@ -127,8 +138,14 @@ mod tests {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8750", "[::1]:8750", "tailor.example:1"] {
             assert_eq!(checked(&[("host", host), ("authorization", GOOD)]), Ok(()), "{host}");
         }
-        let local = [("host", "localhost"), ("origin", "http://localhost:3000"), ("authorization", GOOD)];
-        assert_eq!(checked(&local), Ok(()));
+        for (host, origin) in [
+            ("localhost:8750", "http://localhost:8750"),
+            ("127.0.0.1", "http://127.0.0.1:80"),
+            ("tailor.example", "https://tailor.example"),
+        ] {
+            let own = [("host", host), ("origin", origin), ("authorization", GOOD)];
+            assert_eq!(checked(&own), Ok(()), "{origin}");
+        }
         let lower = [("host", "localhost"), ("authorization", "bearer thimble-thimble-7")];
         assert_eq!(checked(&lower), Ok(()));
     }
@@ -146,9 +163,17 @@ mod tests {
         {
             assert_eq!(with("host", host), Err(Refusal::Host), "{host:?}");
         }
-        for origin in
-            ["http://evil.example", "null", "file://", "", "localhost", "http://localhost.evil.example"]
-        {
+        for origin in [
+            "http://evil.example",
+            "null",
+            "file://",
+            "",
+            "localhost",
+            "http://localhost.evil.example",
+            "http://localhost:3000",
+            "https://localhost:80",
+            "http://127.0.0.1",
+        ] {
             assert_eq!(with("origin", origin), Err(Refusal::Origin), "{origin:?}");
         }
         for token in
@@ -158,6 +183,18 @@ mod tests {
         }
         assert_eq!(checked(&[("authorization", GOOD)]), Err(Refusal::Host));
         assert_eq!(checked(&[("host", "localhost")]), Err(Refusal::Token));
+        let access = HttpAccess::new(AccessToken::new("thimble-thimble-7").unwrap());
+        for (target, is_let_in) in [
+            ("http://localhost:8750/mcp", true),
+            ("http://evil.example/mcp", false),
+            ("http://localhost:81/mcp", false),
+            ("http://localhost:8750@evil.example/mcp", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", "localhost:8750".parse().unwrap());
+            headers.insert("authorization", GOOD.parse().unwrap());
+            assert_eq!(access.check(&target.parse().unwrap(), &headers).is_ok(), is_let_in, "{target}");
+        }
         let twice = [("host", "localhost"), ("host", "evil.example"), ("authorization", GOOD)];
         assert_eq!(checked(&twice), Err(Refusal::Host));
         let twice = [("host", "localhost"), ("authorization", GOOD), ("authorization", "Bearer other")];

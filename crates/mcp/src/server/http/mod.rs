@@ -5,7 +5,9 @@
 //! the response is the way to cancel a request.
 
 mod access;
+mod clients;
 mod front;
+mod places;
 mod token;
 
 use std::sync::Arc;
@@ -16,7 +18,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,11 +26,9 @@ pub use token::{AccessToken, InvalidToken};
 
 use super::{ServeError, ToolServer};
 use front::Front;
+use places::Places;
 
-/// The most connections at a time. Others wait.
-const MOST_CONNECTIONS: usize = 256;
-
-/// Time limit of the head of a request, also of the first one. Clients keep idle connections for less time.
+/// Time limit of the head of a request after the first one. Clients keep idle connections for less time.
 const HEAD: Duration = Duration::from_secs(120);
 
 /// Time that clients have to read their last answers.
@@ -47,16 +46,16 @@ impl ToolServer {
             // Ends the streams that never end by themselves.
             let streams = CancellationToken::new();
             let front = Arc::new(Front::new(self.handler, access, streams.clone()));
-            let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+            let places = Places::default();
             let connections = TaskTracker::new();
             let ending = CancellationToken::new();
             loop {
                 let accepted = tokio::select! {
                     () = stop.cancelled() => break,
-                    accepted = accepted(&listener, &room) => accepted,
+                    accepted = listener.accept() => accepted,
                 };
-                let (stream, place) = match accepted {
-                    Ok(accepted) => accepted,
+                let stream = match accepted {
+                    Ok((stream, _)) => stream,
                     Err(error) => {
                         // A client that was gone at once, or no descriptor is left for a moment.
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -64,11 +63,17 @@ impl ToolServer {
                         continue;
                     }
                 };
-                let (front, ending) = (front.clone(), ending.clone());
+                let _ = stream.set_nodelay(true);
+                let (front, ending, stranger) = (front.clone(), ending.clone(), places.enter());
+                let places = places.clone();
                 connections.spawn(async move {
+                    let of_connection = stranger.clone();
                     let service = service_fn(move |request| {
-                        let front = front.clone();
-                        async move { Ok::<_, std::convert::Infallible>(front.answer(request).await) }
+                        let (front, places, stranger) =
+                            (front.clone(), places.clone(), of_connection.clone());
+                        async move {
+                            Ok::<_, std::convert::Infallible>(front.answer(request, &places, &stranger).await)
+                        }
                     });
                     let mut builder = http1::Builder::new();
                     builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
@@ -76,6 +81,7 @@ impl ToolServer {
                     let mut connection = std::pin::pin!(connection);
                     let ended = tokio::select! {
                         ended = connection.as_mut() => ended,
+                        () = stranger.overstayed() => Ok(()),
                         () = ending.cancelled() => {
                             connection.as_mut().graceful_shutdown();
                             connection.await
@@ -84,7 +90,7 @@ impl ToolServer {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "a connection ended with an error");
                     }
-                    drop(place);
+                    stranger.end();
                 });
             }
             drop(listener);
@@ -97,15 +103,4 @@ impl ToolServer {
             Ok(())
         })
     }
-}
-
-async fn accepted(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> std::io::Result<(tokio::net::TcpStream, Option<tokio::sync::OwnedSemaphorePermit>)> {
-    // The semaphore is never closed.
-    let place = room.clone().acquire_owned().await.ok();
-    let (stream, _) = listener.accept().await?;
-    let _ = stream.set_nodelay(true);
-    Ok((stream, place))
 }
