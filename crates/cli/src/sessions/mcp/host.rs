@@ -23,29 +23,40 @@ pub(super) struct CommandHost {
     flags: Arc<Serve>,
     /// The token of clients over HTTP.
     token: Option<String>,
-    served: OnceCell<Arc<ServedSessions>>,
+    served: Arc<OnceCell<Arc<ServedSessions>>>,
     /// Why there are no tools, so far.
     failure: Mutex<Option<anyhow::Error>>,
 }
 
 impl CommandHost {
     pub(super) fn new(common: Common, flags: Serve, token: Option<String>) -> Self {
-        Self { common, flags: Arc::new(flags), token, served: OnceCell::new(), failure: Mutex::default() }
+        Self { common, flags: Arc::new(flags), token, served: Arc::default(), failure: Mutex::default() }
     }
 
     /// Waits until the agent and its session are known. After a failure, the next request tries again.
     pub(super) async fn ready(&self) -> Result<&Arc<ServedSessions>, HostError> {
-        let prepare = || async {
-            let (flags, common, token) = (self.flags.clone(), self.common.clone(), self.token.clone());
+        let (served, flags) = (self.served.clone(), self.flags.clone());
+        let (common, token) = (self.common.clone(), self.token.clone());
+        let prepare = move || async move {
             // On a thread of its own, since the parts of a definition cannot move between threads.
             let runtime = tokio::runtime::Handle::current();
             tokio::task::spawn_blocking(move || runtime.block_on(flags.prepare(&common, token))).await?
         };
-        self.served.get_or_try_init(prepare).await.map_err(|error| {
-            let reason = reason(&error);
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            reason
-        })
+        // A task, so that a request that is gone does not begin a second preparation.
+        let prepared = tokio::spawn(async move { served.get_or_try_init(prepare).await.cloned() }).await;
+        let failure = match prepared.map_err(anyhow::Error::from).flatten() {
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        match (self.served.get(), failure) {
+            (Some(served), _) => Ok(served),
+            (None, failure) => {
+                let error = failure.unwrap_or_else(|| anyhow::anyhow!("the session is not prepared"));
+                let reason = reason(&error);
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(reason)
+            }
+        }
     }
 
     /// Returns the sessions, if they are known.
