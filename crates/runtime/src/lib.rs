@@ -89,7 +89,8 @@ pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 pub use process::{
-    SandboxSupport, end_survivors, has_supervisor, probe, resolve_writable, set_supervisor, supervise_if_asked,
+    SandboxSupport, end_survivors, has_supervisor, probe, resolve_writable, set_supervisor,
+    supervise_if_asked,
 };
 #[cfg(unix)]
 pub use process::{ServerProcess, ServerStreams};

@@ -136,7 +136,8 @@ impl Calls {
                 _ => String::new(),
             };
             if !moves.is_empty() {
-                detail = format!("{detail}: the repository has changed since, and is not rolled back: {moves}");
+                detail =
+                    format!("{detail}: the repository has changed since, and is not rolled back: {moves}");
             } else if ends_this_process(call) {
                 detail = format!("{detail}: {MOST_CRASHES} attempts ended together with the process");
             } else {
