@@ -42,7 +42,7 @@ pub struct CallRequest {
     /// The child session to resume.
     pub(crate) continued: Option<ResumedChild>,
     pub(crate) resume: ResumeOptions,
-    /// The number of sub-agents of the turn that have not started, which share the rest of the budget.
+    /// The number of sub-agents of the turn, which share the rest of the budget.
     pub(crate) shares: Option<Arc<AtomicU64>>,
     /// Stops the call. By default the token of its runner does.
     pub(crate) cancel: Option<CancellationToken>,
@@ -89,11 +89,10 @@ impl CallRequest {
         if self.approved { GuardMode::Keep } else { GuardMode::Restore }
     }
 
-    /// Returns among how many sub-agents the rest of the budget is divided, including this one, which then counts as
-    /// started. Those that started before have their share already.
+    /// Returns among how many sub-agents of the turn the rest of the budget is divided.
     pub(super) fn take_share(&self) -> u64 {
         let shares = self.shares.as_ref();
-        shares.map_or(1, |shares| shares.fetch_sub(1, Ordering::SeqCst).max(1))
+        shares.map_or(1, |shares| shares.load(Ordering::SeqCst).max(1))
     }
 
     /// Sets the turn and the step that its result belongs to.
