@@ -42,6 +42,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             media: Arc::new(HashMap::new()),
             options: [stitch()?.spec].into(),
             output: None,
+            refusals: Arc::from([]),
             deltas: Deltas::default(),
             session,
         };

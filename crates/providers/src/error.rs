@@ -149,7 +149,7 @@ pub struct ProviderError {
     /// Whether the provider refused the request for a reason that is not known. Its length may be the reason.
     pub unexplained: bool,
     /// The cost of the failed request, if the provider reports it.
-    pub usage: Amounts,
+    pub usage: Box<Amounts>,
 }
 
 impl ProviderError {
@@ -167,7 +167,7 @@ impl ProviderError {
             retryable,
             window: None,
             unexplained: false,
-            usage: Amounts::ZERO,
+            usage: Box::new(Amounts::ZERO),
         }
     }
 
@@ -185,7 +185,7 @@ impl ProviderError {
     /// Adds the cost of the failed request.
     #[must_use]
     pub(crate) fn costing(mut self, usage: Amounts) -> Self {
-        self.usage = usage;
+        *self.usage = usage;
         self
     }
 

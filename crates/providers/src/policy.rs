@@ -15,7 +15,7 @@ use backstitch_core::code::ErrorCode;
 use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{
-    BoxFuture, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+    BoxFuture, FailedRequest, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
 };
 use backstitch_core::secrets::Secrets;
 
@@ -157,9 +157,11 @@ impl ModelPolicy {
         PolicyError {
             retryable: error.retryable,
             retry_after: error.retry_after,
-            window: error.window,
-            unexplained: error.unexplained,
-            usage: error.usage,
+            request: Box::new(FailedRequest {
+                window: error.window,
+                unexplained: error.unexplained,
+                usage: *error.usage,
+            }),
             ..PolicyError::new(self.name.clone(), error.kind.code(), &error.message)
         }
         .caused_by(error)

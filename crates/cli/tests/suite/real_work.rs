@@ -248,8 +248,8 @@ fn run(work: &Work) -> Result<(), String> {
     let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
     let ran = stage.run(&["run", "Sew", "--network", work.network, "--model", &model]);
     let records = stage.run(&["log", "--all", "--json"]).output;
-    let results = records.lines().filter(|line| line.contains("\"option_result\""));
-    let result: Value = serde_json::from_str(results.last().unwrap_or("null")).unwrap();
+    let mut results = records.lines().filter(|line| line.contains("\"option_result\""));
+    let result: Value = serde_json::from_str(results.next_back().unwrap_or("null")).unwrap();
     let result = &result["data"]["message"]["content"]["result"];
     let output = stage.file("output.txt").unwrap_or_default();
     let is_done = result["exit_code"] == 0;

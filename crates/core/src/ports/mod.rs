@@ -33,8 +33,8 @@ pub use merge::{
 };
 pub use path::{FilePath, InvalidPath};
 pub use policy::{
-    AnsweredCall, Delta, Deltas, MediaBytes, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest,
-    RequestInfo, wait_text,
+    AnsweredCall, Delta, Deltas, FailedRequest, MediaBytes, ModelIdentity, Policy, PolicyAnswer, PolicyError,
+    PolicyRequest, RequestInfo, wait_text,
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};

@@ -213,13 +213,8 @@ pub struct PolicyError {
     pub retryable: bool,
     /// Delay before a retry, if one was requested.
     pub retry_after: Option<Duration>,
-    /// Context window of the model in tokens, if the error names it.
-    pub window: Option<u64>,
-    /// Whether the request was refused for a reason that the policy does not know. Its length may be the
-    /// reason.
-    pub unexplained: bool,
-    /// Cost of the failed request. It is charged.
-    pub usage: Amounts,
+    /// What the provider reported about the failed request.
+    pub request: Box<FailedRequest>,
     /// Underlying error.
     #[source]
     pub source: Option<BoxError>,
@@ -234,9 +229,7 @@ impl PolicyError {
             message: message.into(),
             retryable: false,
             retry_after: None,
-            window: None,
-            unexplained: false,
-            usage: Amounts::ZERO,
+            request: Box::default(),
             source: None,
         }
     }
@@ -252,6 +245,18 @@ impl PolicyError {
     pub fn code(&self) -> ErrorCode {
         ErrorCode::of_kind(&self.kind, ErrorCode::Policy)
     }
+}
+
+/// What a provider reported about a request that failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FailedRequest {
+    /// Context window of the model in tokens, if the error names it.
+    pub window: Option<u64>,
+    /// Whether the request was refused for a reason that the policy does not know. Its length may be the
+    /// reason.
+    pub unexplained: bool,
+    /// Cost of the failed request. It is charged.
+    pub usage: Amounts,
 }
 
 /// Returns the end of an error's text that names the requested delay; empty if there is none.

@@ -16,6 +16,9 @@ use serde_json::Value;
 /// A future of a [`ServerHost`].
 pub type HostFuture<'a, T> = BoxFuture<'a, T>;
 
+/// A session, and the store that holds it.
+pub type StoredSession = (SessionId, Arc<dyn Store>);
+
 /// Why a client gets no tools, or a call no session.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -47,7 +50,7 @@ pub trait ServerHost: Send + Sync + 'static {
     fn open(&self, id: Option<String>) -> HostFuture<'_, Result<OpenCalls, HostError>>;
 
     /// Returns the session and its store, to read its history. It may have no records yet.
-    fn session(&self) -> HostFuture<'_, Result<(SessionId, Arc<dyn Store>), HostError>>;
+    fn session(&self) -> HostFuture<'_, Result<StoredSession, HostError>>;
 
     /// Compares the files, the state and the conversation of two points. An error is a text for the client.
     fn diff(&self, from: String, to: String) -> HostFuture<'_, Result<Value, String>>;

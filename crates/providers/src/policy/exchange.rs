@@ -117,7 +117,7 @@ impl ModelPolicy {
             return error;
         }
         let body = redact_text(body, self.secret());
-        let usage = error.usage;
+        let usage = *error.usage;
         let mut error = said_error(self.target.provider, &body).unwrap_or_else(|| {
             let said = if body.trim().is_empty() { "nothing".to_owned() } else { quote(&body) };
             let message = format!("{}; the server answered with status {status}: {said}", error.message);

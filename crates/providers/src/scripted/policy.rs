@@ -10,8 +10,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{
-    BoxFuture, Delta, Deltas, Finish, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest,
-    RequestInfo,
+    BoxFuture, Delta, Deltas, FailedRequest, Finish, ModelIdentity, Policy, PolicyAnswer, PolicyError,
+    PolicyRequest, RequestInfo,
 };
 use serde_json::json;
 
@@ -77,7 +77,10 @@ impl ScriptedPolicy {
         PolicyError {
             retryable: failure.retryable.unwrap_or(failure.kind.is_retryable()),
             retry_after: failure.retry_after_ms.map(Duration::from_millis),
-            usage: failure.usage.unwrap_or_default(),
+            request: Box::new(FailedRequest {
+                usage: failure.usage.unwrap_or_default(),
+                ..FailedRequest::default()
+            }),
             ..PolicyError::new(self.name.clone(), failure.kind.code(), message)
         }
     }

@@ -40,7 +40,7 @@ impl Asker {
                 Err(error) => error,
             };
             error.message = recordable(&self.agent, &error.message);
-            let usage = self.agent.prices.priced(error.usage, &info.provider, &info.model);
+            let usage = self.agent.prices.priced(error.request.usage, &info.provider, &info.model);
             // A failed attempt that the provider counted is charged.
             let charged = (usage != Amounts::ZERO).then(|| BudgetCharged::new(None, usage).into());
             let failed = |then| RequestFailed {
@@ -50,8 +50,8 @@ impl Asker {
                 kind: error.kind.clone(),
                 message: error.message.clone(),
                 retry_after_millis: error.retry_after.map(millis),
-                window: error.window,
-                unexplained: error.unexplained,
+                window: error.request.window,
+                unexplained: error.request.unexplained,
                 usage,
                 then,
                 extra: Extra::default(),

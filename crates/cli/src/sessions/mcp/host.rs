@@ -44,10 +44,7 @@ impl CommandHost {
         };
         // A task, so that a request that is gone does not begin a second preparation.
         let prepared = tokio::spawn(async move { served.get_or_try_init(prepare).await.cloned() }).await;
-        let failure = match prepared.map_err(anyhow::Error::from).flatten() {
-            Ok(_) => None,
-            Err(error) => Some(error),
-        };
+        let failure = prepared.map_err(anyhow::Error::from).flatten().err();
         match (self.served.get(), failure) {
             (Some(served), _) => Ok(served),
             (None, failure) => {
