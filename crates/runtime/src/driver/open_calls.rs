@@ -122,7 +122,8 @@ impl Calls {
                 view.idempotency_key(call.call_id),
             )
         };
-        if matches!(decided, Some(Decision::Retry)) {
+        // Approval is asked for after a decision that the call runs again.
+        if matches!(decided, Some(Decision::Retry | Decision::Approve | Decision::Edit { .. })) {
             return Ok(true);
         }
         let mut detail = call.name.clone();
