@@ -47,6 +47,10 @@ impl IncomingMessage {
         self.scan.excess().is_some()
     }
 
+    fn is_object(&self) -> bool {
+        serde_json::from_slice::<Map<String, Value>>(&self.bytes).is_ok()
+    }
+
     /// Returns an error for the request of a message that is too large, once, as soon as both are known.
     pub(super) fn early_answer(&mut self) -> Option<ServerJsonRpcMessage> {
         let excess = self.scan.excess().filter(|_| !self.is_answered)?;
@@ -69,7 +73,15 @@ impl IncomingMessage {
             Ok(message) => Some(message),
             Err(reason) => {
                 tracing::debug!(reason, "a message of a server cannot be read");
-                unreadable(answered()?, format!("its answer cannot be read: {reason}"))
+                let reason = format!("its answer cannot be read: {reason}");
+                match answered() {
+                    Some(request) => unreadable(request, reason),
+                    // JSON that is not a message ends a handshake. Other lines, such as notices, do not.
+                    None if self.is_object() => {
+                        Some(JsonRpcMessage::error(ErrorData::new(UNREADABLE, reason, None), None))
+                    }
+                    None => None,
+                }
             }
         }
     }
@@ -180,6 +192,8 @@ mod tests {
             assert!(reason_of(&error.error).is_some(), "{text}");
         }
         assert!(read("npm notice: a new version").is_none());
+        let Some(JsonRpcMessage::Error(error)) = read(r#"{"hello": 1}"#) else { panic!() };
+        assert_eq!(error.id, None);
         assert!(read("").is_none());
         let claimed = r#"{"jsonrpc":"2.0","id":4,"error":{"code":7001,"message":"x"}}"#;
         let Some(JsonRpcMessage::Error(error)) = read(claimed) else { panic!() };
