@@ -18,5 +18,5 @@ pub use client::{
 };
 pub use server::{
     AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, HttpAccess, InvalidToken, OpenCalls,
-    ServeError, ServerHost, ToolOffer, ToolServer,
+    ServeError, ServerHost, StoredSession, ToolOffer, ToolServer,
 };

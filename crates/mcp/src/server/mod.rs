@@ -30,7 +30,7 @@ use host::HeldHost;
 use requests::RunningRequests;
 
 pub use approval::{ApprovalBy, ApprovalSettings};
-pub use host::{HostError, HostFuture, OpenCalls, ServerHost, ToolOffer};
+pub use host::{HostError, HostFuture, OpenCalls, ServerHost, StoredSession, ToolOffer};
 pub use http::{AccessToken, HttpAccess, InvalidToken};
 
 /// Why a client could not be served.

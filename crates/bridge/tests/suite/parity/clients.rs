@@ -100,7 +100,7 @@ pub(super) fn ours(place: &Place, case: &Case) {
     let mcp = McpServer::new(ServerSpec::program("it", server::command(place)));
     let known: Vec<_> = Place::tools().iter().map(|tool| tool.name().to_string()).collect();
     let listed = threads.block_on(mcp.list()).unwrap();
-    let offered = listed.iter().filter(|tool| known.contains(&tool.name));
+    let offered = listed.tools.iter().filter(|tool| known.contains(&tool.name));
     let tools = Tools::new(offered.map(|tool| mcp.tool(tool, Some(Effect::Pure)).unwrap())).unwrap();
     assert_eq!(tools.iter().count(), known.len());
     let calls = case.calls().into_iter();

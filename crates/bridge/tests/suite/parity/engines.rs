@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use backstitch_core::journal::ProcessStarted;
-use backstitch_mcp::{HostFuture, ServerHost, ToolServer};
+use backstitch_mcp::ToolServer;
 use backstitch_runtime::{
     Agent, AgentEngine, DriveOutcome, Engine, EngineEnd, EngineError, EngineEvent, EngineFuture, EngineRun,
     EngineStart, Engines, Run,
@@ -33,23 +33,6 @@ struct SewingRun {
     is_interrupted: bool,
 }
 
-/// There is no history for an engine.
-struct NoHistory;
-
-impl ServerHost for NoHistory {
-    fn diff(&self, _: String, _: String) -> HostFuture<'_, Result<Value, String>> {
-        Box::pin(async { Err("none".to_owned()) })
-    }
-
-    fn fork(&self, _: String) -> HostFuture<'_, Result<Value, String>> {
-        Box::pin(async { Err("none".to_owned()) })
-    }
-
-    fn waits(&self, _: backstitch_core::id::CallId, name: &str) -> String {
-        name.to_owned()
-    }
-}
-
 impl Engines for SewingMachine {
     fn open(&self, name: &str) -> Result<Arc<dyn Engine>, EngineError> {
         assert_eq!(name, NAME);
@@ -67,7 +50,7 @@ impl Engine for SewingMachine {
     }
 
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
-        let server = ToolServer::new(start.tools.unwrap(), Arc::new(NoHistory), "tests", None).tools_only();
+        let server = ToolServer::of_engine(start.tools.unwrap());
         let (near, far) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(far);
         tokio::spawn(server.serve(input, output, CancellationToken::new()));
