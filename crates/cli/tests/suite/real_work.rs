@@ -1,6 +1,6 @@
 //! Real work inside of the default sandbox: a sandbox that refuses everything would be safe and useless.
 //!
-//! Each row of the table is a small project, the command that an agent would run in it, and what comes of it. Programs that are
+//! Each row of the table is a small project, the command that an agent would run in it, and its outcome. Programs that are
 //! not installed are skipped with a line that says so. Nothing is downloaded.
 #![cfg(target_os = "linux")]
 
@@ -152,7 +152,7 @@ const TABLE: &[Work] = &[
         needs: &["javac", "java"],
         network: "off",
         files: &[("Hem.java", JAVA)],
-        // Java does not know `$TMPDIR`, and creates temporary files in `/tmp`, unless it is told otherwise.
+        // Java does not know `$TMPDIR`, and creates temporary files in `/tmp` by default.
         command: "javac Hem.java && java Hem && java -Djava.io.tmpdir=$TMPDIR Hem temporary && \
             java Hem temporary 2>&1 | grep 'AccessDeniedException: /tmp/hem' && echo as expected",
         expected: Works("as expected"),
