@@ -36,8 +36,8 @@ pub use provider::{ModelTarget, Provider};
 pub use request::{
     CacheMarks, Departure, DropReason, InputMessage, MediaBytes, MediaMode, MediaProblem, OpenCalls,
     RENDERER, ReasoningSummary, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest,
-    RequestLimits, RequestOptions, RequestTooLarge, Sampling, StructuredOutput, ThinkingBudget, Thread,
-    ThreadCall, ThreadEntry, ThreadTurn, ToolChoice, UnsupportedMedia, UnsupportedMediaPolicy,
+    RequestLimits, RequestOptions, RequestTooLarge, SamplingOptions, StructuredOutput, ThinkingBudget,
+    Thread, ThreadCall, ThreadEntry, ThreadTurn, ToolChoice, UnsupportedMedia, UnsupportedMediaPolicy,
 };
 pub use scripted::{
     Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedFailure, ScriptedPolicy, ScriptedReply,

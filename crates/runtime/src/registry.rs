@@ -9,7 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::events::Feed;
+use crate::events::EventFeed;
 use crate::live::LiveSession;
 
 /// The sessions that a runtime drives in tasks of its own.
@@ -21,7 +21,7 @@ pub(crate) struct Registry {
     pub(crate) stop: CancellationToken,
     why: OnceLock<StopReason>,
     /// The feeds of sessions that were followed before a run drove them.
-    feeds: Mutex<HashMap<SessionId, Weak<Feed>>>,
+    feeds: Mutex<HashMap<SessionId, Weak<EventFeed>>>,
     /// Operations on sessions, such as rewinds. Each holds the lock of its session.
     operations: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
     /// Sessions that could not be folded when the index was brought up to date.
@@ -52,7 +52,7 @@ impl Registry {
     }
 
     /// Returns a session while a run drives it in this process, and otherwise the feed of its later runs.
-    pub(crate) fn follow(&self, session: SessionId) -> Result<Arc<LiveSession>, Arc<Feed>> {
+    pub(crate) fn follow(&self, session: SessionId) -> Result<Arc<LiveSession>, Arc<EventFeed>> {
         let sessions = self.sessions();
         if let Some(live) = sessions.get(&session).and_then(Weak::upgrade) {
             return Ok(live);
@@ -60,7 +60,7 @@ impl Registry {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         let known = feeds.get(&session).and_then(Weak::upgrade);
         Err(known.unwrap_or_else(|| {
-            let feed = Arc::new(Feed::default());
+            let feed = Arc::new(EventFeed::default());
             feeds.insert(session, Arc::downgrade(&feed));
             feed
         }))

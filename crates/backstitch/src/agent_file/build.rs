@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_providers::{
-    ApiKey, CacheMarks, ModelPolicy, ModelTarget, ReasoningSummary, RefusedOption, RequestOptions, Sampling,
-    ThinkingBudget as AskedThinking, ToolChoice as CalledTools, Transport,
+    ApiKey, CacheMarks, ModelPolicy, ModelTarget, ReasoningSummary, RefusedOption, RequestOptions,
+    SamplingOptions, ThinkingBudget as AskedThinking, ToolChoice as CalledTools, Transport,
 };
 
 use backstitch_repl::recall::TOOL_NAME;
@@ -423,7 +423,7 @@ impl AgentDefinition {
                 ThinkingSetting::Tokens(tokens) => AskedThinking::Budget(tokens),
             },
             effort: request.effort.clone(),
-            sampling: Sampling {
+            sampling: SamplingOptions {
                 temperature: request.temperature,
                 top_p: request.top_p,
                 seed: request.seed,

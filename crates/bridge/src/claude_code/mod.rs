@@ -36,15 +36,15 @@ const READS: [&str; 14] = [
     "Skill",
 ];
 
-/// The variable with the API key.
-const KEY: &str = "ANTHROPIC_API_KEY";
+/// The variables with the API key, or with the token of a gateway.
+const KEYS: [&str; 2] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
 
 /// The engine.
 #[derive(Clone)]
 pub(crate) struct ClaudeCode {
     program: PathBuf,
-    /// The API key, if it is not logged in.
-    key: Option<String>,
+    /// The variables with keys, which are not in the environment of this process.
+    keys: Vec<(&'static str, String)>,
     relay: RelayCommand,
 }
 
@@ -62,7 +62,8 @@ impl ClaudeCode {
 
     /// Finds the program.
     pub(crate) fn find(engines: InstalledEngines) -> Result<Self, EngineError> {
-        Ok(Self { program: Self::NEED.find()?, key: (engines.key)(KEY), relay: engines.relay })
+        let keys = KEYS.iter().filter_map(|name| Some((*name, (engines.key)(name)?))).collect();
+        Ok(Self { program: Self::NEED.find()?, keys, relay: engines.relay })
     }
 }
 

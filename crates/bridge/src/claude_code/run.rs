@@ -51,8 +51,8 @@ impl ClaudeRun {
     pub(super) async fn start(engine: &ClaudeCode, start: EngineStart) -> Result<Self, EngineError> {
         let (tools, relay) = ToolSocket::offer(ClaudeCode::TITLE, start.tools.clone(), engine.relay)?.unzip();
         let mut spec = specification(&engine.program, &start, relay)?;
-        if let Some(key) = &engine.key {
-            spec = spec.env(super::KEY, key);
+        for (name, key) in &engine.keys {
+            spec = spec.env(*name, key);
         }
         let process =
             EngineProcess::start(ClaudeCode::TITLE, spec, start.directory.clone(), start.mark).await?;

@@ -5,7 +5,7 @@
 
 use backstitch::agent_file::{AgentDefinition, Approve};
 use backstitch::journal::{Effect, Note, RecordBody};
-use backstitch::ports::{Sandbox, SandboxMode};
+use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
 use serde_json::{Value, json};
 
 /// Topic of the note that a session was imported. It holds the limits of the user who imported it.
@@ -83,6 +83,16 @@ pub(super) fn confine(definition: &mut AgentDefinition, limit: &Sandbox) {
         sandbox.mode = limit.mode;
     }
     sandbox.network &= limit.network || sandbox.is_off();
+    let openness = |sockets: SandboxSockets| match sockets {
+        SandboxSockets::Off => 0,
+        SandboxSockets::Inside => 1,
+        SandboxSockets::On => 2,
+    };
+    let (own, allowed) = (sandbox.allowed_sockets(), limit.allowed_sockets());
+    if openness(allowed) < openness(own) {
+        sandbox.sockets = Some(allowed);
+    }
+    sandbox.terminals &= limit.terminals || limit.is_off();
     // Its paths are those of another machine.
     sandbox.write.retain(|path| limit.write.contains(path));
     definition.sandbox = Some(sandbox);
@@ -122,6 +132,9 @@ mod tests {
         let quiet = Sandbox::read_only().without_network();
         assert_eq!(confined(Some(Sandbox::off()), &quiet), quiet);
         assert_eq!(confined(Some(quiet.clone()), &user), quiet);
+        let open = Sandbox { terminals: true, ..Sandbox::workspace().sockets(SandboxSockets::On) };
+        assert_eq!(confined(Some(open.clone()), &user), user);
+        assert_eq!(confined(Some(open.clone()), &Sandbox::off()), open);
         let writes = Sandbox::workspace().write("/a").write("/b");
         assert_eq!(confined(Some(writes.clone()), &user), user);
         assert_eq!(

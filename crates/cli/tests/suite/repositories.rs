@@ -57,10 +57,10 @@ fn an_allowed_git_command_runs_nothing_that_the_agent_chose() {
     // It is named at once, in the log, and to the model.
     assert!(ran.errors.contains(".git/config (core.fsmonitor)"), "{ran:?}");
     assert!(log(&stage).contains(".git/config (core.fsmonitor)"), "{}", log(&stage));
-    let session = stage.session();
-    let request = stage.run(&["request", &session, "3", "--raw"]).worked_quietly();
+    let records = stage.run(&["log", "--all", "--json"]).worked_quietly();
+    let results: String = records.lines().filter(|line| line.contains("\"option_result\"")).collect();
     for words in ["it belongs to git", "git would run programs for the user: .git/config (core.fsmonitor)"] {
-        assert!(request.contains(words), "{words}: {request}");
+        assert!(results.contains(words), "{words}: {results}");
     }
 }
 

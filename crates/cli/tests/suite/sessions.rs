@@ -284,7 +284,7 @@ fn a_follow_up_to_an_open_evaluation_is_refused() {
     let ended: Value = serde_json::from_str(paused.output.lines().last().unwrap()).unwrap();
     let session = ended["session"].as_str().unwrap();
     let refused = place.run(&["ask", session, "More?"]).failed();
-    assert!(refused.contains("has not answered yet") && refused.contains("backstitch send"), "{refused}");
+    assert!(refused.contains("has not answered yet") && refused.contains("--message TEXT"), "{refused}");
     place.run(&["cancel", session]).worked();
     assert_eq!(place.run(&["resume", session]).code, Some(1));
 }

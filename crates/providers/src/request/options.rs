@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::refused::RefusedPart;
 use super::report::{Departure, RenderReport};
-use super::sampling::{Sampling, ToolChoice};
+use super::sampling::{SamplingOptions, ToolChoice};
 use crate::provider::Provider;
 
 /// How calls without a result are rendered.
@@ -102,7 +102,7 @@ pub struct RequestOptions {
     /// The parts that the server refused in earlier requests. They are left out.
     pub refused: BTreeSet<RefusedPart>,
     /// Options of sampling.
-    pub sampling: Sampling,
+    pub sampling: SamplingOptions,
     /// Which tools the model may or must call.
     pub tool_choice: ToolChoice,
     /// Whether an answer may have several calls.
@@ -141,7 +141,7 @@ impl Default for RequestOptions {
             effort: None,
             summary: ReasoningSummary::default(),
             refused: BTreeSet::new(),
-            sampling: Sampling::default(),
+            sampling: SamplingOptions::default(),
             tool_choice: ToolChoice::default(),
             parallel_tool_calls: None,
             verbosity: None,

@@ -8,7 +8,7 @@ use super::options::{OptionProblem, RequestOptions};
 
 /// Options of sampling. Absent ones are left to the provider.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sampling {
+pub struct SamplingOptions {
     /// The randomness of the answer, from 0.
     pub temperature: Option<f64>,
     /// The share of the most likely tokens that are considered, up to 1.
@@ -48,7 +48,7 @@ const RESERVED: [&str; 8] = ["model", "messages", "input", "contents", "system",
 impl RequestOptions {
     /// Refuses values that no provider supports.
     pub(crate) fn refuse_impossible(&self) -> Option<OptionProblem> {
-        let Sampling { temperature, top_p, stop, .. } = &self.sampling;
+        let SamplingOptions { temperature, top_p, stop, .. } = &self.sampling;
         if temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
             return Some(OptionProblem::new("temperature", "it is a number from 0 to 2"));
         }

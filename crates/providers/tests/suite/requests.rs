@@ -7,8 +7,8 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::{AnsweredCall, PolicyAnswer};
 use backstitch_providers::{
     CacheMarks, Departure, DropReason, MediaMode, MediaProblem, ModelTarget, OpenCalls, Provider,
-    RenderError, RequestOptions, Sampling, ThinkingBudget, Thread, ToolChoice, UnsupportedMediaPolicy, parse,
-    render,
+    RenderError, RequestOptions, SamplingOptions, ThinkingBudget, Thread, ToolChoice, UnsupportedMediaPolicy,
+    parse, render,
 };
 use serde_json::{Value, json};
 
@@ -306,7 +306,7 @@ fn options_are_said_in_each_providers_words() {
 #[test]
 fn sampling_and_the_choice_of_tools_are_said_in_each_providers_words() {
     let body = |provider, asked: &RequestOptions| Talk::new().user("Hello").render(provider, asked).body;
-    let sampling = |seed, stop: &[&str]| Sampling {
+    let sampling = |seed, stop: &[&str]| SamplingOptions {
         temperature: Some(0.5),
         top_p: Some(0.9),
         seed,
@@ -336,7 +336,7 @@ fn sampling_and_the_choice_of_tools_are_said_in_each_providers_words() {
     assert_eq!((&responses["top_p"], &responses["text"]), (&json!(0.9), &json!({"verbosity": "low"})));
     assert_eq!(responses["tool_choice"], json!({"type": "function", "name": "look"}));
     let plain = RequestOptions { verbosity: None, body: Default::default(), ..all.clone() };
-    let stops = Sampling { stop: vec!["END".into()], ..Sampling::default() };
+    let stops = SamplingOptions { stop: vec!["END".into()], ..SamplingOptions::default() };
     let anthropic = body(Provider::Anthropic, &RequestOptions { sampling: stops, ..plain.clone() });
     assert_eq!(anthropic["stop_sequences"], json!(["END"]));
     assert_eq!(

@@ -21,22 +21,22 @@ pub(crate) struct Channel {
     /// The channel of the parent session.
     parent: OnceLock<Arc<Channel>>,
     /// Readers that have followed the session since before it was opened.
-    feed: OnceLock<Arc<Feed>>,
+    feed: OnceLock<Arc<EventFeed>>,
 }
 
 /// A channel to readers that follow a session across runs. They keep it open while no run drives the session.
-pub(crate) struct Feed {
+pub(crate) struct EventFeed {
     durable: watch::Sender<Position>,
     live: broadcast::Sender<LiveEvent>,
 }
 
-impl Default for Feed {
+impl Default for EventFeed {
     fn default() -> Self {
         Self { durable: watch::Sender::new(Position::START), live: broadcast::channel(CAPACITY).0 }
     }
 }
 
-impl Feed {
+impl EventFeed {
     pub(super) fn follow(&self) -> (watch::Receiver<Position>, broadcast::Receiver<LiveEvent>) {
         (self.durable.subscribe(), self.live.subscribe())
     }
@@ -54,7 +54,7 @@ impl Channel {
     }
 
     /// Also publishes events to readers that follow the session across runs.
-    pub(crate) fn publish_to(&self, feed: Arc<Feed>) {
+    pub(crate) fn publish_to(&self, feed: Arc<EventFeed>) {
         // A session is opened once for each run, and a run has one feed.
         let _ = self.feed.set(feed);
     }

@@ -19,7 +19,7 @@ use backstitch_core::journal::{Position, Record};
 use backstitch_core::tool::Progress;
 
 pub use backstitch_core::text::one_line;
-pub(crate) use channel::{Channel, Feed};
+pub(crate) use channel::{Channel, EventFeed};
 pub(crate) use describe::{FILES_RESTORED, REPOSITORY_CHANGED};
 pub use describe::{describe, reason_word, unfinished};
 pub use stream::EventStream;

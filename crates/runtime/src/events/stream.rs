@@ -11,7 +11,7 @@ use backstitch_core::ports::Store;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
-use super::channel::{Channel, Feed};
+use super::channel::{Channel, EventFeed};
 use super::{LiveEvent, SessionEvent};
 use crate::content::with_content;
 use crate::error::RuntimeError;
@@ -69,7 +69,7 @@ struct Here {
     /// Live events that were missed and not reported yet.
     missed: u64,
     /// Set if the session is followed across runs.
-    feed: Option<Arc<Feed>>,
+    feed: Option<Arc<EventFeed>>,
 }
 
 impl EventStream {
@@ -80,7 +80,7 @@ impl EventStream {
 
     /// Returns the events of a session across runs, from its first record on. Live events are those of runs that
     /// publish to the feed.
-    pub(crate) fn of_feed(store: Arc<dyn Store>, session: SessionId, feed: Arc<Feed>) -> Self {
+    pub(crate) fn of_feed(store: Arc<dyn Store>, session: SessionId, feed: Arc<EventFeed>) -> Self {
         let (durable, live) = feed.follow();
         let here = Here { durable, live, ahead: None, missed: 0, feed: Some(feed) };
         Self::new(store, session, Position::START, Some(here))

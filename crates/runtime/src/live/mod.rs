@@ -60,7 +60,7 @@ use self::claims::ClaimedEffects;
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
 use crate::error::RuntimeError;
-use crate::events::{Channel, EventStream, Feed, LiveKind};
+use crate::events::{Channel, EventFeed, EventStream, LiveKind};
 
 /// The environment of a session.
 pub struct SessionEnvironment {
@@ -403,7 +403,7 @@ impl LiveSession {
     }
 
     /// Also publishes events to readers that follow the session across runs.
-    pub(crate) fn publish_to(&self, feed: Arc<Feed>) {
+    pub(crate) fn publish_to(&self, feed: Arc<EventFeed>) {
         self.channel.publish_to(feed);
     }
 

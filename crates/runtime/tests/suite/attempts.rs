@@ -148,7 +148,8 @@ async fn a_failed_attempt_is_durable_before_the_wait_that_follows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_error_that_stops_a_session_survives_it_and_the_resume() {
-    for (kind, retryable, attempts) in [("auth", false, 1), ("network", true, 4)] {
+    let retries = Backoff::default().retries as usize;
+    for (kind, retryable, attempts) in [("auth", false, 1), ("network", true, retries + 1)] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let runtime = Runtime::new(store.clone());
         let agent = failing(attempts, kind, retryable);

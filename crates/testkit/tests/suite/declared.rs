@@ -43,6 +43,8 @@ fn collect_undeclared(folder: &Path, speaker: &Path, found: &mut Vec<PathBuf>) {
             }
         } else if path.is_dir() && beside.is_file() {
             collect_undeclared(&path, &beside, found);
+        } else if path.ends_with("src/bin") {
+            // Each file is a program of its own, which cargo finds.
         } else if path.is_dir() {
             // A folder of data, which must not contain code.
             found.extend(entries(&path).into_iter().filter(|path| is_code(path)));

@@ -51,7 +51,7 @@ const COPIES: &str = "copies";
 pub(crate) struct OwnPlaces {
     /// The directories of the settings and of the state.
     directories: Vec<PathBuf>,
-    /// Files and directories in them that are links to other places.
+    /// Files and directories in them that are links to other places, and links that lead to them.
     linked: Vec<PathBuf>,
 }
 
@@ -74,6 +74,11 @@ impl OwnPlaces {
             let entries = fs::read_dir(&directory).into_iter().flatten().filter_map(Result::ok);
             let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
             places.linked.extend(links.filter_map(|entry| fs::canonicalize(entry.path()).ok()));
+            // A link on the way could be replaced by one to other settings.
+            let on_the_way = directory.ancestors().filter(|path| path.is_symlink());
+            places
+                .linked
+                .extend(on_the_way.filter_map(|link| Some(resolve(link.parent()?).join(link.file_name()?))));
             places.directories.push(resolve(&directory));
         }
         places

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::DIALECT;
 use crate::request::{
     Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, RequestOptions, Sampling, ThinkingBudget, ToolChoice, legal, nudge,
+    RenderReport, RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, legal, nudge,
     parameters, pieces, plan, words,
 };
 
@@ -75,7 +75,7 @@ fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Map<String
         config.insert("responseMimeType".into(), "application/json".into());
         config.insert("responseJsonSchema".into(), schema.clone());
     }
-    let Sampling { temperature, top_p, seed, stop } = &options.sampling;
+    let SamplingOptions { temperature, top_p, seed, stop } = &options.sampling;
     if let Some(temperature) = temperature {
         config.insert("temperature".into(), (*temperature).into());
     }
