@@ -89,8 +89,8 @@ pub(super) fn confine(definition: &mut AgentDefinition, limit: &Sandbox) {
         SandboxSockets::On => 2,
     };
     let (own, allowed) = (sandbox.allowed_sockets(), limit.allowed_sockets());
-    if openness(allowed) < openness(own) {
-        sandbox.sockets = Some(allowed);
+    if !sandbox.is_off() {
+        sandbox.sockets = Some(if openness(allowed) < openness(own) { allowed } else { own });
     }
     sandbox.terminals &= limit.terminals || limit.is_off();
     // Its paths are those of another machine.
