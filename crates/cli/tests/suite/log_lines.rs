@@ -107,6 +107,10 @@ fn rewinds_forks_and_rescues_are_drawn() {
     // The command failed outside of the sandbox, so it is not run again unasked.
     let waits = stage.run(&["resume", &session]);
     assert_eq!(waits.code, Some(3), "{waits:?}");
+    assert!(
+        waits.errors.contains("was made before the session went back, and its result can be used"),
+        "{waits:?}"
+    );
 
     let graph = stage.run(&["log", &session, "--graph"]).worked();
     let drawn = drawing(&graph);

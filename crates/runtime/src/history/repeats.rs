@@ -168,8 +168,14 @@ pub(crate) async fn effects_left_by(
 }
 
 fn pause(call: CallId, known: &PriorEffect) -> SessionPaused {
-    let repeated = known.started.call_id;
-    let paused =
-        SessionPaused::new(PauseReason::EffectUnknown).of_call(call).with_detail(known.started.name.clone());
-    SessionPaused { offer: known.offer(), repeats: (repeated != call).then_some(repeated), ..paused }
+    let repeated = Some(known.started.call_id).filter(|repeated| *repeated != call);
+    let mut detail = known.started.name.clone();
+    if repeated.is_some() {
+        detail.push_str(": the same call was made before the session went back");
+        if known.offer().is_some() {
+            detail.push_str(", and its result can be used");
+        }
+    }
+    let paused = SessionPaused::new(PauseReason::EffectUnknown).of_call(call).with_detail(detail);
+    SessionPaused { offer: known.offer(), repeats: repeated, ..paused }
 }
