@@ -169,7 +169,11 @@ async fn a_session_is_usable_after_any_operation_was_dropped_at_any_await_point(
                 Ok(run) => drop(run.ended().await),
                 // The rewind has opened the evaluation again.
                 Err(error) if error.code() == ErrorCode::EvaluationOpen => {
-                    let run = shop.runtime.resume(shop.session, &shop.agent).await;
+                    let mut run = shop.runtime.resume(shop.session, &shop.agent).await;
+                    while opens && done.is_none() && is_held(&run) {
+                        tokio::task::yield_now().await;
+                        run = shop.runtime.resume(shop.session, &shop.agent).await;
+                    }
                     drop(run.unwrap().ended().await);
                 }
                 Err(error) => panic!("{operation:?}, dropped after {limit} polls: {error}"),

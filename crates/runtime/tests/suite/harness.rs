@@ -58,7 +58,10 @@ impl Harness {
         workspace: Option<Arc<dyn Workspace>>,
         set_up: impl FnOnce(&mut Session),
     ) -> Self {
-        let ids = IdStream::from_seed([1; 32], clock.clone());
+        // Processes are found by the id of their call, so tests in other processes have other ids.
+        let mut seed = [1; 32];
+        seed[..4].copy_from_slice(&std::process::id().to_le_bytes());
+        let ids = IdStream::from_seed(seed, clock.clone());
         let session_id: SessionId = ids.next();
         let surroundings = SessionEnvironment {
             store,
