@@ -110,6 +110,8 @@ async fn visit(runtime: &Runtime, session: SessionId, acknowledged: &Arc<std::fs
     let driver = match take(runtime, session).await {
         Ok(driver) => driver,
         Err(RuntimeError::Store(StoreError::Held { .. } | StoreError::Conflict { .. })) => return,
+        // Another process created it between the two steps of `take`.
+        Err(RuntimeError::SessionExists { .. }) => return,
         Err(other) => panic!("{session}: {other}"),
     };
     let mut events = driver.events();
