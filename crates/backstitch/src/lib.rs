@@ -154,7 +154,9 @@ pub use backstitch_runtime::{
     unfinished,
 };
 #[cfg(unix)]
-pub use backstitch_runtime::{ServerProcess, ServerStreams};
+pub use backstitch_runtime::{
+    PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
+};
 
 #[cfg(feature = "agent-file")]
 pub mod agent_file;

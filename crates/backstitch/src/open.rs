@@ -4,10 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use backstitch_runtime::{Adapters, IsolatedWorkspace, Isolation, Runtime};
+use backstitch_runtime::{Adapters, IsolatedWorkspace, Isolation, PrivateDirectory, Runtime};
 use backstitch_store::{MemoryStore, SqliteStore};
 use backstitch_workspace::{HostWorkspace, OpenOptions, restore_copy};
-use tempfile::TempDir;
 
 use crate::agent_file::AgentDefinition;
 use crate::code::ErrorCode;
@@ -122,9 +121,9 @@ enum Private {
     Beside(PathBuf),
     /// Directories that are created when they are needed, and removed with the runtime.
     Temporary {
-        own: OnceLock<TempDir>,
+        own: OnceLock<PrivateDirectory>,
         /// Copies of projects.
-        copies: OnceLock<TempDir>,
+        copies: OnceLock<PrivateDirectory>,
     },
 }
 
@@ -143,8 +142,11 @@ impl HostAdapters {
     }
 }
 
-fn temporary(made: &OnceLock<TempDir>) -> std::io::Result<PathBuf> {
-    let new = TempDir::with_prefix("backstitch-")?;
+fn temporary(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
+    if let Some(made) = made.get() {
+        return Ok(made.path().to_owned());
+    }
+    let new = PrivateDirectory::new()?;
     Ok(made.get_or_init(|| new).path().to_owned())
 }
 

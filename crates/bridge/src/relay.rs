@@ -4,15 +4,12 @@
 //! starts the relay as one of its MCP servers, which connects standard input and output with that socket. So calls run in
 //! the process that holds the session, and the relay ends with it.
 
-use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use backstitch_core::id::CallId;
 use backstitch_mcp::ToolServer;
-use backstitch_runtime::{EngineError, OutsideCalls};
+use backstitch_runtime::{EngineError, OutsideCalls, PrivateDirectory};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -28,7 +25,7 @@ pub type RelayCommand = fn() -> io::Result<Vec<String>>;
 
 /// The socket on which tools are served, until it is dropped.
 pub(crate) struct ToolSocket {
-    directory: PathBuf,
+    directory: PrivateDirectory,
     _stop: DropGuard,
 }
 
@@ -42,7 +39,7 @@ impl ToolSocket {
         let Some(calls) = calls else { return Ok(None) };
         let offered = Self::serve(calls).and_then(|socket| {
             let mut words = relay()?;
-            words.push(socket.directory.join("socket").to_string_lossy().into_owned());
+            words.push(socket.directory.path().join("socket").to_string_lossy().into_owned());
             Ok((socket, words))
         });
         offered.map(Some).map_err(|error| EngineError::Start {
@@ -53,13 +50,7 @@ impl ToolSocket {
 
     fn serve(calls: Arc<OutsideCalls>) -> io::Result<Self> {
         let directory = private_directory()?;
-        let listener = match UnixListener::bind(directory.join("socket")) {
-            Ok(listener) => listener,
-            Err(error) => {
-                let _ = fs::remove_dir_all(&directory);
-                return Err(error);
-            }
-        };
+        let listener = UnixListener::bind(directory.path().join("socket"))?;
         let server = ToolServer::of_engine(calls);
         let stop = CancellationToken::new();
         let token = stop.clone();
@@ -83,22 +74,13 @@ impl ToolSocket {
     }
 }
 
-impl Drop for ToolSocket {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
+/// Creates a directory that only this user can enter, and in which a socket has a short path.
+fn private_directory() -> io::Result<PrivateDirectory> {
+    let directory = PrivateDirectory::new()?;
+    match directory.path().as_os_str().len() + "/socket".len() <= LONGEST {
+        true => Ok(directory),
+        false => PrivateDirectory::below(Path::new("/tmp")),
     }
-}
-
-/// Creates a directory that only this user can enter.
-pub(crate) fn private_directory() -> io::Result<PathBuf> {
-    let clock = Arc::new(backstitch_runtime::SystemClock::default());
-    let id: CallId = backstitch_runtime::fresh_ids(clock).map_err(io::Error::other)?.next();
-    let name = format!("backstitch-{id}");
-    let named = std::env::temp_dir();
-    let base = if named.as_os_str().len() + name.len() < LONGEST { named } else { PathBuf::from("/tmp") };
-    let directory = base.join(name);
-    DirBuilder::new().mode(0o700).create(&directory)?;
-    Ok(directory)
 }
 
 /// Copies an input to a socket and the socket to an output, until the socket ends. A command passes its standard input

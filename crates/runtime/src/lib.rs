@@ -88,12 +88,14 @@ pub use outside::{
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
+#[cfg(unix)]
+pub use process::{
+    PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
+};
 pub use process::{
     SandboxSupport, end_survivors, has_supervisor, probe, resolve_writable, set_supervisor,
     supervise_if_asked,
 };
-#[cfg(unix)]
-pub use process::{ServerProcess, ServerStreams};
 pub use replay::Replay;
 pub use run::Run;
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};

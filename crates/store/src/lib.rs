@@ -17,5 +17,5 @@ pub use sqlite::{
     GcReport, LostTail, ObjectsSize, OpenError, Retention, RowSink, SalvageReport, SalvagedSession,
     SelectError, SelectLimits, SelectedRows, SessionRole, SessionSize, SqlValue, SqliteOptions, SqliteStore,
     StoreLocation, StoreSize, TransferOutcome, TransferProgress, TransferReport, TransferStep,
-    TransferredSession, VerifyReport,
+    TransferredSession, UnfinishedNote, VerifyReport,
 };

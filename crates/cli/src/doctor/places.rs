@@ -61,6 +61,7 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
     };
     findings.push(store(common, &config, &here));
     findings.extend(copies(common, &config, &here));
+    findings.extend(remainders(common, &config, &here));
     findings.extend(model(&config));
 }
 
@@ -132,6 +133,23 @@ fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
         }
     }
     (!found.is_empty()).then(|| Finding::fine("copies", found.join(", ")))
+}
+
+/// Names what killed processes have left. `None` if there is nothing.
+fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
+    let named = common.store.clone().or_else(|| config.store());
+    let store = named.or_else(|| stores::existing(here).ok().flatten());
+    let store = store.filter(|path| path.exists()).and_then(|path| SqliteStore::open_read_only(path).ok());
+    let mut found = store.map(|store| store.unfinished()).unwrap_or_default();
+    found.extend(backstitch::left_temporaries());
+    let first = found.first()?.display();
+    let text = match found.len() {
+        1 => format!("a killed process has left {first}"),
+        count => {
+            format!("killed processes have left {first} and {}", counted(count as u64 - 1, "other path"))
+        }
+    };
+    Some(Finding::notice("left", text, "`backstitch gc` removes it"))
 }
 
 fn opened(path: PathBuf) -> Finding {

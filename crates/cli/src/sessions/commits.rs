@@ -16,7 +16,7 @@ use backstitch::ports::{Objects as _, UncoveredReason};
 use backstitch::time::Timestamp;
 use backstitch::view::{CallStatus, Checkpoint, JournalView, Transcript};
 use backstitch::workspace::Coverage;
-use backstitch::workspace::export::{Author, ExportCommit, ExportReport, LeftOutReason, git};
+use backstitch::workspace::export::{Author, ExportCommit, ExportReport, LeftOutReason, git, partial_path};
 use serde_json::json;
 
 use super::Common;
@@ -54,6 +54,7 @@ pub(super) async fn export(
         };
         return Err(Usage(message.to_owned()).into());
     }
+    let _note = place.store.note_unfinished(&partial_path(path));
     let report = git(&*place.store, &history.commits, path, BRANCH)
         .with_context(|| format!("session {session} cannot be exported"))?;
     tell(common, session, path, &history, &report);

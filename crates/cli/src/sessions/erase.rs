@@ -14,9 +14,9 @@ use backstitch::{SystemClock, id::SessionId};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::isolated::{copies_of, remove_copies};
 use super::place::{OpenStore, part_of_id, short};
+use super::{Common, remainders};
 use crate::common::counted;
 use crate::error::{CommandError, ReportedError, code_of};
 use crate::usage::Usage;
@@ -42,10 +42,19 @@ impl Redact {
         let place = open(common, mode)?;
         let session = place.session(Some(&self.session)).await?;
         let (owner, at) = (owner("redact"), SystemClock::new().now());
+        // They may hold the value too.
+        let left = remainders::remove(&place.store, self.dry_run);
         let report = place.store.redact(Redaction { session, value, owner, at, mode }).await?;
         match common.json {
-            true => println!("{}", redaction_json(&report, self.dry_run)),
-            false => print_redaction(&report, self.dry_run),
+            true => {
+                let mut line = redaction_json(&report, self.dry_run);
+                line["left"] = json!(left);
+                println!("{line}");
+            }
+            false => {
+                remainders::print(&left, self.dry_run);
+                print_redaction(&report, self.dry_run);
+            }
         }
         finished(common, &report.erasure)
     }
@@ -200,6 +209,7 @@ impl Remove {
         let copies = copies_of(&place, concerned.into_iter().map(|one| one.session)).await;
         let report = place.store.remove(removal(mode(self.dry_run))).await?;
         let copies = if self.dry_run { copies.len() } else { remove_copies(copies)? };
+        let left = remainders::remove(&place.store, self.dry_run);
         if common.json {
             let session = |one: &backstitch::ports::RemovedSession| json!({"session": one.session, "records": one.records});
             println!(
@@ -207,11 +217,12 @@ impl Remove {
                 json!({
                     "v": 1, "dry_run": self.dry_run,
                     "sessions": report.sessions.iter().map(session).collect::<Vec<_>>(),
-                    "objects": report.objects, "bytes": report.bytes, "copies": copies, "erasure": erasure_json(&report.erasure),
+                    "objects": report.objects, "bytes": report.bytes, "copies": copies, "left": left, "erasure": erasure_json(&report.erasure),
                 })
             );
         } else {
             print_removal(&report, self.dry_run);
+            remainders::print(&left, self.dry_run);
             if copies > 0 {
                 let would = if self.dry_run { "would be " } else { "" };
                 println!("{} {would}removed", counted(copies as u64, "isolated workspace"));

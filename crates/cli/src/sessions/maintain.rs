@@ -14,9 +14,9 @@ use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::isolated::{copies_of, remove_copies};
 use super::place::{OpenStore, short};
+use super::{Common, remainders};
 use crate::common::counted;
 use crate::error::{CommandError, code_of, message_of};
 
@@ -156,6 +156,7 @@ impl Gc {
             retention = retention.keep_boundaries(boundaries);
         }
         let expired = self.expire(&place).await?;
+        let left = remainders::remove(&place.store, self.dry_run);
         let collect = if self.dry_run { GcMode::DryRun } else { GcMode::Now };
         let report = place.store.gc(retention, collect)?;
         let freed: Vec<_> = report.freed.iter().map(|freed| {
@@ -170,7 +171,7 @@ impl Gc {
                     "v": 1, "dry_run": self.dry_run, "freed": freed, "freed_bytes": report.freed_bytes(),
                     "kept_objects": report.kept_objects, "kept_bytes": report.kept_bytes,
                     "pruned_roots": report.pruned_roots,
-                    "expired": expired.iter().map(|one| one.session).collect::<Vec<_>>(),
+                    "left": left, "expired": expired.iter().map(|one| one.session).collect::<Vec<_>>(),
                 })
             );
             return Ok(ExitCode::SUCCESS);
@@ -179,6 +180,7 @@ impl Gc {
         expired
             .iter()
             .for_each(|one| println!("{}: {verb}, {}", short(one.session), counted(one.records, "record")));
+        remainders::print(&left, self.dry_run);
         for freed in &report.freed {
             let session = freed.session.map_or_else(|| "no session".to_owned(), short);
             println!(

@@ -37,6 +37,7 @@ mod place;
 mod progress;
 mod query;
 mod quickstart;
+mod remainders;
 mod request;
 mod restore;
 mod restores;

@@ -46,6 +46,7 @@ mod pauses;
 mod pty;
 mod queries;
 mod real_work;
+mod remainders;
 mod replaced;
 mod repositories;
 mod sandbox;

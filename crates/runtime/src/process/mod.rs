@@ -53,6 +53,8 @@ use tokio_util::task::TaskTracker;
 #[cfg(unix)]
 use sandbox::SharedDirectory;
 pub(crate) use sandbox::unprotected;
+#[cfg(unix)]
+pub use sandbox::{PrivateDirectory, left_temporaries, remove_left_temporaries};
 pub use sandbox::{SandboxSupport, probe, resolve_writable};
 #[cfg(unix)]
 pub use served::{ServerProcess, ServerStreams};

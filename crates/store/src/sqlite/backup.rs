@@ -40,7 +40,7 @@ impl SqliteStore {
         path: impl AsRef<Path>,
         progress: &mut (dyn FnMut(BackupProgress) + Send),
     ) -> Result<u64, OpenError> {
-        let file = NewFile::beside(&absolute(path.as_ref())?)?;
+        let file = NewFile::with_data_of(&self.path, &absolute(path.as_ref())?)?;
         self.readers.with(|connection| copy(connection, &file, progress))?;
         file.publish()
     }
@@ -51,8 +51,9 @@ impl SqliteStore {
         to: impl AsRef<Path>,
         progress: &mut (dyn FnMut(BackupProgress) + Send),
     ) -> Result<u64, OpenError> {
-        let file = NewFile::beside(&absolute(to.as_ref())?)?;
-        let connection = open::any_version(&absolute(from.as_ref())?)?;
+        let from = absolute(from.as_ref())?;
+        let file = NewFile::with_data_of(&from, &absolute(to.as_ref())?)?;
+        let connection = open::any_version(&from)?;
         copy(&connection, &file, progress)?;
         file.publish()
     }

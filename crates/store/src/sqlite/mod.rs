@@ -18,6 +18,7 @@
 //! | `redact`, `redactions`, `remove`, `expiry`, `erase` | deletion of values and of sessions |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
 //! | `backup`, `bundle`, `new_file` | copies of the store, and sessions that are moved to other stores |
+//! | `unfinished` | what killed processes have left of them |
 //!
 //! Reads, and the commit of a leader (see `writer`), block the thread that polls the future, for as long as
 //! the disk takes.
@@ -58,6 +59,7 @@ mod select;
 mod size;
 mod slot;
 mod snapshots;
+mod unfinished;
 mod verify;
 mod watch;
 mod writer;
@@ -92,6 +94,7 @@ pub use retention::Retention;
 pub use salvage::{LostTail, SalvageReport, SalvagedSession};
 pub use select::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
 pub use size::{ObjectsSize, SessionSize, StoreSize};
+pub use unfinished::UnfinishedNote;
 pub use verify::{Finding, StoreLocation, VerifyReport};
 
 use leases::Locks;

@@ -3,7 +3,7 @@
 //! A file is written under a temporary name beside its path, with mode 0600. Once it is complete and synced,
 //! it is given its name, unless a file of that name exists: existing files are never replaced. A process that
 //! is killed leaves at most the temporary file, which nothing reads, and which the next attempt at the same name
-//! removes. A file that is being written is locked, so that it is never taken for such a remainder.
+//! removes; if it was noted (`unfinished`), so does the store. A file that is being written is locked, so that it is never taken for such a remainder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use super::error::OpenError;
 use super::private;
+use super::unfinished::{PARTIAL, UnfinishedNote, has_number};
 
 /// Age from which a temporary file may be the remainder of an attempt that was killed.
 const YOUNGEST: Duration = Duration::from_secs(60);
@@ -26,6 +27,8 @@ pub(super) struct NewFile {
     temporary: PathBuf,
     /// Locked as long as the file is written.
     _locked: File,
+    /// Removed after the file.
+    note: Option<UnfinishedNote>,
 }
 
 impl NewFile {
@@ -38,7 +41,7 @@ impl NewFile {
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
         let mut prefix = OsString::from(".");
         prefix.push(name);
-        prefix.push(".partial-");
+        prefix.push(PARTIAL);
         remove_remainders(path, &prefix);
         for number in 1..MOST_NAMES {
             let mut temporary = prefix.clone();
@@ -48,13 +51,20 @@ impl NewFile {
                 Ok(file) => {
                     // Some file systems have no locks. Then the age of the file protects it.
                     let _ = file.try_lock();
-                    return Ok(Self { path: path.to_owned(), temporary, _locked: file });
+                    return Ok(Self { path: path.to_owned(), temporary, _locked: file, note: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(error)),
             }
         }
         Err(failed(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// The same, with a note beside a store: the file will hold data of it.
+    pub(super) fn with_data_of(store: &Path, path: &Path) -> Result<Self, OpenError> {
+        let mut file = Self::beside(path)?;
+        file.note = UnfinishedNote::new(store, &file.temporary);
+        Ok(file)
     }
 
     /// Path of the temporary file.
@@ -94,8 +104,7 @@ fn remove_remainders(path: &Path, prefix: &OsStr) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
-        if rest.is_empty() || !rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-') {
+        if !has_number(&name, prefix.as_encoded_bytes()) {
             continue;
         }
         let is_old = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age >= YOUNGEST);
@@ -113,6 +122,7 @@ fn remove_remainders(path: &Path, prefix: &OsStr) {
 impl Drop for NewFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.temporary);
+        drop(self.note.take());
     }
 }
 

@@ -44,7 +44,7 @@ impl PaddedCopy {
             private::create_directories(parent)
                 .map_err(|source| OpenError::Io { path: to.to_owned(), source })?;
         }
-        let file = NewFile::beside(to)?;
+        let file = NewFile::with_data_of(to, to)?;
         let padded = fs::copy(from, file.temporary())
             .and_then(|_| File::options().write(true).open(file.temporary())?.set_len(whole));
         padded.map_err(failed)?;

@@ -18,6 +18,8 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Objects, WorkspaceError};
 use backstitch_core::time::Timestamp;
 
+pub use repository::partial_path;
+
 /// A commit to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportCommit {

@@ -30,9 +30,7 @@ pub(super) fn write(
     if taken {
         return Err(ExportError::Exists { path: repository.display().to_string() });
     }
-    let mut name = repository.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".partial-{}", std::process::id()));
-    let partial = repository.with_file_name(name);
+    let partial = partial_path(repository);
     let written = fill(objects, contents, &partial, branch, head, &failed).and_then(|()| {
         fs::rename(&partial, repository).and_then(|()| sync_parent(repository)).map_err(failed)
     });
@@ -40,6 +38,13 @@ pub(super) fn write(
         let _ = fs::remove_dir_all(&partial);
     }
     written
+}
+
+/// The directory in which this process writes a repository before it gets its name.
+pub fn partial_path(repository: &Path) -> PathBuf {
+    let mut name = repository.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".partial-{}", std::process::id()));
+    repository.with_file_name(name)
 }
 
 fn fill(

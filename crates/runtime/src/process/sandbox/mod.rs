@@ -34,4 +34,6 @@ pub use support::{SandboxSupport, probe};
 #[cfg(target_os = "linux")]
 pub(super) use system::{Limits, enter};
 #[cfg(unix)]
+pub use temporary::{PrivateDirectory, left_temporaries, remove_left_temporaries};
+#[cfg(unix)]
 pub(super) use temporary::{SharedDirectory, remove_left};

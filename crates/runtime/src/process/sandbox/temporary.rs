@@ -1,39 +1,69 @@
-//! The private temporary directory of a call.
+//! Private directories among the temporary files of the system, and what killed processes have left of them.
 //!
-//! Its name holds the call and the process that created it, so that a directory that a killed process has left
-//! is found and removed in recovery, and that of a running process is not.
+//! The name of a directory holds a call, or an id of its own, and the process that created it, which also holds a lock on it. So a directory that
+//! a killed process has left is found and removed, and that of a running process is not, whether that is another
+//! process with the same number, or one in another namespace of processes. The first directory of a process, and
+//! [`remove_left_temporaries`], remove all that was left; recovery removes those of its calls.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use backstitch_core::id::CallId;
 use rustix::process::Pid;
 
 use super::super::identity;
+use crate::{SystemClock, fresh_ids};
 
 /// The number of names that are tried. A name is taken only if an earlier directory could not be removed.
 const MOST_NAMES: u32 = 100;
 
-/// A directory that only this user can read. Dropping it removes it.
-pub(super) struct PrivateDirectory {
+/// How the names begin.
+const PREFIX: &str = "backstitch-";
+
+/// Length of an id in a name.
+const ID_LENGTH: usize = 36;
+
+/// A directory that only this user can read. Dropping it removes it, and if this process is killed, a later one
+/// does.
+#[derive(Debug)]
+pub struct PrivateDirectory {
     path: PathBuf,
+    /// Locked as long as the directory is in use. Some file systems have no locks.
+    _lock: Option<File>,
 }
 
 impl PrivateDirectory {
+    /// Creates a directory among the temporary files of the system.
+    pub fn new() -> io::Result<Self> {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// Creates a directory below another one. Only below that of the temporary files of the system is it removed after a
+    /// kill.
+    pub fn below(place: &Path) -> io::Result<Self> {
+        let ids = fresh_ids(Arc::new(SystemClock::default())).map_err(io::Error::other)?;
+        Self::create(place, ids.next())
+    }
+
     /// Creates the directory of a call.
-    fn create(call: CallId) -> io::Result<Self> {
+    fn create(place: &Path, call: CallId) -> io::Result<Self> {
+        static FIRST: Once = Once::new();
+        FIRST.call_once(|| drop(remove_left_temporaries()));
         let own = Pid::from_raw(std::process::id().cast_signed());
         let started = own.and_then(identity::started).unwrap_or_default();
         let name = format!("{}{}-{started}", prefix(call), std::process::id());
-        let place = std::env::temp_dir().canonicalize()?;
+        let place = place.canonicalize()?;
         let mut last = io::Error::other("every name is taken");
         for number in 0..MOST_NAMES {
             let path = place.join(if number == 0 { name.clone() } else { format!("{name}-{number}") });
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => {
+                    let lock = File::open(&path).ok().filter(|lock| lock.try_lock().is_ok());
+                    return Ok(Self { path, _lock: lock });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
                 Err(error) => return Err(error),
             }
@@ -41,7 +71,8 @@ impl PrivateDirectory {
         Err(last)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Its path, without links.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -63,7 +94,7 @@ impl SharedDirectory {
         if let Some(directory) = &*shared {
             return Ok(directory.clone());
         }
-        let directory = Arc::new(PrivateDirectory::create(call)?);
+        let directory = Arc::new(PrivateDirectory::create(&std::env::temp_dir(), call)?);
         *shared = Some(directory.clone());
         Ok(directory)
     }
@@ -75,29 +106,61 @@ impl SharedDirectory {
 }
 
 fn prefix(call: CallId) -> String {
-    format!("backstitch-{call}-")
+    format!("{PREFIX}{call}-")
 }
 
 /// Removes the directories that killed processes have left for a call.
 pub(in super::super) fn remove_left(call: CallId) {
+    left(&prefix(call)).iter().for_each(|path| remove(path));
+}
+
+/// Returns the directories among the temporary files of the system that killed processes of this user have left: those of
+/// calls, servers and engines, with what these wrote there.
+pub fn left_temporaries() -> Vec<PathBuf> {
+    left(PREFIX)
+}
+
+/// Removes the directories of [`left_temporaries`], and returns those that are gone.
+pub fn remove_left_temporaries() -> Vec<PathBuf> {
+    let mut found = left_temporaries();
+    found.iter().for_each(|path| remove(path));
+    found.retain(|path| !path.exists());
+    found
+}
+
+fn left(prefix: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with(prefix) && is_of_ended_process(name))
+    });
+    named.map(|entry| entry.path()).filter(|path| is_own_and_unused(path)).collect()
+}
+
+/// Whether a name is one of a directory whose process does not run here.
+fn is_of_ended_process(name: &str) -> bool {
+    let Some((id, rest)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_at_checked(ID_LENGTH)) else {
+        return false;
+    };
+    let mut parts = rest.split('-').skip(1);
+    let process = parts.next().and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
+    let (Ok(_), Some(process), Some(started)) = (id.parse::<CallId>(), process, parts.next()) else {
+        return false;
+    };
+    identity::started(process).as_deref() != Some(started)
+}
+
+fn is_own_and_unused(path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    let prefix = prefix(call);
-    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-        let Some(rest) =
-            entry.file_name().to_str().and_then(|name| name.strip_prefix(&prefix)).map(str::to_owned)
-        else {
-            continue;
-        };
-        let mut parts = rest.split('-');
-        let process = parts.next().and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
-        let (Some(process), Some(started)) = (process, parts.next()) else { continue };
-        let is_running = identity::started(process).as_deref() == Some(started);
-        let is_own =
-            fs::symlink_metadata(entry.path()).is_ok_and(|found| found.is_dir() && found.uid() == own);
-        if !is_running && is_own {
-            remove(&entry.path());
-        }
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own) {
+        return false;
     }
+    let mut opened = File::open(path);
+    if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+        opened = File::open(path);
+    }
+    opened.is_ok_and(|directory| !matches!(directory.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Removes a directory. Directories that the process made read-only are made writable first.
@@ -135,8 +198,9 @@ mod tests {
     fn a_directory_is_removed_when_it_is_dropped_or_left() {
         let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
         let call: CallId = IdStream::from_seed([11; 32], clock).next();
-        let first = PrivateDirectory::create(call).unwrap();
-        let second = PrivateDirectory::create(call).unwrap();
+        let place = std::env::temp_dir();
+        let first = PrivateDirectory::create(&place, call).unwrap();
+        let second = PrivateDirectory::create(&place, call).unwrap();
         assert_ne!(first.path(), second.path());
         let mode = fs::metadata(first.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
@@ -149,9 +213,36 @@ mod tests {
         drop((first, second));
         assert!(!first_path.exists() && !second_path.exists());
         // As a process with this number and another start time has left it.
-        let left = std::env::temp_dir().join(format!("{}{}-1", prefix(call), std::process::id()));
+        let left = place.join(format!("{}{}-1", prefix(call), std::process::id()));
         fs::create_dir(&left).unwrap();
+        // As that of a process in another namespace, whose number means nothing here.
+        let locked = File::open(&left).unwrap();
+        locked.lock().unwrap();
+        remove_left(call);
+        assert!(left.exists(), "it is in use");
+        drop(locked);
+        fs::set_permissions(&left, fs::Permissions::from_mode(0o000)).unwrap();
         remove_left(call);
         assert!(!left.exists());
+    }
+
+    #[test]
+    fn only_names_of_ended_processes_are_those_of_remainders() {
+        let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+        let call: CallId = IdStream::from_seed([12; 32], clock).next();
+        assert!(is_of_ended_process(&format!("backstitch-{call}-{}-1", std::process::id())));
+        assert!(is_of_ended_process(&format!("backstitch-{call}-{}-1-7", std::process::id())));
+        let own = identity::started(Pid::from_raw(std::process::id().cast_signed()).unwrap()).unwrap();
+        for name in [
+            format!("backstitch-{call}-{}-{own}", std::process::id()),
+            format!("backstitch-{call}"),
+            format!("backstitch-{call}-1"),
+            format!("backstitch-{call}-x-1"),
+            "backstitch-0/locks".to_owned(),
+            "backstitch-test-XXXXXXXXXXXXXXXXXXXXXXXXXXXX-1-1".to_owned(),
+            "backstitch-ääääääääääääääääääääääääääääääääääääääää-1-1".to_owned(),
+        ] {
+            assert!(!is_of_ended_process(&name), "{name}");
+        }
     }
 }

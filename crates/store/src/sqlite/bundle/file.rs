@@ -18,6 +18,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use super::error::BundleError;
 use crate::sqlite::error::{Failure, OpenError};
 use crate::sqlite::schema::{self, SchemaState, VERSION};
+use crate::sqlite::unfinished::{self, COPY};
 use crate::sqlite::writer::transaction;
 use crate::sqlite::{now, open, private};
 
@@ -73,7 +74,8 @@ pub(super) struct BundleFile {
     _copy: Option<TemporaryCopy>,
 }
 
-struct TemporaryCopy(PathBuf);
+/// A copy among the temporary files of the system, which is locked as long as it is used.
+struct TemporaryCopy(PathBuf, #[expect(dead_code, reason = "it holds the lock")] fs::File);
 
 impl Drop for TemporaryCopy {
     fn drop(&mut self) {
@@ -183,13 +185,18 @@ fn entries(connection: &Connection) -> Result<Vec<[Option<String>; 4]>, Failure>
 /// Copies a bundle of an older version and migrates the copy.
 fn migrated(path: &Path, found: SchemaState) -> Result<TemporaryCopy, BundleError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    unfinished::remove_left_copies();
     let directory = std::env::temp_dir();
     let mut numbers = 1..10_000_u32;
     let (mut file, copy) = loop {
         let number = numbers.next().ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))?;
-        let name = directory.join(format!("backstitch-bundle-{}-{number}", std::process::id()));
+        let name = directory.join(format!("{COPY}{}-{number}", std::process::id()));
         match private::create_file(&name) {
-            Ok(file) => break (file, TemporaryCopy(name)),
+            Ok(file) => {
+                // Some file systems have no locks. Then the age of the file protects it.
+                let _ = file.try_lock();
+                break (file.try_clone().map_err(failed)?, TemporaryCopy(name, file));
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(OpenError::Io { path: name, source }.into()),
         }

@@ -183,7 +183,7 @@ impl SqliteStore {
         progress: Progress<'_>,
     ) -> Result<BundleReport, BundleError> {
         let path: PathBuf = absolute(path.as_ref())?;
-        let file = NewFile::beside(&path)?;
+        let file = NewFile::with_data_of(&self.path, &path)?;
         let content = self.selected(session, |source, selection, contents| {
             let target = file::create(file.temporary(), session)?;
             let transfer = Transfer { source, selection, contents };
