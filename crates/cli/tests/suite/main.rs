@@ -28,6 +28,7 @@ mod instructions;
 mod isolated;
 mod keys;
 mod kills;
+mod kinds;
 mod lisp_agents;
 mod lisp_eval;
 mod lisp_repl;

@@ -1,5 +1,6 @@
 //! A directory with files and a store, in which the command is run.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,13 +17,22 @@ pub(crate) struct Stage {
     directory: std::sync::Arc<tempfile::TempDir>,
     variables: Vec<(String, String)>,
     is_confined: bool,
+    is_of_ordinary_user: bool,
 }
+
+/// An ordinary user.
+const NOBODY: u32 = 65_534;
 
 impl Stage {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("files")).unwrap();
-        Self { directory: directory.into(), variables: Vec::new(), is_confined: false }
+        Self {
+            directory: directory.into(),
+            variables: Vec::new(),
+            is_confined: false,
+            is_of_ordinary_user: false,
+        }
     }
 
     /// A stage whose agents run commands in the default sandbox. On others the sandbox is off, so that
@@ -34,13 +44,37 @@ impl Stage {
     /// A stage in the same directory, with other variables.
     #[cfg(feature = "crash-points")]
     pub(crate) fn beside(other: &Self) -> Self {
-        Self { directory: other.directory.clone(), variables: Vec::new(), is_confined: other.is_confined }
+        Self {
+            directory: other.directory.clone(),
+            variables: Vec::new(),
+            is_confined: other.is_confined,
+            is_of_ordinary_user: other.is_of_ordinary_user,
+        }
     }
 
     /// Sets an environment variable of the command.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Gives the stage to an ordinary user, who runs a copy of the command. Only the superuser can do that.
+    pub(crate) fn of_ordinary_user(mut self) -> Self {
+        std::fs::copy(env!("CARGO_BIN_EXE_backstitch"), self.path("backstitch")).unwrap();
+        let owner = format!("{NOBODY}:{NOBODY}");
+        let given = Command::new("chown").args(["-R", &owner]).arg(self.directory.path()).status().unwrap();
+        assert!(given.success());
+        self.is_of_ordinary_user = true;
+        self
+    }
+
+    /// Sets the variables of the stage for a command, which its user runs.
+    pub(crate) fn as_its_user(&self, mut command: Command) -> Command {
+        command.envs(self.variables.iter().cloned());
+        if self.is_of_ordinary_user {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -59,7 +93,11 @@ impl Stage {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
+        let program = match self.is_of_ordinary_user {
+            true => self.path("backstitch"),
+            false => PathBuf::from(env!("CARGO_BIN_EXE_backstitch")),
+        };
+        let mut command = Command::new(program);
         command.current_dir(self.path("files")).arg("--store").arg(self.path("store/store.db"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.ends_with("_API_KEY")) {
             command.env_remove(name);
@@ -69,7 +107,7 @@ impl Stage {
         }
         // The settings of the person who runs the tests do not apply.
         command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
-        command.envs(self.variables.iter().cloned());
+        let mut command = self.as_its_user(command);
         match arguments {
             [first @ ("run" | "chat"), rest @ ..] if !self.is_confined && !rest.contains(&"--help") => {
                 command.args([first, "--sandbox", "off"]).args(rest)
