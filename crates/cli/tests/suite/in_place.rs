@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::pty::Pty;
-use crate::stage::{Stage, last_line, scripted};
+use crate::stage::{Stage, last_line, scripted, wait_until};
 
 /// The question about a call without a plain command.
 const QUESTION: &str = "allow it? [y/n/e/a/v/q/?]";
@@ -157,13 +157,17 @@ fn a_kill_at_the_question_loses_no_answer() {
 #[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let stage = Stage::new();
-    let replies = json!([{"delay_ms": 1500, "calls": [shell("touch ran")]}, {"text": "Done."}]);
+    // The first command lasts until everything is typed.
+    let lasting = "touch runs; while [ ! -e typed ]; do sleep 0.02; done";
+    let replies = json!([{"calls": [shell(lasting)]}, {"calls": [shell("touch ran")]}, {"text": "Done."}]);
     let terminal = run(&stage, &replies);
-    terminal.wait_for("session ");
+    terminal.wait_for(QUESTION);
+    terminal.send("y\r");
+    wait_until("the first command", || stage.file("runs").is_some());
     terminal.send("y\ry\ry\r");
+    std::fs::write(stage.path("files/typed"), "").unwrap();
     terminal.wait_for(PREFIX_QUESTION);
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    assert_eq!(stage.file("ran"), None);
+    // An answer by what was typed would have run the command, and the session would have ended well.
     terminal.send("q\r");
     assert_eq!(terminal.finish().0, Some(3));
     assert_eq!(stage.file("ran"), None);

@@ -6,9 +6,14 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::journal::{Effect, PauseReason};
-use backstitch_runtime::{DriveOutcome, Price, Prices, ResumeOptions, Runtime, RuntimeError, SessionOptions};
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::PolicyAnswer;
+use backstitch_runtime::{
+    Agent, DriveOutcome, FunctionPolicy, Price, Prices, ResumeOptions, Runtime, RuntimeError, SessionOptions,
+};
 use backstitch_store::MemoryStore;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::tailor::{reply, scripted, with_keep};
 
@@ -110,9 +115,17 @@ async fn an_agent_that_repeats_its_calls_is_stopped_unless_repeats_are_unlimited
 #[tokio::test]
 async fn a_deadline_pauses_the_evaluation_and_a_later_one_resumes_it() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let mut slow = reply("late", &[]);
-    slow.delay_ms = Some(300);
-    let agent = scripted(vec![slow]).with_deadline(Duration::from_millis(50));
+    // The model answers once it may, however long a deadline takes to be noticed.
+    let (may_answer, allowed) = watch::channel(false);
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |_| {
+        let mut allowed = allowed.clone();
+        async move {
+            allowed.wait_for(|may| *may).await?;
+            Ok(PolicyAnswer::text("late"))
+        }
+    });
+    let agent = Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.");
+    let agent = agent.with_deadline(Duration::from_millis(50));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
@@ -120,6 +133,7 @@ async fn a_deadline_pauses_the_evaluation_and_a_later_one_resumes_it() {
     // Without more time it stays paused; with more time it resumes.
     let ended = driver.resume(ResumeOptions::default()).await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    may_answer.send(true).unwrap();
     let more = ResumeOptions { deadline: Some(Duration::from_secs(60)), ..ResumeOptions::default() };
     assert_eq!(driver.resume(more).await.unwrap().answer().unwrap().text, "late");
 }

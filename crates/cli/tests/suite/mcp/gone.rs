@@ -1,6 +1,6 @@
 //! The client is killed in the middle of a call: the call ends as if the client had waited.
 
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStderr, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::client::{AGENT, Client, worked};
 use crate::stage::{Stage, wait_until};
 
-/// A client that is one process: it starts a server, sends what `requests` has, and then only holds the pipes.
+/// A client that is one process: it starts a server, sends what `requests` has, and then only holds the pipes. It opens them before it
+/// starts the server, which therefore waits for nobody to open its sides, whenever the client is killed.
 const SCRIPT: &str = r#"
 mkfifo up down
-"$@" < up > down 2> errors &
-echo $! > server
-exec 3> up 4< down
+exec 3<> up 4<> down
+"$@" < up > down 3>&- 4>&- &
 cat requests >&3
 exec sleep 600
 "#;
@@ -48,20 +48,25 @@ fn start(stage: &Stage, serve: &[&str], name: &str, arguments: &Value) -> Child 
             None => client.env_remove(name),
         };
     }
-    client.current_dir(place).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    client.current_dir(place).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     client.spawn().unwrap()
 }
 
-fn kill(stage: &Stage, mut client: Child) {
+/// The errors of a client that was killed, and of everything that it has started.
+struct Orphans(ChildStderr);
+
+impl Orphans {
+    /// Waits until none of them is left: then nobody holds the pipe.
+    fn await_end(mut self) {
+        std::io::copy(&mut self.0, &mut std::io::sink()).unwrap();
+    }
+}
+
+fn kill(mut client: Child) -> Orphans {
+    let errors = client.stderr.take().unwrap();
     client.kill().unwrap();
     client.wait().unwrap();
-    let server = stage.path("client/server");
-    // Without a server nothing was started.
-    let Ok(server) = std::fs::read_to_string(server) else { return };
-    let status = format!("/proc/{}/stat", server.trim());
-    wait_until("the end of the server", || {
-        std::fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z "))
-    });
+    Orphans(errors)
 }
 
 fn marks(stage: &Stage) -> usize {
@@ -83,13 +88,9 @@ fn a_call_of_a_killed_client_is_finished_once() {
     let stage = Stage::new();
     let client = start(&stage, &[], "shell", &waiting(&stage));
     wait_until("the call", || marks(&stage) == 1 && stage.file("note.txt").is_some());
-    let go = stage.path("files/go");
-    let later = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(500));
-        std::fs::write(go, "").unwrap();
-    });
-    kill(&stage, client);
-    later.join().unwrap();
+    let server = kill(client);
+    std::fs::write(stage.path("files/go"), "").unwrap();
+    server.await_end();
     assert_eq!(stage.file("note.txt").unwrap(), "done\n");
     let mut next = Client::connected(&stage, &[]);
     let again = next.call_as("toolu_it", "shell", waiting(&stage));
@@ -121,7 +122,7 @@ fn a_call_of_a_killed_client_that_waits_for_approval_is_given_up() {
     let approved = ["--approve", "shell"];
     let client = start(&stage, &approved, "shell", &waiting(&stage));
     wait_until("the pause", || stage.run(&["ls", "--json"]).output.contains("\"reason\":\"approval\""));
-    kill(&stage, client);
+    kill(client).await_end();
     assert_eq!(marks(&stage), 0);
     let mut next = Client::connected(&stage, &approved);
     let (told, is_error) = super::client::text(&next.call_as("toolu_it", "shell", waiting(&stage)));
@@ -140,7 +141,7 @@ fn a_client_that_is_killed_at_any_time_finds_its_call_done_once() {
         std::fs::write(stage.path("files/go"), "").unwrap();
         let client = start(&stage, &[], "shell", &waiting(&stage));
         std::thread::sleep(Duration::from_micros((random >> 33) % 500_000));
-        kill(&stage, client);
+        kill(client).await_end();
         // It was never received, or it was finished.
         let note = stage.file("note.txt");
         assert!(note.is_none() || note.as_deref() == Some("done\n"), "{note:?}");
