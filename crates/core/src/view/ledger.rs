@@ -50,9 +50,10 @@ impl Ledger {
         self.charged.plus(self.reserved())
     }
 
-    /// Returns the committed amounts without those held back for a call.
-    pub fn committed_without(&self, call: CallId) -> Amounts {
-        let others = self.open.values().filter(|(holder, _)| holder.is_none_or(|holder| holder.call != call));
+    /// Returns the committed amounts without those held back for these calls.
+    pub fn committed_without(&self, calls: &[CallId]) -> Amounts {
+        let is_other = |holder: Option<Holder>| holder.is_none_or(|holder| !calls.contains(&holder.call));
+        let others = self.open.values().filter(|(holder, _)| is_other(*holder));
         others.fold(self.charged, |sum, (_, amounts)| sum.plus(*amounts))
     }
 

@@ -1,6 +1,6 @@
 //! Execution of the calls of an answer.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::EvaluationId;
@@ -19,7 +19,7 @@ use super::supersede::expand;
 use crate::agent::{Agent, ResumeOptions, SubAgent};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
-use crate::runner::{CallOutcome, CallRequest, ResumedChild, ToolRunner};
+use crate::runner::{CallOutcome, CallRequest, ResumedChild, ToolRunner, TurnShares};
 
 pub(super) struct Calls {
     pub(super) live: Arc<LiveSession>,
@@ -56,13 +56,15 @@ impl Calls {
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
         let is_agent =
             |one: &&PendingCall| self.agent.tools.get(&one.name).and_then(SubAgent::behind).is_some();
-        let agents = Arc::new(AtomicU64::new(wanted.iter().filter(is_agent).count() as u64));
+        let ids = wanted.iter().map(|one| one.call_id).collect();
+        let agents = wanted.iter().filter(is_agent).map(|one| one.call_id).collect();
+        let shares = Arc::new(TurnShares::new(ids, agents));
         let mut requests = Vec::with_capacity(wanted.len());
         for one in &wanted {
             let mut request = self.request(evaluation, one).await?;
             request.unfinished = Some(unfinished.clone());
             request.cancel = Some(cancel.clone());
-            request.shares = Some(agents.clone());
+            request.shares = shares.clone();
             requests.push(request);
         }
         let mut running = std::pin::pin!(self.runner.run_all(requests));

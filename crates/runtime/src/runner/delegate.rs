@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::budget::Limits;
 use backstitch_core::crash_point;
 use backstitch_core::journal::PauseReason;
 use backstitch_core::message::Retry;
@@ -129,19 +129,12 @@ impl ToolRunner {
     }
 
     /// Returns the budget of a sub-agent: its own limits, within its share of what is left to the parent.
-    pub(super) fn allotment(
-        &self,
-        tool: &Tool,
-        limits: Option<Limits>,
-        committed: Amounts,
-        shares: u64,
-    ) -> Option<Limits> {
+    pub(super) fn allotment(&self, tool: &Tool, share: Option<Limits>) -> Option<Limits> {
         let own = SubAgent::behind(tool).zip(self.caller.as_ref());
         let own = own.and_then(|(agent, caller)| agent.agent(&caller.agent).limits());
-        let left = limits.map(|limits| limits.left_after(committed).share(shares));
-        match (own, left) {
-            (Some(own), Some(left)) => Some(own.within(&left)),
-            (own, left) => own.or(left),
+        match (own, share) {
+            (Some(own), Some(share)) => Some(own.within(&share)),
+            (own, share) => own.or(share),
         }
     }
 

@@ -19,6 +19,7 @@ mod resources;
 mod result;
 mod rollback;
 mod settle;
+mod shares;
 mod start;
 mod waiter;
 
@@ -55,6 +56,7 @@ use intent::Intent;
 pub(crate) use request::ResumedChild;
 pub use request::{CallOutcome, CallRequest};
 use result::Failure;
+pub(crate) use shares::TurnShares;
 use waiter::Waiter;
 
 /// How often a call that conflicts with another is run again.

@@ -1,7 +1,7 @@
 //! Requests to the runner, and their outcomes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{IdempotencyKey, InnerMessage, WorkspaceRevision};
@@ -9,6 +9,7 @@ use backstitch_core::message::Arguments;
 use backstitch_core::ports::GuardMode;
 use tokio_util::sync::CancellationToken;
 
+use super::shares::TurnShares;
 use crate::agent::ResumeOptions;
 use crate::live::Durable;
 
@@ -42,8 +43,8 @@ pub struct CallRequest {
     /// The child session to resume.
     pub(crate) continued: Option<ResumedChild>,
     pub(crate) resume: ResumeOptions,
-    /// The number of sub-agents of the turn, which share the rest of the budget.
-    pub(crate) shares: Option<Arc<AtomicU64>>,
+    /// The shares of the calls of the turn in the rest of the budget.
+    pub(crate) shares: Arc<TurnShares>,
     /// Stops the call. By default the token of its runner does.
     pub(crate) cancel: Option<CancellationToken>,
     /// The number of calls of the turn that have not ended, including this one. If set, the last call may be
@@ -69,7 +70,7 @@ impl CallRequest {
             key: None,
             continued: None,
             resume: ResumeOptions::default(),
-            shares: None,
+            shares: Arc::default(),
             cancel: None,
             unfinished: None,
         }
@@ -87,12 +88,6 @@ impl CallRequest {
     /// Returns what happens if the call changes what git executes.
     pub(super) fn guard_mode(&self) -> GuardMode {
         if self.approved { GuardMode::Keep } else { GuardMode::Restore }
-    }
-
-    /// Returns among how many sub-agents of the turn the rest of the budget is divided.
-    pub(super) fn take_share(&self) -> u64 {
-        let shares = self.shares.as_ref();
-        shares.map_or(1, |shares| shares.load(Ordering::SeqCst).max(1))
     }
 
     /// Sets the turn and the step that its result belongs to.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
+use backstitch_core::id::CallId;
 use backstitch_core::journal::{CallStarted, Effect, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
 use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_causes};
@@ -54,15 +55,16 @@ impl ToolRunner {
                 let one_call = Amounts { calls: 1, ..Amounts::ZERO };
                 let ledger = state.view.ledger();
                 let earlier = ledger.committed_before(call.evaluation_id);
-                let committed = ledger.committed_without(call.call_id).minus(earlier).plus(one_call);
+                let committed = ledger.committed_without(&[call.call_id]).minus(earlier).plus(one_call);
                 if let Some(limits) = limits
                     && let Err(exceeded) = limits.check(committed)
                 {
                     commit.push(paused(call, PauseReason::Budget, exceeded.to_string()));
                     return Ok(None);
                 }
-                let allotment =
-                    agent.and_then(|_| self.allotment(tool, limits, committed, call.take_share()));
+                let others = |calls: &[CallId]| ledger.committed_without(calls).minus(earlier);
+                let share = limits.map(|limits| call.shares.take(call.call_id, limits, others));
+                let allotment = agent.and_then(|_| self.allotment(tool, share));
                 let held = allotment.map_or(one_call, |allotment| one_call.plus(allotment.most()));
                 let intent = CallStarted {
                     call_id: call.call_id,
