@@ -105,6 +105,7 @@ pages! {
     "script",
     "missing_key",
     "no_model",
+    "nested_call",
     "no_async_runtime",
     "model",
     "transport",

@@ -130,6 +130,7 @@ codes! {
     Script = "script": "The script of a scripted model cannot be used.",
     MissingKey = "missing_key": "There is no API key for the model's provider.",
     NoModel = "no_model": "The agent has neither a model nor a policy.",
+    NestedCall = "nested_call": "A handler made a call that would wait for the handler's own call.",
     NoAsyncRuntime = "no_async_runtime": "The library was called outside of a tokio runtime.",
     Model = "model": "The model of the agent cannot be opened.",
     Transport = "transport": "Requests cannot be sent from this process.",

@@ -287,6 +287,17 @@ pub enum RuntimeError {
         /// Error of the adapter.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
+    /// A handler made a call that needs files or resources which its own call holds.
+    #[error(
+        "{inner} cannot run inside of {outer}, which holds the files and resources of the session until it has ended; \
+         let {outer} use neither, or make the call after it"
+    )]
+    NestedCall {
+        /// The tool of the refused call.
+        inner: String,
+        /// The tool of the call that it was made in.
+        outer: String,
+    },
     /// The answer does not have the requested type.
     #[error("the answer is no {wanted}: {reason}")]
     AnswerType {
@@ -392,6 +403,7 @@ impl RuntimeError {
             Self::Directory { cause, .. } => {
                 cause.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
             }
+            Self::NestedCall { .. } => ErrorCode::NestedCall,
             Self::NotIsolated { .. } => ErrorCode::NotIsolated,
             Self::NothingToApply { .. } => ErrorCode::NothingToApply,
             Self::ApplyPending { .. } => ErrorCode::ApplyPending,

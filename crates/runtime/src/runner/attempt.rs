@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::ports::BoxFuture;
 use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
 use serde_json::{Map, Value};
@@ -60,15 +61,18 @@ pub(super) struct Bounds {
     pub(super) grace: Option<Duration>,
 }
 
+/// Runs the handler of a tool. `inside` says what calls that it makes know about this one.
 pub(super) async fn run(
     tool: &Tool,
     context: ToolContext,
     arguments: Map<String, Value>,
     bounds: Bounds,
+    inside: impl FnOnce(BoxFuture<'static, ToolOutcome>) -> BoxFuture<'static, ToolOutcome>,
 ) -> AttemptOutcome {
     let handler = tool.handler.clone();
     let given = context.clone();
-    let mut task = tokio::spawn(async move { handler.call(given, arguments).await });
+    let handler = inside(Box::pin(async move { handler.call(given, arguments).await }));
+    let mut task = tokio::spawn(handler);
     // If the async runtime shuts down, the effects of the handler must not count.
     let (processes, abort) = (bounds.processes.clone(), task.abort_handle());
     let _guard = StopWhenDropped { context: context.clone(), processes, task: abort };

@@ -17,6 +17,7 @@ use backstitch_core::ports::{
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+use super::nested::{OuterHold, outer_hold};
 use crate::error::RuntimeError;
 use crate::live::{blocking, recorded};
 
@@ -27,7 +28,7 @@ const MOST_LISTED: usize = 1_000;
 pub(super) enum Hold {
     None,
     Shared {
-        _guard: OwnedRwLockReadGuard<()>,
+        guard: Arc<OwnedRwLockReadGuard<()>>,
     },
     Alone {
         /// The files, if the call may change them.
@@ -60,21 +61,34 @@ pub(super) struct Rescue {
 }
 
 impl Hold {
+    /// Waits for the hold that a call needs. Fails with the hold of the call that it runs inside of, if it would wait for
+    /// that one.
     pub(super) async fn take(
         workspace: Option<&Arc<dyn Workspace>>,
         lock: &Arc<RwLock<()>>,
         (files, resources): (WorkspaceUse, ResourceUse),
-    ) -> Self {
+    ) -> Result<Self, OuterHold> {
         let files = workspace.map_or(WorkspaceUse::None, |_| files);
-        match (files, resources) {
-            (WorkspaceUse::None, ResourceUse::None) => Self::None,
-            (WorkspaceUse::Write, _) | (_, ResourceUse::Write) => Self::Alone {
+        let writes = files == WorkspaceUse::Write || resources == ResourceUse::Write;
+        if (files, resources) == (WorkspaceUse::None, ResourceUse::None) {
+            return Ok(Self::None);
+        }
+        match outer_hold(lock) {
+            Some(OuterHold { shared: Some(guard), .. }) if !writes => Ok(Self::Shared { guard }),
+            Some(outer) => Err(outer),
+            None if writes => Ok(Self::Alone {
                 workspace: workspace.filter(|_| files == WorkspaceUse::Write).cloned(),
                 _guard: lock.clone().write_owned().await,
-            },
-            (WorkspaceUse::Read, _) | (_, ResourceUse::Read) => {
-                Self::Shared { _guard: lock.clone().read_owned().await }
-            }
+            }),
+            None => Ok(Self::Shared { guard: Arc::new(lock.clone().read_owned().await) }),
+        }
+    }
+
+    /// Returns the guard of a hold that others may share.
+    pub(super) fn shared(&self) -> Option<Arc<OwnedRwLockReadGuard<()>>> {
+        match self {
+            Self::Shared { guard } => Some(guard.clone()),
+            Self::None | Self::Alone { .. } => None,
         }
     }
 

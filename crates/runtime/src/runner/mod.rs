@@ -14,6 +14,7 @@ mod files;
 mod finish;
 mod host;
 mod intent;
+mod nested;
 mod request;
 mod resources;
 mod result;
@@ -82,8 +83,10 @@ const CONFLICT_RETRIES: u32 = 3;
 /// # Calls inside of calls
 ///
 /// A handler may call other tools through a runner of its session. Each such call is a transaction of its
-/// own: it commits when it ends, and a rollback of the outer call does not undo it. It must not need files
-/// that the outer call holds: it would wait for them until the outer call is stopped.
+/// own: it commits when it ends, and a rollback of the outer call does not undo it. Both may read files and
+/// snapshotable resources. If one of them writes any and the other uses any, the inner call would wait for the outer
+/// one for ever, and fails with [`RuntimeError::NestedCall`]. This is noticed for calls that the handler awaits itself;
+/// a call in a task that the handler spawned waits until the outer call ends.
 #[derive(Clone)]
 pub struct ToolRunner {
     live: Arc<LiveSession>,
@@ -268,7 +271,12 @@ impl ToolRunner {
         };
         // Nothing may be awaited before the hold: it is granted in the order in which it is requested.
         let uses = (tool.spec.workspace, self.resource_use(&tool));
-        let hold = Hold::take(self.live.workspace(), &self.live.files, uses).await;
+        let hold = match Hold::take(self.live.workspace(), &self.live.files, uses).await {
+            Ok(hold) => hold,
+            Err(outer) => {
+                return Err(RuntimeError::NestedCall { inner: call.name, outer: outer.tool.to_string() });
+            }
+        };
         // A child session that waits for a decision keeps the files until it has ended, so other calls that
         // need them wait with it.
         if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {

@@ -16,6 +16,7 @@ use super::attempt::{self, AttemptOutcome, Bounds, Stop};
 use super::files::Hold;
 use super::host::Host;
 use super::intent::Intent;
+use super::nested;
 use super::request::{CallOutcome, CallRequest};
 use super::result::Failure;
 use super::waiter::Waiter;
@@ -178,7 +179,10 @@ impl ToolRunner {
             grace: self.grace,
         };
         let arguments = std::mem::take(&mut started.arguments);
-        let ended = attempt::run(&started.tool, context, arguments, bounds).await;
+        let ended = attempt::run(&started.tool, context, arguments, bounds, |handler| {
+            Box::pin(nested::inside(hold, &live.files, started.tool.name(), handler))
+        })
+        .await;
         crash_point!("call.handler_done");
         match ended {
             AttemptOutcome::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,

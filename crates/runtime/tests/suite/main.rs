@@ -37,6 +37,7 @@ mod lisp;
 mod lisp_stops;
 mod lisp_sub_agents;
 mod mischief;
+mod nested;
 mod one_state;
 mod opening;
 mod outside;
