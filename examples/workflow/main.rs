@@ -24,7 +24,7 @@ async fn look_up(
     /// What to look up.
     topic: String,
 ) -> Result<String, ToolError> {
-    context.output(&format!("looking up {topic}\n"));
+    context.output(format!("looking up {topic}\n"));
     tokio::time::sleep(Duration::from_millis(300)).await;
     Ok(format!("Everything about {topic}."))
 }

@@ -182,7 +182,7 @@ pub mod prelude {
     pub use crate::open::{OpenError, OpenRuntime};
     pub use backstitch_core::budget::Limits;
     pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
-    pub use backstitch_core::journal::{PauseReason, Position, SessionSummary};
+    pub use backstitch_core::journal::{Decision, PauseReason, Position, SessionSummary};
     pub use backstitch_core::message::PolicyName;
     pub use backstitch_core::ports::{
         FilePath, IndexedSession, IndexedStatus, SessionPage, SessionQuery, WriteMode,
@@ -191,6 +191,8 @@ pub mod prelude {
     pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
     pub use backstitch_core::view::SessionStatus;
     pub use backstitch_macros::{Slice, tool};
+    #[cfg(feature = "providers")]
+    pub use backstitch_providers::ScriptedPolicy;
     pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::{
         Agent, DiscardedEffect, DriveOutcome, EventStream, ForkReport, LiveEvent, LiveKind, Mission,

@@ -195,6 +195,24 @@ impl Runtime {
         &self.clock
     }
 
+    /// Returns a random id for a new session, which also is its time of creation. It may be chosen before the session is
+    /// started, so that a request that is sent again starts it once.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use backstitch_runtime::{Runtime, SessionOptions};
+    /// use backstitch_store::MemoryStore;
+    ///
+    /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    /// let options = SessionOptions { id: Some(runtime.new_id()?), ..SessionOptions::default() };
+    /// assert_ne!(options.id, Some(runtime.new_id()?));
+    /// # Ok::<(), backstitch_runtime::RuntimeError>(())
+    /// ```
+    pub fn new_id(&self) -> Result<SessionId, RuntimeError> {
+        Ok(entropy::fresh_ids(self.clock.clone())?.next())
+    }
+
     /// Creates a session. Fails with [`RuntimeError::SessionExists`] if the options name one that exists.
     pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
         if let Some(session) = options.id

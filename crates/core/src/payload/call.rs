@@ -30,6 +30,18 @@ pub enum Effect {
 }
 
 /// The key under which a call's effect must happen at most once: the ids of the session and of the call.
+///
+/// ```
+/// use backstitch_core::id::{CallId, SessionId};
+/// use backstitch_core::journal::IdempotencyKey;
+///
+/// let session: SessionId = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse()?;
+/// let call: CallId = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1e".parse()?;
+/// let key = IdempotencyKey::new(session, call);
+/// assert_eq!(key.to_string(), format!("{session}/{call}"));
+/// assert_eq!((key.session(), key.call()), (Some(session), Some(call)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IdempotencyKey(String);
@@ -43,6 +55,16 @@ impl IdempotencyKey {
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the session that the call was made in first. `None` for a key in another form.
+    pub fn session(&self) -> Option<SessionId> {
+        self.0.split_once('/')?.0.parse().ok()
+    }
+
+    /// Returns the call. `None` for a key in another form.
+    pub fn call(&self) -> Option<CallId> {
+        self.0.split_once('/')?.1.parse().ok()
     }
 }
 

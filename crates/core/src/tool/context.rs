@@ -324,9 +324,9 @@ impl ToolContext {
     }
 
     /// Publishes output of the running call to observers. It is not recorded; the result is.
-    pub fn output(&self, text: &str) {
+    pub fn output(&self, text: impl AsRef<str>) {
         if self.check().is_ok() {
-            self.inner.parts.host.output(self.call_id(), text);
+            self.inner.parts.host.output(self.call_id(), text.as_ref());
         }
     }
 

@@ -48,14 +48,30 @@ pub trait ToolHandler: Send + Sync {
 }
 
 /// Result of checking an external call that a crash interrupted.
+///
+/// ```
+/// use backstitch_core::tool::ReconcileOutcome;
+///
+/// let outcome = ReconcileOutcome::happened("paid");
+/// assert_eq!(outcome, ReconcileOutcome::HappenedWith("paid".into()));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReconcileOutcome {
-    /// The call took effect, with this result.
+    /// The call took effect, with this result. It has to name the call and its tool.
     Happened(Box<OptionResult>),
+    /// The call took effect, and succeeded with this value.
+    HappenedWith(Value),
     /// The call did not take effect, so it may run again.
     DidNotHappen,
     /// The result is unclear, so a person has to decide.
     Unknown,
+}
+
+impl ReconcileOutcome {
+    /// Returns that the call took effect, and succeeded with this value.
+    pub fn happened(value: impl Into<Value>) -> Self {
+        Self::HappenedWith(value.into())
+    }
 }
 
 /// Checks whether a call took effect.

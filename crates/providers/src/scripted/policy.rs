@@ -15,7 +15,7 @@ use backstitch_core::ports::{
 };
 use serde_json::json;
 
-use super::{Script, ScriptedFailure, ScriptedReply};
+use super::{Script, ScriptError, ScriptFormat, ScriptedFailure, ScriptedReply};
 use crate::answer::{finished, of_meaning};
 use crate::policy::ModelPolicy;
 use crate::provider::{ModelTarget, Provider};
@@ -39,6 +39,20 @@ pub struct ScriptedPolicy {
 }
 
 impl ScriptedPolicy {
+    /// Creates a policy with the replies of a script in TOML, named `scripted`.
+    ///
+    /// ```
+    /// use backstitch_providers::ScriptedPolicy;
+    ///
+    /// let policy = ScriptedPolicy::from_toml("[[reply]]\ntext = 'Mended.'")?;
+    /// # let _ = policy;
+    /// # Ok::<(), backstitch_providers::ScriptError>(())
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
+        let name = PolicyName::new(SCRIPTED).expect("invariant: a plain word is a name");
+        Ok(Self::new(name, Script::parse(text, ScriptFormat::Toml, SCRIPTED)?))
+    }
+
     /// Creates a policy with these replies.
     pub fn new(name: PolicyName, script: Script) -> Self {
         let model = name.to_string();

@@ -6,6 +6,7 @@
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, Effect, PauseReason, SessionPaused, WorkspaceRevision};
+use backstitch_core::message::OptionResult;
 use backstitch_core::tool::ReconcileOutcome;
 use backstitch_core::view::{Call, CallStatus};
 
@@ -150,20 +151,23 @@ impl Calls {
             let arguments = self.content.started_with(call).await?;
             let by = Some(call.name.clone());
             let reported = fenced_task(move || reconcile(key, arguments)).await;
-            match reported.unwrap_or_else(|panic| Err(format!("it panicked: {panic}").into())) {
-                Ok(ReconcileOutcome::Happened(result)) => {
-                    let decision = Decision::Happened { result };
-                    self.live.resolve(Some(call.call_id), decision, by).await?;
-                    return Ok(true);
+            let decision = match reported.unwrap_or_else(|panic| Err(format!("it panicked: {panic}").into()))
+            {
+                Ok(ReconcileOutcome::Happened(result)) => Some(Decision::Happened { result }),
+                Ok(ReconcileOutcome::HappenedWith(value)) => {
+                    let result = Box::new(OptionResult::new(call.call_id, &call.name, value));
+                    Some(Decision::Happened { result })
                 }
-                Ok(ReconcileOutcome::DidNotHappen) => {
-                    self.live.resolve(Some(call.call_id), Decision::Retry, by).await?;
-                    return Ok(true);
-                }
-                Ok(ReconcileOutcome::Unknown) => {}
+                Ok(ReconcileOutcome::DidNotHappen) => Some(Decision::Retry),
+                Ok(ReconcileOutcome::Unknown) => None,
                 Err(error) => {
                     tracing::warn!(call = %call.call_id, %error, "a tool could not reconcile its call");
+                    None
                 }
+            };
+            if let Some(decision) = decision {
+                self.live.resolve(Some(call.call_id), decision, by).await?;
+                return Ok(true);
             }
         }
         let paused = SessionPaused::new(PauseReason::EffectUnknown).of_call(call.call_id).with_detail(detail);

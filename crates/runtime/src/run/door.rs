@@ -14,7 +14,6 @@ use tokio::sync::{oneshot, watch};
 use super::Run;
 use super::task::async_runtime;
 use crate::agent::{Agent, AgentWorkspace, Mission, ResumeOptions};
-use crate::entropy;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
@@ -144,7 +143,7 @@ impl Runtime {
         at: PointSpec,
     ) -> Result<ForkReport, RuntimeError> {
         let agent = agent.resolved(self.adapters())?;
-        let id: SessionId = entropy::fresh_ids(self.clock().clone())?.next();
+        let id = self.new_id()?;
         let runtime = self.clone();
         let effects = discarded_effects(&**self.store(), parent, &at).await?;
         let opening = async move {
@@ -404,7 +403,7 @@ impl Runtime {
             Target::New(mut options) => {
                 let id = match options.id {
                     Some(id) => id,
-                    None => entropy::fresh_ids(self.clock().clone())?.next(),
+                    None => self.new_id()?,
                 };
                 options.id = Some(id);
                 let options = self.options(agent, id, options).await?;

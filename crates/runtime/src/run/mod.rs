@@ -5,6 +5,7 @@
 //! with an existing session. Dropping a run, or not reading its events, changes nothing. [`Run::pause`],
 //! [`Run::cancel`] and [`Runtime::shutdown`] stop it.
 
+mod deciding;
 mod door;
 mod task;
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, CommandWords};
 use backstitch_core::code::ErrorCode;
-use backstitch_core::id::SessionId;
+use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
-    Agent, DriveOutcome, PointSpec, Runtime, SessionOptions, SubAgent, call_arguments, describe,
+    Agent, DriveOutcome, PointSpec, Runtime, SessionOptions, SubAgent, WaitingCall, call_arguments, describe,
 };
 use backstitch_store::MemoryStore;
 use proptest::prelude::*;
@@ -366,4 +366,98 @@ fn run_by_shell(command: &str) -> Vec<Vec<String>> {
     let text = String::from_utf8(std::fs::read(&log).unwrap_or_default()).unwrap();
     let runs = text.split_terminator("\n\0");
     runs.map(|run| run.split_terminator('\0').map(str::to_owned).collect()).collect()
+}
+
+#[tokio::test]
+async fn a_decision_about_a_call_that_does_not_wait_is_refused() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let replies = vec![reply("", &[runs("ls")]), reply("done", &[])];
+    let (runtime, agent) = (runtime(), scripted(replies).tools([shell(&ran)]));
+    let run = runtime.start(&agent, "look").await.unwrap();
+    run.ended().await.unwrap();
+    let (session, waiting) = (run.session(), runtime.waiting_calls(run.session()).await.unwrap());
+    let refused = async |session: SessionId, call| {
+        let approved = runtime.approve(session, call).await;
+        let denied = runtime.deny(session, call, "no").await;
+        [approved, denied].map(|decided| match decided {
+            Err(error) => (error.code(), error.to_string()),
+            Ok(()) => panic!("a decision about {call} was accepted"),
+        })
+    };
+    // A call that nobody made: a typing error, for example.
+    let unknown: CallId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+    for (code, text) in refused(session, unknown).await {
+        assert_eq!(code, ErrorCode::DecisionRefused);
+        assert!(text.contains(&unknown.to_string()) && text.contains("no such call"), "{text}");
+    }
+    // A session that does not exist.
+    let elsewhere = runtime.new_id().unwrap();
+    for (code, _) in refused(elsewhere, waiting[0].call).await {
+        assert_eq!(code, ErrorCode::SessionNotFound);
+    }
+    assert_eq!(runtime.store().inbox(session).await.unwrap(), [], "nothing waits in the inbox");
+
+    // A call that has its result.
+    runtime.approve(session, waiting[0].call).await.unwrap();
+    runtime.resume(session, &agent).await.unwrap().answer::<String>().await.unwrap();
+    for (code, text) in refused(session, waiting[0].call).await {
+        assert_eq!(code, ErrorCode::DecisionRefused);
+        assert!(text.contains("has its result already"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_decided_about_until_nothing_waits() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let helper = scripted(vec![reply("", &[runs("ls")]), reply("listed", &[])]).tools([shell(&ran)]);
+    let helper = SubAgent::new("helper", "Lists.", helper).unwrap().into_tool();
+    let asks = ("helper", json!({"mission": "list"}));
+    let replies =
+        vec![reply("", &[asks, runs("cat a"), runs("rm a")]), reply("", &[runs("ls")]), reply("done", &[])];
+    let (runtime, agent) = (runtime(), scripted(replies).tools([helper, shell(&ran)]));
+
+    // A call that is left to somebody else is all that waits in the end.
+    let run = runtime.start(&agent, "clean").await.unwrap();
+    let session = run.session();
+    let mut seen = Vec::new();
+    let outcome = run
+        .deciding(&agent, async |call| {
+            let command = call.arguments["command"].as_str().unwrap_or_default().to_owned();
+            seen.push((call.session == session, command.clone()));
+            (command != "rm a").then_some(Decision::Approve)
+        })
+        .await
+        .unwrap();
+    assert!(matches!(outcome, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{outcome:?}");
+    let waiting = runtime.waiting_calls(session).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert!(
+        seen.contains(&(false, "ls".to_owned())) && seen.contains(&(true, "cat a".to_owned())),
+        "{seen:?}"
+    );
+
+    // A denial is a decision, too.
+    let run = runtime.resume(session, &agent).await.unwrap();
+    let decide = async |call: &WaitingCall| {
+        let is_removal = call.arguments["command"] == "rm a";
+        Some(if is_removal { Decision::Deny { reason: None } } else { Decision::Approve })
+    };
+    assert_eq!(run.deciding(&agent, decide).await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(ran.load(Ordering::SeqCst), 3, "the removal did not run");
+}
+
+#[tokio::test]
+async fn a_decision_that_does_not_fit_is_made_once() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let replies = vec![reply("", &[runs("ls")]), reply("done", &[])];
+    let (runtime, agent) = (runtime(), scripted(replies).tools([shell(&ran)]));
+    let run = runtime.start(&agent, "look").await.unwrap();
+    let mut asked = 0;
+    let decide = async |_: &WaitingCall| {
+        asked += 1;
+        Some(Decision::Accept)
+    };
+    let outcome = run.deciding(&agent, decide).await.unwrap();
+    assert!(matches!(outcome, DriveOutcome::Paused { .. }), "{outcome:?}");
+    assert_eq!((asked, ran.load(Ordering::SeqCst)), (1, 0));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Effect, PauseReason};
-use backstitch_core::tool::{Reconcile, Tool, ToolResult, WorkspaceUse};
+use backstitch_core::tool::{Reconcile, ReconcileOutcome, Tool, ToolResult, WorkspaceUse};
 use backstitch_runtime::{Agent, DriveOutcome, Runtime, SubAgent};
 use backstitch_store::MemoryStore;
 use serde::Deserialize;
@@ -68,24 +68,32 @@ async fn an_answer_whose_type_panics_does_not_fit() {
     assert!(matches!(ended, DriveOutcome::Failed { .. }), "{ended:?}");
 }
 
+/// An agent that pays, and the number of its payments. The process is killed inside of the first one.
+fn paying(reconcile: Reconcile) -> (Agent, Arc<AtomicUsize>) {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let pay = Tool::builder("pay", "Pays.").unwrap().effect(Effect::External);
+    let counted = ran.clone();
+    let pay = pay.workspace(WorkspaceUse::None).reconcile(reconcile).handler(move |context, _: Value| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            context.cancelled().await;
+            Ok(ToolResult::ok("paid"))
+        }
+    });
+    let agent = scripted(vec![reply("", &[("pay", json!({}))]), reply("done", &[])]).tools([pay]);
+    (agent, ran)
+}
+
 #[tokio::test]
-async fn a_tool_that_panics_while_it_reconciles_does_not_know() {
-    for panics_at_once in [true, false] {
-        let ran = Arc::new(AtomicUsize::new(0));
-        let reconcile: Reconcile = Arc::new(move |_, _| {
-            assert!(!panics_at_once, "the bank is gone");
-            Box::pin(async { panic!("the bank is closed") })
-        });
-        let pay = Tool::builder("pay", "Pays.").unwrap().effect(Effect::External);
-        let counted = ran.clone();
-        let pay = pay.workspace(WorkspaceUse::None).reconcile(reconcile).handler(move |context, _: Value| {
-            counted.fetch_add(1, Ordering::SeqCst);
-            async move {
-                context.cancelled().await;
-                Ok(ToolResult::ok("paid"))
-            }
-        });
-        let agent = scripted(vec![reply("", &[("pay", json!({}))]), reply("done", &[])]).tools([pay]);
+async fn a_call_waits_if_its_tool_cannot_say_whether_it_took_effect() {
+    let reconciles: [Reconcile; 4] = [
+        Arc::new(|_, _| panic!("the bank is gone")),
+        Arc::new(|_, _| Box::pin(async { panic!("the bank is closed") })),
+        Arc::new(|_, _| Box::pin(async { Err("the bank does not answer".into()) })),
+        Arc::new(|_, _| Box::pin(async { Ok(ReconcileOutcome::Unknown) })),
+    ];
+    for reconcile in reconciles {
+        let (agent, ran) = paying(reconcile);
         let runtime = runtime();
         let session = killed_inside(&runtime, &agent, &ran, None).await;
         let run = runtime.resume(session, &agent).await.unwrap();
@@ -97,4 +105,21 @@ async fn a_tool_that_panics_while_it_reconciles_does_not_know() {
         let waiting = runtime.waiting_calls(session).await.unwrap();
         assert_eq!(waiting.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["pay"]);
     }
+}
+
+#[tokio::test]
+async fn a_tool_reports_the_value_of_a_call_that_took_effect() {
+    let reconcile: Reconcile = Arc::new(|key, _| {
+        Box::pin(async move {
+            assert!(key.session().is_some() && key.call().is_some(), "{key}");
+            Ok(ReconcileOutcome::happened("paid before"))
+        })
+    });
+    let (agent, ran) = paying(reconcile);
+    let runtime = runtime();
+    let session = killed_inside(&runtime, &agent, &ran, None).await;
+    let run = runtime.resume(session, &agent).await.unwrap();
+    assert_eq!(run.answer::<String>().await.unwrap(), "done");
+    assert_eq!(results(&runtime, session).await, ["paid before"]);
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
