@@ -12,7 +12,7 @@ use crate::agent_file::AgentDefinition;
 use crate::code::ErrorCode;
 use crate::id::SessionId;
 use crate::isolated;
-use crate::ports::{Objects, Policy, Store, Workspace};
+use crate::ports::{Objects, Policy, Store, Workspace, directory_holder};
 use crate::session::BoxError;
 use crate::stores::{self, StoresError};
 
@@ -165,7 +165,7 @@ impl Adapters for HostAdapters {
             );
         }
         let mut options = OpenOptions::new(directory, private, self.objects.clone());
-        options.holder = format!("session {session}");
+        options.holder = directory_holder(session);
         Ok(Arc::new(HostWorkspace::open(options)?))
     }
 
@@ -180,7 +180,7 @@ impl Adapters for HostAdapters {
         };
         let copy = Arc::new(copy);
         let mut options = OpenOptions::new(&copy.directory, private, self.objects.clone());
-        options.holder = format!("session {session}");
+        options.holder = directory_holder(session);
         options.companion = Some(copy.clone());
         let left_out = copy.left_out.iter().map(|one| one.path.clone()).collect();
         let project = project.canonicalize()?;

@@ -287,6 +287,19 @@ pub enum RuntimeError {
         /// Error of the adapter.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
+    /// A session was taken over, and the process that drove it has not released its directory.
+    #[error(
+        "session {session} was taken over, but {directory} is still used by {holder}, which does not stop; \
+         end that process, then resume the session"
+    )]
+    DirectoryNotReleased {
+        /// The session.
+        session: SessionId,
+        /// The directory.
+        directory: String,
+        /// The session and the process that use it.
+        holder: String,
+    },
     /// A handler made a call that needs files or resources which its own call holds.
     #[error(
         "{inner} cannot run inside of {outer}, which holds the files and resources of the session until it has ended; \
@@ -403,6 +416,7 @@ impl RuntimeError {
             Self::Directory { cause, .. } => {
                 cause.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
             }
+            Self::DirectoryNotReleased { .. } => ErrorCode::WorkspaceHeld,
             Self::NestedCall { .. } => ErrorCode::NestedCall,
             Self::NotIsolated { .. } => ErrorCode::NotIsolated,
             Self::NothingToApply { .. } => ErrorCode::NothingToApply,

@@ -66,8 +66,12 @@ impl Registry {
         }))
     }
 
-    pub(crate) fn remove(&self, session: SessionId) {
-        self.sessions().remove(&session);
+    /// Removes a session that a run has driven, unless another run has taken it over.
+    pub(crate) fn remove(&self, live: &Arc<LiveSession>) {
+        let mut sessions = self.sessions();
+        if sessions.get(&live.id()).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(live))) {
+            sessions.remove(&live.id());
+        }
     }
 
     /// Waits until no other operation of this process has the session open.

@@ -65,7 +65,9 @@ pub struct SessionOptions {
     pub definition: Option<Value>,
     /// The project that the workspace of a new session is a copy of.
     pub isolation: Option<Isolation>,
-    /// Takes over the session from the process that holds it.
+    /// Takes over the session from the process that holds it. That process stops its calls, and cannot write any more. A
+    /// directory that the agent names is opened once it has released it; if it does not, this fails with
+    /// [`RuntimeError::DirectoryNotReleased`]. A workspace of these options is used as it is.
     pub take_over: bool,
     /// Stores a new session together with its first mission, in one batch. Until then nothing of it is in the
     /// store.
@@ -189,6 +191,10 @@ impl Runtime {
     /// Returns the store of the sessions.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {

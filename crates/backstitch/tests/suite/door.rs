@@ -144,9 +144,12 @@ async fn errors_of_an_agent_are_reported_before_anything_is_stored() {
     let place = TempDir::new().unwrap();
     let runtime = Runtime::in_memory();
     let wrong = [
-        (Agent::new("tailor"), "has no model"),
+        // Without a namespace, an agent is called by its name alone.
+        (Agent::new("tailor"), "agent tailor has no model"),
         (Agent::new("tailor").model("nonsense"), "cannot be opened"),
-        (Agent::new("tailor").model("scripted:/nowhere/at/all.toml"), "cannot be opened"),
+        // The cause is a part of the text.
+        (Agent::new("tailor").model("scripted:/nowhere/at/all.toml"), "agent tailor cannot be opened"),
+        (Agent::new("tailor").model("scripted:/nowhere/at/all.toml"), "No such file or directory"),
         (tailor(&place).tools([sew()]), "two tools called sew"),
         (tailor(&place).workspace("/proc/1/nothing"), "cannot be opened"),
     ];

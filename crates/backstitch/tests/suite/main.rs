@@ -12,5 +12,6 @@ mod place;
 mod plan_tools;
 #[cfg(unix)]
 mod shell;
+mod take_over;
 mod told;
 mod tool_macro;

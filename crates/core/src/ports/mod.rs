@@ -47,7 +47,7 @@ pub use store_error::{Damage, StoreError};
 pub use workspace::{
     ChangeKind, GraftedCapture, GuardMode, GuardOutcome, ObjectOverlay, Objects, PathChange,
     RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, UncoveredReason, Workspace,
-    WorkspaceCapture, WorkspaceError,
+    WorkspaceCapture, WorkspaceError, directory_holder,
 };
 
 pub use crate::journal::Finish;

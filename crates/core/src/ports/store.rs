@@ -104,6 +104,9 @@ pub trait Store: Send + Sync {
     /// Returns the holder of a session.
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>>;
 
+    /// Returns whether a claim is the current one of its session. It is not once the session was taken over or released.
+    fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>>;
+
     /// Appends a batch whose first record is at `expected`, and returns the position after its last. On
     /// return, the batch is as durable as the store can make it. Objects that are already stored are not
     /// stored again.

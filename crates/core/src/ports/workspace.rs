@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FilePath, Filesystem, MergedCapture, StoreError, WorkspaceMerge};
 use crate::code::ErrorCode;
+use crate::id::SessionId;
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
 use crate::session::BoxError;
@@ -446,7 +447,19 @@ pub enum WorkspaceError {
     },
 }
 
+/// Returns the name under which a session holds its directory.
+pub fn directory_holder(session: SessionId) -> String {
+    format!("session {session}")
+}
+
 impl WorkspaceError {
+    /// Returns whether this session, in this process or in another one, holds the directory.
+    pub fn is_held_by(&self, session: SessionId) -> bool {
+        let name = directory_holder(session);
+        let is_rest = |rest: &str| rest.is_empty() || rest.starts_with(' ');
+        matches!(self, Self::Held { holder, .. } if holder.strip_prefix(&name).is_some_and(is_rest))
+    }
+
     /// Returns the stable code of the error; for a failed object store, the store's own.
     pub fn code(&self) -> ErrorCode {
         match self {

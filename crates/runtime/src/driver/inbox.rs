@@ -7,6 +7,9 @@
 //! A request to cancel or to pause names its evaluation. It applies to that one or to an evaluation that
 //! replaced it; any other drops it. A message is for the evaluation that processes it first: if one ends
 //! before, the message is left to the next.
+//!
+//! While an action runs, the driver also notices here that the session was taken over. It stops its calls as for a pause,
+//! and leaves everything else to the new driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,6 +219,16 @@ impl Inbox {
         }
     }
 
+    /// Stops everything if the session was taken over. The next write fails with that reason.
+    async fn stop_if_taken_over(&self) {
+        let lease = self.live.lease();
+        match self.live.store().is_current(lease.session, lease.fence).await {
+            Ok(false) => self.stop.cancel(),
+            Ok(true) => {}
+            Err(error) => tracing::warn!(%error, "the claim to the session could not be checked"),
+        }
+    }
+
     /// Completes when the token is cancelled, or when such requests about the evaluation wait in the inbox.
     pub(super) async fn wait_for_wish(
         &self,
@@ -226,6 +239,7 @@ impl Inbox {
             if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
                 return;
             }
+            self.stop_if_taken_over().await;
             match self.waiting_wishes(evaluation).await {
                 Ok(wishes) if is_wanted(&wishes) => return,
                 Ok(_) => {}

@@ -110,7 +110,8 @@ impl Driver {
     /// Makes the cancellation of this token equivalent to [`Driver::stop`].
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
-        let inbox = Inbox::new(self.live.clone(), stop, self.inbox.cancel.clone());
+        // A driver that stops itself must not stop others that have the same token.
+        let inbox = Inbox::new(self.live.clone(), stop.child_token(), self.inbox.cancel.clone());
         Self::of_parts(self.live, self.agent, inbox, self.saver)
     }
 

@@ -34,6 +34,9 @@ enum SessionCopy {
     Known { project: PathBuf, directory: PathBuf },
 }
 
+/// An open workspace, and the project that it is a new copy of.
+pub(super) type OpenedWorkspace = (Arc<dyn Workspace>, Option<Isolation>);
+
 /// The session that a run drives.
 enum Target {
     New(SessionOptions),
@@ -238,9 +241,11 @@ impl Runtime {
         session: SessionId,
         options: SessionOptions,
     ) -> Result<SessionOptions, RuntimeError> {
-        let takes_over = options.take_over;
+        if options.take_over {
+            return self.options_to_take_over(agent, session, options).await;
+        }
         match self.options(agent, session, options).await {
-            Err(error) if error.code() == ErrorCode::WorkspaceHeld && !takes_over => {
+            Err(error) if error.code() == ErrorCode::WorkspaceHeld => {
                 let holder = self.store().holder(session).await.map_err(RuntimeError::Store)?;
                 Err(match holder {
                     Some(owner) => RuntimeError::Store(StoreError::Held { session, owner, process: None }),
@@ -252,28 +257,38 @@ impl Runtime {
     }
 
     /// Fills in the files and resources of the agent where the options have none.
-    async fn options(
+    pub(super) async fn options(
         &self,
         agent: &Agent,
         session: SessionId,
         mut options: SessionOptions,
     ) -> Result<SessionOptions, RuntimeError> {
-        if options.workspace.is_none() {
-            options.workspace = match agent.files.clone() {
-                Some(AgentWorkspace::Open(workspace)) => Some(workspace),
-                Some(AgentWorkspace::Directory(directory)) => {
-                    let copy = self.copy_of(agent, session).await?;
-                    let opened = self.opened_directory(directory, session, copy).await?;
-                    options.isolation = opened.1;
-                    Some(opened.0)
-                }
-                None => None,
-            };
+        if options.workspace.is_none()
+            && let Some((workspace, isolation)) = self.workspace_of(agent, session).await?
+        {
+            options.workspace = Some(workspace);
+            options.isolation = isolation;
         }
         if let Some(resources) = &agent.resources {
             options.resources = resources();
         }
         Ok(options)
+    }
+
+    /// Opens the workspace of an agent for a session, if it has one.
+    pub(super) async fn workspace_of(
+        &self,
+        agent: &Agent,
+        session: SessionId,
+    ) -> Result<Option<OpenedWorkspace>, RuntimeError> {
+        match agent.files.clone() {
+            Some(AgentWorkspace::Open(workspace)) => Ok(Some((workspace, None))),
+            Some(AgentWorkspace::Directory(directory)) => {
+                let copy = self.copy_of(agent, session).await?;
+                Ok(Some(self.opened_directory(directory, session, copy).await?))
+            }
+            None => Ok(None),
+        }
     }
 
     /// Returns which copy of its directory a session works in.
@@ -297,7 +312,7 @@ impl Runtime {
         directory: PathBuf,
         session: SessionId,
         copy: SessionCopy,
-    ) -> Result<(Arc<dyn Workspace>, Option<Isolation>), RuntimeError> {
+    ) -> Result<OpenedWorkspace, RuntimeError> {
         let adapters = self.adapters().clone();
         let opening = move || {
             let opened = match &copy {
@@ -362,7 +377,6 @@ impl Runtime {
             let driving = evaluator.run(agent.bound(), &session, begin, announce);
             let ended = AssertUnwindSafe(driving).catch_unwind().await;
             let ended = ended.unwrap_or(Err(RuntimeError::DriverPanicked));
-            let id = session.id();
             let is_paused = matches!(&ended, Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. }));
             if let (true, Some(reason)) = (is_paused, registry.stopped_by()) {
                 // If it cannot be recorded, releasing the session fails with the reason.
@@ -372,7 +386,7 @@ impl Runtime {
                 (Ok(_), Err(error)) => Err(error),
                 (ended, _) => ended,
             };
-            registry.remove(id);
+            registry.remove(&session);
             drop(session);
             match begun.take() {
                 // The caller has no run yet, and receives the error itself.

@@ -7,6 +7,7 @@
 
 mod deciding;
 mod door;
+mod take_over;
 mod task;
 
 use std::fmt;

@@ -81,6 +81,10 @@ impl Store for CountingStore {
         self.inner.holder(session)
     }
 
+    fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.is_current(session, fence)
+    }
+
     fn append(
         &self,
         session: SessionId,

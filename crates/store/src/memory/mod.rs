@@ -242,6 +242,10 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.contents().holder(session)) })
     }
 
+    fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.contents().check_fence(session, fence).is_ok()) })
+    }
+
     fn append(
         &self,
         session: SessionId,

@@ -189,6 +189,16 @@ pub(super) fn holder(
     }
 }
 
+/// Returns whether a claim is the latest one, and was not released.
+pub(super) fn is_current(
+    connection: &Connection,
+    session: SessionId,
+    fence: FenceToken,
+) -> Result<bool, Failure> {
+    let latest = latest(connection, session)?;
+    Ok(latest.is_some_and(|latest| latest.owner.is_some() && latest.fence.cast_unsigned() == fence.0))
+}
+
 /// Claims a session. The caller has begun a write transaction.
 pub(super) fn claim(
     locks: &Locks,

@@ -276,6 +276,12 @@ impl Store for SqliteStore {
         )
     }
 
+    fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(
+            async move { self.readers.with(|connection| leases::is_current(connection, session, fence)) },
+        )
+    }
+
     fn append(
         &self,
         session: SessionId,

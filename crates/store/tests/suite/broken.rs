@@ -189,6 +189,10 @@ impl Store for Broken {
         self.inner.holder(session)
     }
 
+    fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.is_current(session, fence)
+    }
+
     fn append(
         &self,
         session: SessionId,

@@ -1,7 +1,7 @@
 //! Guarantees of claims: one holder, and no write without the claim.
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, FenceToken, Owner, SessionClaim, Store, StoreError};
 
 use super::{Writer, append, claim, first_batch, head, texts};
 use crate::{block_on, sample};
@@ -122,6 +122,23 @@ pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
     let mut unknown = lease;
     unknown.session = sample::session(9);
     block_on(store.release(unknown)).expect("a release without a claim is no error");
+}
+
+/// A claim is current until the session is taken over or released.
+pub fn a_claim_is_current_until_it_is_replaced_or_released(store: &dyn Store) {
+    let is_current = |lease: &SessionClaim| {
+        block_on(store.is_current(lease.session, lease.fence)).expect("claims can be looked up")
+    };
+    let first = Writer::create(store, sample::session(1));
+    assert!(is_current(&first.lease));
+    // The same owner may claim a session twice.
+    let owner = first.lease.owner.to_string();
+    let second = claim(store, first.session(), &owner, ClaimMode::TakeOver).expect("it can be taken over");
+    assert!(!is_current(&first.lease) && is_current(&second));
+    block_on(store.release(second.clone())).expect("what is held can be released");
+    assert!(!is_current(&first.lease) && !is_current(&second));
+    let unknown = SessionClaim { session: sample::session(9), ..second };
+    assert!(!is_current(&unknown));
 }
 
 /// A stale fence is reported before a wrong position: a writer that was replaced must not read again and

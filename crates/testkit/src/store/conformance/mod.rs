@@ -61,6 +61,7 @@ macro_rules! __store_properties {
             fences_grow_over_claim_and_release
             a_release_that_comes_too_late_changes_nothing
             a_stale_fence_counts_before_a_wrong_position
+            a_claim_is_current_until_it_is_replaced_or_released
             a_claim_creates_no_session
             ranges_are_cut_at_both_ends
             an_unknown_session_is_not_found
