@@ -8,7 +8,7 @@ use backstitch_core::execution::{PreparedRestore, ResourceScope, ResourceSnapsho
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{CallVerdict, Effect, RecordBody};
 use backstitch_core::message::Arguments;
-use backstitch_core::session::BoxError;
+use backstitch_core::session::{BoxError, Slice};
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::time::{Clock, FixedClock, Timestamp};
 use backstitch_core::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolResult, WorkspaceUse};
@@ -234,4 +234,63 @@ async fn a_call_that_a_handler_makes_through_the_runner_is_a_transaction_of_its_
     assert!(harness.set(open.clone()).is_ok());
     assert!(matches!(open.run("outer", json!({})).await, CallOutcome::Failed(_)));
     assert_eq!(open.findings().await, ["noted"], "the inner call is committed");
+}
+
+/// Whether a doctor is on call.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+struct OnCall<const DOCTOR: char>;
+
+impl Slice for OnCall<'a'> {
+    const NAME: &'static str = "ada_on_call";
+}
+
+impl Slice for OnCall<'b'> {
+    const NAME: &'static str = "bob_on_call";
+}
+
+/// A tool that ends a doctor's duty if the other one is on call. It waits for the other call between reading and writing.
+fn leave<const OWN: char, const OTHER: char>(name: &str, both: &Arc<tokio::sync::Barrier>) -> Tool
+where
+    OnCall<OWN>: Slice,
+    OnCall<OTHER>: Slice,
+{
+    let both = both.clone();
+    builder(name).handler(move |context: ToolContext, (): ()| {
+        let both = both.clone();
+        async move {
+            let other = context.session(|draft| draft.all::<OnCall<OTHER>>().map(|found| found.len()))??;
+            if context.attempt() == 1 {
+                both.wait().await;
+            }
+            if other == 0 {
+                return Err(ToolError::new("nobody else is on call"));
+            }
+            context.session(|draft| draft.clear::<OnCall<OWN>>().map(drop))??;
+            Ok(ToolResult::ok("off duty"))
+        }
+    })
+}
+
+/// What the guide about tools says of write skew: a call conflicts only if another one has changed what it overwrites, and
+/// not if that one has changed what it has read.
+#[tokio::test]
+async fn two_calls_that_read_what_the_other_writes_both_commit() {
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let begin = builder("begin").handler(|context: ToolContext, (): ()| async move {
+        context.session(|draft| draft.append(OnCall::<'a'>).map(drop))??;
+        context.session(|draft| draft.append(OnCall::<'b'>).map(drop))??;
+        Ok(ToolResult::ok("both are on call"))
+    });
+    let tools = [begin, leave::<'a', 'b'>("ada", &both), leave::<'b', 'a'>("bob", &both)];
+    let harness = Harness::new(tools).await;
+    harness.run("begin", json!({})).await;
+    let calls = vec![harness.call("ada", json!({})).await, harness.call("bob", json!({})).await];
+    for end in harness.run_all(calls).await {
+        assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
+    }
+    let state = harness.live.state().await;
+    let session = &state.execution.session;
+    assert!(
+        session.all::<OnCall<'a'>>().unwrap().is_empty() && session.all::<OnCall<'b'>>().unwrap().is_empty()
+    );
 }

@@ -274,8 +274,8 @@ async fn a_resource_that_refuses_to_be_restored_poisons_the_session() {
     refusal.store(true, Ordering::SeqCst);
     let failing = harness.call("count", script([Act::Count(1)], Outcome::Error)).await;
     assert_poisoned(&harness.live, harness.runner.run(failing).await).await;
-    let refused = harness.live.rewind(&PointSpec::Start, None).await;
-    assert!(matches!(refused, Err(RuntimeError::Poisoned { .. })), "{refused:?}");
+    // What is tried after that fails with the cause, too.
+    assert_poisoned(&harness.live, harness.live.rewind(&PointSpec::Start, None).await).await;
     // A person may decide to continue; then it is restored, or poisoned again.
     let continued = |live: Arc<LiveSession>| async move {
         live.resolve(None, backstitch_core::journal::Decision::Continue, Some("ada".into())).await
@@ -299,8 +299,11 @@ async fn a_resource_that_refuses_when_its_session_is_opened_poisons_it() {
     let live = reopened(&harness, counter.resources()).await;
     let paused = live.state().await.view.pause().cloned().unwrap();
     assert_eq!(paused.reason, PauseReason::Poisoned);
-    let recorded = live.record(Vec::new()).await;
-    assert!(matches!(recorded, Err(RuntimeError::Poisoned { .. })), "{recorded:?}");
+    assert_poisoned(&live, live.record(Vec::new()).await).await;
+    assert_poisoned(&live, live.rewind(&PointSpec::Start, None).await).await;
+    // Also in a process that only reads the cause in the journal.
+    let idle = reopened(&harness, Resources::default()).await;
+    assert_poisoned(&idle, idle.rewind(&PointSpec::Start, None).await).await;
 }
 
 /// Notes of any size. They cannot be captured while the last one is "broken" or "panic".

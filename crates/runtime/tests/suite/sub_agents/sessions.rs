@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Shop, asks, results, sub_agent, with_agent, writes};
-use crate::tailor::reply;
+use crate::tailor::{reply, scripted};
 
 #[tokio::test]
 async fn a_sub_agent_runs_in_its_own_session_with_the_files_of_its_caller() {
@@ -129,6 +129,45 @@ async fn the_depth_of_nested_agents_is_limited() {
         let answered = driver.start("open").await.unwrap().answer().unwrap();
         assert!(answered.text.contains(&format!("nested {limit} deep")), "{}", answered.text);
         assert_eq!(shop.runtime.store().sessions().await.unwrap().len(), sessions);
+    }
+}
+
+/// A chain of agents, each with the next one as its sub-agent. The limits are those of the agents, from the outermost on.
+fn chain(limits: &[Option<u32>]) -> Agent {
+    let mut below: Option<Agent> = None;
+    for limit in limits.iter().rev() {
+        let mut agent = match below.take() {
+            None => scripted(vec![reply("the innermost", &[])]),
+            Some(next) => {
+                let next = SubAgent::new("next", "The next one.", next).unwrap();
+                let asks = reply("", &[("next", json!({"mission": "go"}))]);
+                scripted(vec![asks, reply("done", &[])]).tools([next.into_tool()])
+            }
+        };
+        if let Some(limit) = limit {
+            agent = agent.with_max_depth(*limit);
+        }
+        below = Some(agent);
+    }
+    below.unwrap()
+}
+
+#[tokio::test]
+async fn the_lowest_limit_of_depth_on_the_way_applies() {
+    let cases: [(Vec<Option<u32>>, usize); 4] = [
+        // By default three.
+        (vec![None; 6], 4),
+        // The outermost agent alone cannot raise it.
+        (vec![Some(6), None, None, None, None, None], 4),
+        (vec![Some(6); 6], 6),
+        // It can lower it.
+        (vec![Some(1), Some(6), Some(6), Some(6)], 2),
+    ];
+    for (limits, sessions) in cases {
+        let shop = Shop::new();
+        let driver = shop.create(chain(&limits)).await;
+        driver.start("go").await.unwrap().answer().unwrap();
+        assert_eq!(shop.runtime.store().sessions().await.unwrap().len(), sessions, "{limits:?}");
     }
 }
 
