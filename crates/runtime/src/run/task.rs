@@ -66,7 +66,9 @@ impl Runtime {
             let opened = opened.unwrap_or(Err(RuntimeError::DriverPanicked));
             let _ = give.send(opened.map(UnclaimedSession::new));
         };
-        self.registry().tasks.spawn_on(opening.in_current_span(), &handle);
+        // A long journal is read and folded away from the async threads.
+        let (tasks, opening) = (handle.clone(), opening.in_current_span());
+        self.registry().tasks.spawn_blocking_on(move || tasks.block_on(opening), &handle);
         opened.await.unwrap_or(Err(RuntimeError::ShuttingDown)).map(UnclaimedSession::into_session)
     }
 

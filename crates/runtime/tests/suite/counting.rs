@@ -1,7 +1,7 @@
 //! A store that counts what is done to it, and whose acknowledgements can be delayed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
@@ -23,6 +23,8 @@ pub(crate) struct CountingStore {
     reads: Mutex<Vec<(SessionId, Position)>>,
     /// The positions of the snapshots that were saved.
     saved: Mutex<Vec<Position>>,
+    /// Called by the thread that reads records, before it reads.
+    before_read: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Returned in place of any snapshot.
     forged: Mutex<Option<SavedSnapshot>>,
 }
@@ -44,6 +46,11 @@ impl CountingStore {
     /// From now on no snapshot is saved before this is called with `false`.
     pub(crate) fn stall_snapshots(&self, stalls: bool) {
         self.stalls_snapshots.send_replace(stalls);
+    }
+
+    /// From now on the thread that reads records calls this first.
+    pub(crate) fn before_read(&self, act: impl Fn() + Send + Sync + 'static) {
+        assert!(self.before_read.set(Box::new(act)).is_ok(), "it is set once");
     }
 
     /// Returns the first position of each read since the last time.
@@ -110,8 +117,13 @@ impl Store for CountingStore {
         from: Position,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner).push((session, from));
-        self.inner.read(session, from, limit)
+        Box::pin(async move {
+            self.reads.lock().unwrap_or_else(PoisonError::into_inner).push((session, from));
+            if let Some(act) = self.before_read.get() {
+                act();
+            }
+            self.inner.read(session, from, limit).await
+        })
     }
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {

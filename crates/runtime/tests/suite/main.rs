@@ -44,6 +44,7 @@ mod outside;
 mod people;
 mod processes;
 mod prompts;
+mod reading;
 mod redaction;
 mod replaced;
 mod resources;
