@@ -416,7 +416,7 @@ async fn a_run_is_decided_about_until_nothing_waits() {
         vec![reply("", &[asks, runs("cat a"), runs("rm a")]), reply("", &[runs("ls")]), reply("done", &[])];
     let (runtime, agent) = (runtime(), scripted(replies).tools([helper, shell(&ran)]));
 
-    // A call that is left to somebody else is all that waits in the end.
+    // A call that is left to another person is all that waits in the end.
     let run = runtime.start(&agent, "clean").await.unwrap();
     let session = run.session();
     let mut seen = Vec::new();
