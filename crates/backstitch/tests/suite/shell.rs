@@ -90,7 +90,8 @@ async fn a_command_that_did_not_end_by_itself_fails_and_is_rolled_back() {
 async fn background_processes_end_with_the_command() {
     let place = Place::on_disk();
     let harness = place.harness(vec![shell()]).await;
-    let command = "(while true; do echo x >> late.txt; sleep 0.01; done) & sleep 0.1; echo started";
+    let command = "(while true; do echo x >> late.txt; sleep 0.01; done) & \
+        until [ -s late.txt ]; do sleep 0.01; done; echo started";
     assert_eq!(harness.succeeds("shell", json!({"command": command})).await["stdout"], "started\n");
     let size = || place.read("late.txt").unwrap().len();
     let then = size();
