@@ -148,6 +148,7 @@ impl Memory {
             None => AtomRef::new(number),
         };
         self.note_stamp(number);
+        atom.note_cell(&value);
         self.atoms.insert(number, (atom.clone(), value));
         atom
     }

@@ -150,6 +150,9 @@ impl<'a> Analyser<'a> {
         }
         let function = self.form(head, false)?;
         let arguments = self.forms(arguments)?;
+        if is_native(&function, "/") && arguments.len() > 1 && is_double(&arguments[0]) {
+            return Ok(self.core("divide-double*", arguments, span));
+        }
         Ok(call(function, arguments, span))
     }
 
@@ -402,6 +405,24 @@ pub(crate) fn call(function: Expr, arguments: Vec<Expr>, span: Span) -> Expr {
     match function.kind {
         NodeKind::Constant(Value::Native(native)) => Expr::new(NodeKind::CallNative(native, arguments), span),
         _ => Expr::new(NodeKind::Call(Box::new(function), arguments), span),
+    }
+}
+
+fn is_native(function: &Expr, name: &str) -> bool {
+    matches!(&function.kind, NodeKind::Constant(Value::Native(native)) if native.name == name)
+}
+
+/// Returns whether a value is a double whatever the program's data are, as Clojure's compiler knows it.
+fn is_double(node: &Expr) -> bool {
+    match &node.kind {
+        NodeKind::Constant(value) => matches!(value, Value::Float(_)),
+        NodeKind::CallNative(native, arguments) => match native.name {
+            "double" | "float" | "divide-double*" => true,
+            "Math/sqrt" | "Math/pow" | "Math/floor" | "Math/ceil" | "Math/exp" | "Math/log" => true,
+            "+" | "-" | "*" | "/" | "inc" | "dec" => arguments.iter().any(is_double),
+            _ => false,
+        },
+        _ => false,
     }
 }
 

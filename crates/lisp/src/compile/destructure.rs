@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::analyse::Analyser;
+use super::analyse::{Analyser, call};
 use super::functions::split_rest;
-use super::node::{Binding, Expr, Slot};
+use super::node::{Binding, Expr, NodeKind, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::Value;
@@ -153,13 +153,17 @@ impl Analyser<'_> {
         bindings: &mut Vec<Binding>,
     ) -> Result<()> {
         let span = pattern.span;
-        let mut arguments = vec![Self::local(map, span), key];
-        if let Some(name) = pattern.as_symbol()
-            && let Some(default) = defaults.get(name.full())
-        {
-            arguments.push(self.form(default, false)?);
-        }
-        let value = self.core("get", arguments, span);
+        let map = Self::local(map, span);
+        let default = pattern.as_symbol().and_then(|name| defaults.get(name.full()));
+        let value = match (default, &key.kind) {
+            (Some(default), _) => {
+                let default = self.form(default, false)?;
+                self.core("get", vec![map, key, default], span)
+            }
+            // A keyword is its own lookup, which is one instruction.
+            (None, NodeKind::Constant(Value::Keyword(_))) => call(key, vec![map], span),
+            (None, _) => self.core("get", vec![map, key], span),
+        };
         self.bind(pattern, value, bindings)
     }
 }

@@ -104,7 +104,11 @@ pub struct Native {
     /// The function of the prelude that is called instead if the first argument has a comparator of the
     /// program.
     sorted: Option<&'static str>,
+    quick: Option<Quick>,
 }
+
+/// The result for two plain numbers; `None` for all other arguments.
+type Quick = fn(&Value, &Value) -> Option<Value>;
 
 impl Native {
     /// Creates a pure function that reads its arguments.
@@ -114,7 +118,7 @@ impl Native {
         realise: &'static [Realise],
         run: fn(&mut CallContext<'_>, &[Value]) -> Result<Value>,
     ) -> Self {
-        Self { name, arity, realise, effects: Effects::Pure, run: Run::Leaf(run), sorted: None }
+        Self { name, arity, realise, effects: Effects::Pure, run: Run::Leaf(run), sorted: None, quick: None }
     }
 
     /// Creates a pure function that may take its arguments.
@@ -124,7 +128,15 @@ impl Native {
         realise: &'static [Realise],
         run: fn(&mut CallContext<'_>, &mut [Value]) -> Result<Value>,
     ) -> Self {
-        Self { name, arity, realise, effects: Effects::Pure, run: Run::Taking(run), sorted: None }
+        Self {
+            name,
+            arity,
+            realise,
+            effects: Effects::Pure,
+            run: Run::Taking(run),
+            sorted: None,
+            quick: None,
+        }
     }
 
     /// Names the function of the prelude that replaces this one for maps and sets with a comparator.
@@ -132,11 +144,29 @@ impl Native {
         Self { sorted: Some(name), ..self }
     }
 
+    /// Adds a way to compute the result for two plain numbers, for loops that call the function for each item.
+    /// It must give what the function gives, and stand for work that costs no fuel of its own.
+    pub(crate) const fn quick(self, quick: Quick) -> Self {
+        Self { quick: Some(quick), ..self }
+    }
+
+    /// Returns the result for two plain numbers, if the function has a quick way to it.
+    #[inline]
+    pub(crate) fn of_numbers(&self, a: &Value, b: &Value) -> Option<Value> {
+        self.quick.and_then(|quick| quick(a, b))
+    }
+
     /// Returns the name of the function of the prelude to call instead with these arguments.
     #[inline]
     pub(crate) fn replacement(&self, arguments: &[Value]) -> Option<&'static str> {
         let name = self.sorted?;
         arguments.first().and_then(super::comparator_of).map(|_| name)
+    }
+
+    /// Returns whether a call with these arguments pushes a frame.
+    #[inline]
+    pub(crate) fn needs_frame(&self, arguments: &[Value]) -> bool {
+        matches!(self.run, Run::Frame(_)) || self.replacement(arguments).is_some()
     }
 
     /// Creates a function that pushes frames.
@@ -147,7 +177,7 @@ impl Native {
         effects: Effects,
         enter: Enter,
     ) -> Self {
-        Self { name, arity, realise, effects, run: Run::Frame(enter), sorted: None }
+        Self { name, arity, realise, effects, run: Run::Frame(enter), sorted: None, quick: None }
     }
 
     /// Returns the required realisation of the argument at an index.

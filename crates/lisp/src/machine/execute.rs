@@ -78,6 +78,10 @@ impl Fiber {
                 },
                 FiberState::Raise(raised) => {
                     if !self.unwind(raised) {
+                        if let FiberState::Done(Err(raised)) = &mut self.pending {
+                            let error = self.strand.missed.explain(raised.error.clone());
+                            raised.error = error;
+                        }
                         return Exit::Done;
                     }
                 }
@@ -275,7 +279,7 @@ impl Fiber {
             }
             _ => {
                 charge_keys(&self.stack[floor + 1..], shared)?;
-                let value = super::invoke::call_data(&self.stack[floor..])?;
+                let value = super::invoke::call_data(&self.stack[floor..], &mut self.strand.missed)?;
                 shared.meter.pay()?;
                 self.stack.truncate(floor);
                 Ok(Step::Return(value))

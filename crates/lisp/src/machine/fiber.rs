@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::missed::MissedKeys;
 use super::prints::PrintLog;
 use super::random::Random;
 use super::request::{CallPath, Request};
@@ -91,6 +92,8 @@ pub(crate) struct Strand {
     pub(crate) foreign: u32,
     /// Atoms created in this fiber, which it may change.
     pub(crate) own_atoms: Vec<u64>,
+    /// Keys that lookups did not find.
+    pub(crate) missed: MissedKeys,
 }
 
 impl Strand {

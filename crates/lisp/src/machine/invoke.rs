@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use super::missed::MissedKeys;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Arity;
 use crate::value::{Closure, Cursor, CursorStep, LazyCell, Value};
 
 /// Calls data as a function. The function is the first value, its arguments follow.
-pub(super) fn call_data(values: &[Value]) -> Result<Value> {
+pub(super) fn call_data(values: &[Value], missed: &mut MissedKeys) -> Result<Value> {
     let (function, arguments) = (&values[0], &values[1..]);
     let arity = |name: &str, most: u8| Arity::between(1, most).mismatch(name, arguments.len());
     match function {
         Value::Keyword(name) => match arguments {
-            [map] => Ok(lookup(map, function).unwrap_or_default()),
+            [map] => {
+                let found = lookup(map, function);
+                missed.note_lookup(map, function, found.as_ref());
+                Ok(found.unwrap_or_default())
+            }
             [map, default] => Ok(lookup(map, function).unwrap_or_else(|| default.clone())),
             _ => Err(arity(&format!(":{}", name.full()), 2)),
         },

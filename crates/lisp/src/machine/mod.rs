@@ -16,6 +16,7 @@ pub(crate) mod frames;
 mod instructions;
 mod invoke;
 mod meter;
+mod missed;
 mod natives;
 mod outcome;
 mod prints;
@@ -36,6 +37,7 @@ use fiber::{Exit, Fiber, FiberState, Frame, Strand, ThrownError};
 use finish::Finish;
 pub(crate) use invoke::lookup;
 pub(crate) use meter::Meter;
+use missed::MissedKeys;
 pub use outcome::{MachineOutcome, ProgramResult};
 use prints::PrintLog;
 pub(crate) use random::Random;
@@ -120,6 +122,7 @@ impl Machine {
             prints: PrintLog::default(),
             foreign: 0,
             own_atoms: Vec::new(),
+            missed: MissedKeys::default(),
         };
         let closure = Closure::new(program.code.clone(), 0, Arc::new([]), Stamp(first_stamp));
         let mut fiber = Fiber::new(strand, Value::Closure(Arc::new(closure)), Vec::new());
@@ -291,6 +294,7 @@ impl Machine {
                 prints: PrintLog::default(),
                 foreign: strand.foreign,
                 own_atoms: Vec::new(),
+                missed: MissedKeys::default(),
             };
             waiting.push_back((place, Fiber::new(branch, function, arguments)));
         }

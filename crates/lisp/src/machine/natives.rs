@@ -47,13 +47,19 @@ pub(super) fn call_in_place(
     match function {
         Value::Keyword(_) => match arguments {
             [argument] => {
-                let found = super::invoke::lookup(argument, function).unwrap_or_default();
-                Some(host.shared.meter.pay().map(|()| found))
+                let found = super::invoke::lookup(argument, function);
+                host.strand.missed.note_lookup(argument, function, found.as_ref());
+                Some(host.shared.meter.pay().map(|()| found.unwrap_or_default()))
             }
             _ => None,
         },
         Value::Native(native) => {
             let Run::Leaf(run) = native.run else { return None };
+            if let [a, b] = arguments
+                && let Some(value) = native.of_numbers(a, b)
+            {
+                return Some(Ok(value));
+            }
             if !native.arity.accepts(arguments.len()) || arguments.iter().any(Value::may_hold_lazy) {
                 return None;
             }

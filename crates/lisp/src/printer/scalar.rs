@@ -98,7 +98,7 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
         }
         Value::Closure(closure) => function(closure, out),
         Value::Atom(atom) => {
-            out.push_str("#atom[");
+            out.push_str(if atom.is_delay() { "#delay[" } else { "#atom[" });
             write_to(out, &atom.number());
             out.push(']');
         }

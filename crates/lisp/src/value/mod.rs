@@ -35,6 +35,7 @@ mod vector;
 use std::sync::Arc;
 
 pub use atom::AtomRef;
+pub(crate) use atom::DELAY;
 pub use compare::compare;
 pub use cursor::{Cursor, CursorStep};
 pub use equality::equal;
@@ -197,6 +198,7 @@ impl Value {
             Value::Set(_) => "set",
             Value::Closure(_) | Value::Native(_) | Value::Tool(_) => "function",
             Value::Var(_) => "var",
+            Value::Atom(atom) if atom.is_delay() => "delay",
             Value::Atom(_) => "atom",
             Value::Regex(_) => "regex",
             Value::Temporal(temporal) => temporal.type_name(),

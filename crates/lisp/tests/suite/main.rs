@@ -26,6 +26,7 @@ mod reference;
 mod regex;
 mod repair;
 mod sequences;
+mod small_gaps;
 mod sorted;
 mod stored;
 mod stored_damage;

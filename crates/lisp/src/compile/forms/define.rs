@@ -2,6 +2,7 @@
 
 use super::invalid;
 use crate::compile::analyse::Analyser;
+use crate::compile::builtins::canonical_namespace;
 use crate::compile::functions::FunctionForm;
 use crate::compile::node::{Expr, NodeKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -113,54 +114,95 @@ impl Analyser<'_> {
         self.form(form, false)
     }
 
-    /// `(require '[clojure.string :as s])` and `(ns name (:require ...))`. Only aliases and names are read
-    /// from them.
+    /// `(require '[clojure.string :as s])`, `(use 'clojure.set)` and `(ns name (:require ...))`. Only aliases
+    /// and names are read from them.
     pub(super) fn form_require(&mut self, form: &str, arguments: &[Form], span: Span) -> Result<Expr> {
-        let specifications: Vec<Form> = if form == "ns" {
-            arguments
-                .iter()
-                .filter_map(Form::as_list)
-                .filter(|items| matches!(&items.first().map(|form| &form.kind), Some(FormKind::Keyword(name)) if matches!(name.full(), "require" | "use")))
-                .flat_map(|items| items[1..].to_vec())
-                .collect()
-        } else if matches!(form, "require" | "use") {
-            arguments
-                .iter()
-                .map(|form| match form.as_list() {
-                    Some([quote, inner]) if quote.is_symbol("quote") => inner.clone(),
-                    _ => form.clone(),
-                })
-                .collect()
-        } else {
-            Vec::new()
+        let unquoted = |form: &Form| match form.as_list() {
+            Some([quote, inner]) if quote.is_symbol("quote") => inner.clone(),
+            _ => form.clone(),
         };
-        for specification in &specifications {
-            let items = specification.as_vector().unwrap_or(std::slice::from_ref(specification));
-            let Some(namespace) = items.first().and_then(Form::as_symbol) else { continue };
-            if !self.around.builtins.knows_namespace(namespace.full()) {
-                return Err(Error::new(
-                    ErrorKind::UnboundVar,
-                    format!("there is no namespace `{}`", namespace.full()),
-                )
-                .at(specification.span)
-                .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
-            }
-            for pair in items[1..].windows(2) {
-                let FormKind::Keyword(option) = &pair[0].kind else { continue };
-                match (option.full(), pair[1].as_symbol(), pair[1].as_vector()) {
-                    ("as", Some(alias), _) => {
-                        self.names.aliases.insert(alias.full().into(), namespace.full().into());
-                    }
-                    ("refer" | "only", _, Some(names)) => {
-                        for name in names.iter().filter_map(Form::as_symbol) {
-                            let full = format!("{}/{}", namespace.full(), name.full());
-                            self.names.referred.insert(name.full().into(), full.into());
+        match form {
+            "ns" => {
+                for clause in arguments.iter().filter_map(Form::as_list) {
+                    if let [head, specifications @ ..] = clause
+                        && let FormKind::Keyword(name) = &head.kind
+                        && matches!(name.full(), "require" | "use")
+                    {
+                        for specification in specifications {
+                            self.require(specification, name.full() == "use")?;
                         }
                     }
-                    _ => {}
                 }
             }
+            "require" | "use" => {
+                for specification in arguments {
+                    self.require(&unquoted(specification), form == "use")?;
+                }
+            }
+            // `refer` has its options beside the namespace.
+            "refer" => {
+                let parts: Vec<Form> = arguments.iter().map(unquoted).collect();
+                self.require(&Form::vector(parts, span), true)?;
+            }
+            _ => {}
         }
         Ok(Expr::constant(Value::Nil, span))
+    }
+
+    /// Reads the aliases and names of `namespace` or `[namespace option value ...]`. `use` makes all names of
+    /// the namespace known, unless its options say which.
+    fn require(&mut self, specification: &Form, is_use: bool) -> Result<()> {
+        let items = specification.as_vector().unwrap_or(std::slice::from_ref(specification));
+        let Some(namespace) = items.first().and_then(Form::as_symbol) else { return Ok(()) };
+        if !self.around.builtins.knows_namespace(namespace.full()) {
+            return Err(Error::new(
+                ErrorKind::UnboundVar,
+                format!("there is no namespace `{}`", namespace.full()),
+            )
+            .at(specification.span)
+            .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
+        }
+        let mut refers_to_all = is_use;
+        let mut excluded: Vec<&str> = Vec::new();
+        for pair in items[1..].chunks_exact(2) {
+            let FormKind::Keyword(option) = &pair[0].kind else { continue };
+            match (option.full(), &pair[1].kind, pair[1].as_vector().or(pair[1].as_list())) {
+                ("as", FormKind::Symbol(alias), _) => {
+                    self.names.aliases.insert(alias.full().into(), namespace.full().into());
+                }
+                ("refer" | "only", _, Some(names)) => {
+                    refers_to_all = false;
+                    for name in names.iter().filter_map(Form::as_symbol) {
+                        self.refer(namespace.full(), name.full());
+                    }
+                }
+                ("refer", FormKind::Keyword(all), _) if all.full() == "all" => refers_to_all = true,
+                ("exclude", _, Some(names)) => {
+                    excluded.extend(names.iter().filter_map(Form::as_symbol).map(|name| name.full()));
+                }
+                ("rename", ..) => {
+                    return Err(Error::new(ErrorKind::Unsupported, "`:rename` is not supported")
+                        .at(pair[0].span)
+                        .hint("write `:as`, and the alias before the name"));
+                }
+                _ => {}
+            }
+        }
+        // The names of `clojure.core` are known anyway.
+        let canonical = canonical_namespace(namespace.full()).filter(|canonical| !canonical.is_empty());
+        if refers_to_all && let Some(canonical) = canonical {
+            let prefix = format!("{canonical}/");
+            let of_namespace = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);
+            let names: Vec<String> = self.around.builtins.names().filter_map(of_namespace).collect();
+            for name in names.iter().filter(|name| !excluded.contains(&name.as_str())) {
+                self.refer(namespace.full(), name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a name of a namespace known without it.
+    fn refer(&mut self, namespace: &str, name: &str) {
+        self.names.referred.insert(name.into(), format!("{namespace}/{name}").into());
     }
 }

@@ -63,41 +63,7 @@ impl Analyser<'_> {
             return Err(invalid("(doseq [name sequence ...] body...)"));
         };
         let parts = parts("doseq", bindings)?;
-        let form = self.doseq_parts(&parts, body, span);
-        self.form(&list("do", [form, Form::new(FormKind::Nil, span)], span), false)
-    }
-
-    fn doseq_parts(&mut self, parts: &[Part<'_>], body: &[Form], span: Span) -> Form {
-        match parts {
-            [] => list("do", body.iter().cloned().chain([Form::new(FormKind::Boolean(true), span)]), span),
-            [Part::Let(bindings), rest @ ..] => {
-                let inner = self.doseq_parts(rest, body, span);
-                list("clojure.core/let", [(*bindings).clone(), inner], span)
-            }
-            [Part::When(test), rest @ ..] => {
-                let inner = self.doseq_parts(rest, body, span);
-                list("if", [(*test).clone(), inner, Form::new(FormKind::Boolean(true), span)], span)
-            }
-            [Part::While(test), rest @ ..] => {
-                let inner = self.doseq_parts(rest, body, span);
-                list("if", [(*test).clone(), inner, Form::new(FormKind::Boolean(false), span)], span)
-            }
-            // Each part returns whether the enclosing loop continues.
-            [Part::Each(pattern, source), rest @ ..] => {
-                let inner = self.doseq_parts(rest, body, span);
-                let name = Form::new(FormKind::Symbol(self.fresh("items")), span);
-                let nil = || Form::new(FormKind::Nil, span);
-                let first = list("clojure.core/first", [name.clone()], source.span);
-                let again = list("recur", [list("clojure.core/next", [name.clone()], source.span)], span);
-                let bound = Form::vector([(*pattern).clone(), first], pattern.span);
-                let step = list("clojure.core/let", [bound, inner], span);
-                let body = list("if", [name.clone(), list("if", [step, again, nil()], span), nil()], span);
-                let start =
-                    Form::vector([name, list("clojure.core/seq", [(*source).clone()], source.span)], span);
-                let looped = list("clojure.core/loop", [start, body], span);
-                list("do", [looped, Form::new(FormKind::Boolean(true), span)], span)
-            }
-        }
+        self.form(&doseq_parts(&parts, body, span), false)
     }
 
     pub(super) fn form_dotimes(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
@@ -138,6 +104,29 @@ impl Analyser<'_> {
     pub(super) fn form_lazy_cat(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let parts = arguments.iter().map(|form| list("clojure.core/lazy-seq", [form.clone()], form.span));
         self.form(&list("clojure.core/concat", parts, span), false)
+    }
+}
+
+/// Expands `doseq` to nested calls of `run!`, whose function gives a reduced value where a level ends early.
+fn doseq_parts(parts: &[Part<'_>], body: &[Form], span: Span) -> Form {
+    let nil = || Form::new(FormKind::Nil, span);
+    match parts {
+        [] => list("do", body.iter().cloned().chain([nil()]), span),
+        [Part::Let(bindings), rest @ ..] => {
+            list("clojure.core/let", [(*bindings).clone(), doseq_parts(rest, body, span)], span)
+        }
+        [Part::When(test), rest @ ..] => {
+            list("if", [(*test).clone(), doseq_parts(rest, body, span), nil()], span)
+        }
+        [Part::While(test), rest @ ..] => {
+            let stop = list("clojure.core/reduced", [nil()], span);
+            list("if", [(*test).clone(), doseq_parts(rest, body, span), stop], span)
+        }
+        [Part::Each(pattern, source), rest @ ..] => {
+            let parameters = Form::vector([(*pattern).clone()], pattern.span);
+            let function = list("clojure.core/fn", [parameters, doseq_parts(rest, body, span)], span);
+            internal("doseq*", [function, (*source).clone()], source.span)
+        }
     }
 }
 

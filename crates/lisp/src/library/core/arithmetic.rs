@@ -7,13 +7,31 @@ use crate::value::Value;
 use crate::value::number::{self, Division, Overflow};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("+", Arity::at_least(0), NOT, |c, a| sum(c, a, Overflow::Fail)),
+    Native::leaf("+", Arity::at_least(0), NOT, |c, a| sum(c, a, Overflow::Fail)).quick(|a, b| match (a, b) {
+        (Value::Integer(a), Value::Integer(b)) => a.checked_add(*b).map(Value::Integer),
+        (Value::Float(a), Value::Float(b)) => Some(Value::Float(a + b)),
+        _ => None,
+    }),
     Native::leaf("+'", Arity::at_least(0), NOT, |c, a| sum(c, a, Overflow::Promote)),
     Native::leaf("-", Arity::at_least(1), NOT, |c, a| difference(c, a, Overflow::Fail)),
     Native::leaf("-'", Arity::at_least(1), NOT, |c, a| difference(c, a, Overflow::Promote)),
-    Native::leaf("*", Arity::at_least(0), NOT, |c, a| product(c, a, Overflow::Fail)),
+    Native::leaf("*", Arity::at_least(0), NOT, |c, a| product(c, a, Overflow::Fail)).quick(|a, b| {
+        match (a, b) {
+            (Value::Integer(a), Value::Integer(b)) => a.checked_mul(*b).map(Value::Integer),
+            (Value::Float(a), Value::Float(b)) => Some(Value::Float(a * b)),
+            _ => None,
+        }
+    }),
     Native::leaf("*'", Arity::at_least(0), NOT, |c, a| product(c, a, Overflow::Promote)),
     Native::leaf("/", Arity::at_least(1), NOT, quotient),
+    // `/` of a first argument that is known to be a double when the program is compiled.
+    Native::leaf("divide-double*", Arity::at_least(2), NOT, |c, a| {
+        let (first, rest) = (a[0].clone(), &a[1..]);
+        rest.iter().try_fold(first, |left, next| match (&left, number::to_f64(next)) {
+            (Value::Float(left), Some(next)) => Ok(Value::Float(left / next)),
+            _ => c.number(number::divide(&left, next)?),
+        })
+    }),
     Native::leaf("inc", Arity::exactly(1), NOT, |c, a| step(c, &a[0], 1, Overflow::Fail)),
     Native::leaf("inc'", Arity::exactly(1), NOT, |c, a| step(c, &a[0], 1, Overflow::Promote)),
     Native::leaf("dec", Arity::exactly(1), NOT, |c, a| step(c, &a[0], -1, Overflow::Fail)),
@@ -21,8 +39,16 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("quot", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Quotient)),
     Native::leaf("rem", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Remainder)),
     Native::leaf("mod", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Modulus)),
-    Native::leaf("max", Arity::at_least(1), NOT, |_, a| extreme("max", a, true)),
-    Native::leaf("min", Arity::at_least(1), NOT, |_, a| extreme("min", a, false)),
+    Native::leaf("max", Arity::at_least(1), NOT, |_, a| extreme("max", a, true)).quick(|a, b| match (a, b) {
+        (Value::Integer(a), Value::Integer(b)) => Some(Value::Integer(*a.max(b))),
+        _ => None,
+    }),
+    Native::leaf("min", Arity::at_least(1), NOT, |_, a| extreme("min", a, false)).quick(|a, b| {
+        match (a, b) {
+            (Value::Integer(a), Value::Integer(b)) => Some(Value::Integer(*a.min(b))),
+            _ => None,
+        }
+    }),
 ];
 
 fn checked(name: &str, value: &Value) -> Result<()> {

@@ -53,14 +53,29 @@ pub(crate) const NATIVES: &[Native] = predicates! {
     "counted?" => value if is_counted(value),
     "seqable?" => Value::Nil | Value::String(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_) | Value::Map(_) | Value::Set(_),
     "fn?" => Value::Closure(_) | Value::Native(_) | Value::Tool(_),
-    "ifn?" => Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Keyword(_) | Value::Symbol(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_),
-    "atom?" => Value::Atom(_),
+    "ifn?" => value if is_callable(value),
+    "atom?" => Value::Atom(atom) if !atom.is_delay(),
     "var?" => Value::Var(_),
-    "volatile?" => Value::Atom(_),
+    "volatile?" => Value::Atom(atom) if !atom.is_delay(),
     "reduced?" => Value::Reduced(_),
     "bytes?" => value if { let _ = value; false },
     "exception?" => Value::Exception(_),
 };
+
+fn is_callable(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Closure(_)
+            | Value::Native(_)
+            | Value::Tool(_)
+            | Value::Keyword(_)
+            | Value::Symbol(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::Vector(_)
+            | Value::Var(_)
+    )
+}
 
 fn is_plain_vector(value: &Value) -> bool {
     matches!(value, Value::Vector(vector) if !vector.is_queue())
@@ -111,6 +126,7 @@ fn class(value: &Value) -> Value {
         Value::Set(_) => "clojure.lang.PersistentHashSet",
         Value::Closure(_) | Value::Native(_) | Value::Tool(_) => "clojure.lang.IFn",
         Value::Var(_) => "clojure.lang.Var",
+        Value::Atom(atom) if atom.is_delay() => "clojure.lang.Delay",
         Value::Atom(_) => "clojure.lang.Atom",
         Value::Regex(_) => "java.util.regex.Pattern",
         Value::Exception(exception) => exception.class(),
@@ -140,7 +156,8 @@ fn instance(wanted: &Value, value: &Value) -> Result<Value> {
         "Object" => !value.is_nil(),
         "Number" => number::is_number(value),
         "Integer" => false,
-        "IFn" | "Fn" => matches!(value, Value::Closure(_) | Value::Native(_) | Value::Tool(_)),
+        "IFn" => is_callable(value),
+        "Fn" => matches!(value, Value::Closure(_) | Value::Native(_) | Value::Tool(_)),
         "IPersistentMap" | "Map" | "APersistentMap" => matches!(value, Value::Map(_)),
         "PersistentArrayMap" | "PersistentHashMap" => matches!(value, Value::Map(_)),
         "IPersistentVector" | "APersistentVector" => matches!(value, Value::Vector(_)),
@@ -191,6 +208,8 @@ pub(crate) const CLASSES: &[&str] = &[
     "PersistentHashMap",
     "PersistentHashSet",
     "IFn",
+    "Fn",
+    "Delay",
     "IPersistentMap",
     "IPersistentVector",
     "IPersistentSet",

@@ -39,21 +39,31 @@
        ([x y z & more] (apply f (if (nil? x) a x) (if (nil? y) b y) (if (nil? z) c z) more)))))
 (defn every-pred [& ps]
   (fn [& xs] (every? (fn [p] (every? p xs)) ps)))
-(defn some-fn [& ps]
-  (let [either (fn [x]
-                 (loop [ps (seq ps) found nil]
-                   (if ps
-                     (let [found ((first ps) x)]
-                       (if found found (recur (seq (rest ps)) found)))
-                     found)))]
+;; The first true value of a function on the items of a sequence, else the last value.
+(defn either* [f xs]
+  (loop [xs (seq xs) found nil]
+    (if xs
+      (let [found (f (first xs))]
+        (if found found (recur (seq (rest xs)) found)))
+      found)))
+;; As in Clojure: up to three predicates on up to three arguments give the last value, more of them give nil.
+(defn some-fn [p & ps]
+  (let [ps (cons p ps)
+        are-few (< (count ps) 4)
+        of-one (fn [x] (if are-few (either* (fn [p] (p x)) ps) (some (fn [p] (p x)) ps)))]
     (fn ([] nil)
-        ([x] (either x))
+        ([x] (of-one x))
         ([x & more]
-         (loop [ps (seq ps) found nil]
-           (if ps
-             (let [found (some (first ps) (cons x more))]
-               (if found found (recur (seq (rest ps)) found)))
-             found))))))
+         (let [xs (cons x (take 2 more))
+               more (skip* 2 more)
+               of-few (fn [p] (either* p xs))
+               found (if are-few (either* of-few ps) (some of-few ps))]
+           (cond found found
+                 (empty? more) found
+                 are-few (some of-one more)
+                 :else (some (fn [p] (some p more)) ps)))))))
+;; The value with which `halt-when` ends is marked until the end, so that no step completes it.
+(defn halted* [r] (and (map? r) (contains? r :clojure.core/halt)))
 (defn memoize [f]
   (let [known (atom {})]
     (fn [& args]

@@ -43,6 +43,14 @@
 (defn repeatedly
   ([f] (lazy-seq (cons (f) (repeatedly f))))
   ([n f] (take n (repeatedly f))))
+;; Each step is taken when its value is used.
+(defn iteration [step & {:keys [somef vf kf initk] :or {somef some? vf identity kf identity}}]
+  (let [from (fn from [found]
+               (if (somef found)
+                 (cons (vf found)
+                       (lazy-seq (let [k (kf found)] (if (nil? k) nil (from (step k))))))
+                 nil))]
+    (lazy-seq (from (step initk)))))
 (defn mapcat
   ([f] (comp (map f) (fn [rf]
                        (fn ([] (rf)) ([r] (rf r))
@@ -266,7 +274,7 @@
       (if s
         (let [out (call rf (first s))]
           (if (reduced? out)
-            (seq (rf (deref out)))
+            (let [out (deref out)] (if (halted* out) nil (seq (rf out))))
             (if (seq out)
               (concat out (sequence-step* rf call (step* s)))
               (recur (next s)))))

@@ -40,5 +40,12 @@
       ([r xs] (reduce (fn [r x] (let [r (rf r x)] (if (reduced? r) (reduced r) r))) r xs))))
 (defn eduction [& args]
   (sequence (apply comp (butlast args)) (last args)))
-(defn halt-when [p]
-  (fn [rf] (fn ([] (rf)) ([r] (rf r)) ([r x] (if (p x) (reduced x) (rf r x))))))
+(defn halt-when
+  ([p] (halt-when p nil))
+  ([p value-of]
+   (fn [rf]
+     (fn ([] (rf))
+         ([r] (if (halted* r) (:clojure.core/halt r) (rf r)))
+         ([r x] (if (p x)
+                  (reduced {:clojure.core/halt (if value-of (value-of (rf r) x) x)})
+                  (rf r x)))))))

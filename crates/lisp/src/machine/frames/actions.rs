@@ -138,6 +138,7 @@ fn atom(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 pub(super) fn create_atom(host: &mut Host<'_>, value: Value) -> Value {
     let number = host.strand.stamp().0;
     let atom = AtomRef::new(number);
+    atom.note_cell(&value);
     host.shared.meter.note(160);
     host.shared.memory.atoms.insert(number, (atom.clone(), value));
     host.shared.touched.push(number);
@@ -172,6 +173,9 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 pub(super) fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
     allowed(host, name)?;
     let Value::Atom(atom) = value else { return Err(type_error(name, "an atom", value)) };
+    if atom.is_delay() && name != "force" {
+        return Err(type_error(name, "an atom", value).hint("a delay has one value: `(force d)` or `@d`"));
+    }
     if host.strand.is_branch() && !host.strand.own_atoms.contains(&atom.number()) {
         return Err(Error::new(
             ErrorKind::ForbiddenEffect,

@@ -8,15 +8,12 @@ use super::ArgumentReader;
 use super::actions::{changeable, create_atom, set};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native};
-use crate::value::{AtomRef, Value};
-
-/// The first item of the cell of a delay. No program can write this keyword.
-const MARK: &str = "\0delay";
+use crate::value::{AtomRef, DELAY, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("delay*", Arity::exactly(1), &[], Effects::Acts, |host, a| {
         let function = ArgumentReader::new(a).take();
-        let cell = Value::vector(vec![Value::keyword(MARK), function]);
+        let cell = Value::vector(vec![Value::keyword(DELAY), function]);
         Ok(Step::Return(create_atom(host, cell)))
     }),
     Native::frame("force", Arity::exactly(1), &[], Effects::Acts, |host, a| match force(host, &a[0])? {
@@ -38,7 +35,7 @@ enum Delay {
 fn cell_of(host: &Host<'_>, value: &Value) -> Option<(AtomRef, Delay)> {
     let Value::Atom(atom) = value else { return None };
     let (_, Value::Vector(cell)) = host.shared.memory.atoms.get(&atom.number())? else { return None };
-    let is_delay = matches!(cell.get(0), Some(Value::Keyword(name)) if name.full() == MARK);
+    let is_delay = matches!(cell.get(0), Some(Value::Keyword(name)) if name.full() == DELAY);
     match (is_delay, cell.len()) {
         (true, 2) => Some((atom.clone(), Delay::Pending(cell.get(1)?.clone()))),
         (true, 3) => Some((atom.clone(), Delay::Done(cell.get(2)?.clone()))),
@@ -73,7 +70,7 @@ struct Force {
 impl Work for Force {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
         let Some(value) = incoming else { return Ok(Step::Call(self.function.clone(), Vec::new())) };
-        let cell = Value::vector(vec![Value::keyword(MARK), Value::Nil, value.clone()]);
+        let cell = Value::vector(vec![Value::keyword(DELAY), Value::Nil, value.clone()]);
         set(host, &self.atom, cell);
         Ok(Step::Return(value))
     }

@@ -36,6 +36,9 @@ pub(crate) const NATIVES: &[Native] = &[
         collect("filterv", a, Keep::Item)
     }),
     Native::frame("run!*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("run!", a, Keep::Nothing)),
+    Native::frame("doseq*", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        collect("doseq", a, Keep::Nothing)
+    }),
     Native::frame("group-by", Arity::exactly(2), &[], Effects::Calls, |_, a| {
         let mut a = ArgumentReader::new(a);
         let function = a.take();
@@ -237,7 +240,7 @@ impl Work for Collect {
 
     fn again(&mut self, host: &mut Host<'_>, result: &mut Value, wanted: usize) -> bool {
         let limit = host.shared.limits.collection_size;
-        if wanted != 1 || self.keep == Keep::Nothing || self.items.len() >= limit {
+        if wanted != 1 || self.items.len() >= limit || matches!(result, Value::Reduced(_)) {
             return false;
         }
         if !host.shared.meter.has_fuel(1) {
@@ -245,15 +248,18 @@ impl Work for Collect {
         }
         let CursorStep::Item(item) = self.source.next() else { return false };
         host.shared.meter.spend(1);
-        host.shared.meter.note(32);
+        if self.keep != Keep::Nothing {
+            host.shared.meter.note(32);
+        }
         match self.keep {
+            Keep::Nothing => {}
             Keep::Item => {
                 let current = std::mem::replace(&mut self.current, item.clone());
                 if result.is_truthy() {
                     self.items.push(current);
                 }
             }
-            _ => self.items.push(std::mem::take(result)),
+            Keep::Result => self.items.push(std::mem::take(result)),
         }
         host.stack.push(item);
         true

@@ -14,7 +14,7 @@ impl Fiber {
     /// Calls the keyword, map or set at a stack position with the arguments above it.
     pub(super) fn call_data(&mut self, floor: usize, shared: &mut SharedState) -> Result<()> {
         charge_keys(&self.stack[floor + 1..], shared)?;
-        let value = super::super::invoke::call_data(&self.stack[floor..])?;
+        let value = super::super::invoke::call_data(&self.stack[floor..], &mut self.strand.missed)?;
         shared.meter.pay()?;
         self.stack.truncate(floor);
         self.stack.push(value);
@@ -31,7 +31,10 @@ impl Fiber {
             Value::Map(map) => match map.get(key) {
                 Some(Value::Integer(value)) => Value::Integer(*value),
                 Some(value) => value.clone(),
-                None => Value::Nil,
+                None => {
+                    self.strand.missed.note(map, key);
+                    Value::Nil
+                }
             },
             other => {
                 charge_keys(std::slice::from_ref(other), shared)?;

@@ -258,6 +258,13 @@ impl Fiber {
                             Value::Keyword(_) | Value::Map(_) | Value::Set(_) => {
                                 check!(self.call_data(floor, shared));
                             }
+                            Value::Native(native) if !native.needs_frame(&self.stack[floor + 1..]) => {
+                                let native = *native;
+                                done!(self.call_native(native, count, shared));
+                                // The result replaces the function.
+                                let result = self.stack.pop().unwrap_or_default();
+                                put(&mut self.stack[floor], result);
+                            }
                             _ => break 'run FrameExit::Invoke(count),
                         }
                     }
