@@ -15,3 +15,4 @@ mod shell;
 mod take_over;
 mod told;
 mod tool_macro;
+mod workshop;
