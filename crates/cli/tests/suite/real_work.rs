@@ -110,10 +110,10 @@ if os.fork() == 0:
     client = socket.socket(server.family); client.connect(address); client.sendall(b'SELECT'); print(client.recv(9).decode()); os._exit(0)
 connection, _ = server.accept(); connection.recv(9); connection.sendall(b'sewn'); sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n";
 
-/// How a database is started that refuses to run as root.
-const POSTGRES: &str = "initdb -D base -A trust -U tailor > /dev/null && \
-    pg_ctl -D base -w -o \"-k $PWD -c listen_addresses='' -c fsync=off\" -l log start > /dev/null && \
-    psql -h $PWD -U tailor -d postgres -Atc \"select 'sewn'\"; pg_ctl -D base -m immediate stop > /dev/null";
+/// How a database is started that refuses to run as root. Its socket is in the workspace, and it does not listen on TCP.
+const POSTGRES: &str = "set -e; initdb -D base -A trust -U tailor > /dev/null
+pg_ctl -D base -w -o \"-k $PWD -c listen_addresses='' -c fsync=off\" -l log start > /dev/null || { cat log; exit 1; }
+psql -h $PWD -U tailor -d postgres -Atc \"select 'sewn'\"; pg_ctl -D base -m immediate stop > /dev/null";
 
 const TABLE: &[Work] = &[
     Work {
@@ -217,7 +217,7 @@ const TABLE: &[Work] = &[
     },
     Work {
         name: "PostgreSQL on a socket in the workspace",
-        needs: &["initdb", "pg_ctl", "psql", "an ordinary user"],
+        needs: &["initdb", "pg_ctl", "psql", ORDINARY],
         network: "on",
         files: &[],
         command: POSTGRES,
@@ -225,21 +225,45 @@ const TABLE: &[Work] = &[
     },
 ];
 
+/// What a program needs that refuses to run as root. The superuser gives such a row to an ordinary user.
+const ORDINARY: &str = "an ordinary user";
+
+/// Whether the row is run by another user than that of the tests.
+fn is_given(work: &Work) -> bool {
+    work.needs.contains(&ORDINARY) && rustix::process::geteuid().is_root()
+}
+
+/// The places of programs. Distributions install servers where no path leads.
+fn path(work: &Work) -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    // That of the superuser may lead where others have no access.
+    let mut path = if is_given(work) { "/usr/local/bin:/usr/bin:/bin".to_owned() } else { own };
+    for versions in ["/usr/lib/postgresql", "/usr/local/lib/postgresql"] {
+        for version in std::fs::read_dir(versions).into_iter().flatten().flatten() {
+            path.push_str(&format!(":{}/bin", version.path().display()));
+        }
+    }
+    path
+}
+
 /// Returns what is missing on this machine.
 fn missing(work: &Work) -> Option<&'static str> {
-    let is_there = |need: &str| match need {
-        "an ordinary user" => !rustix::process::geteuid().is_root(),
-        program => {
-            let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
-            found.is_ok_and(|found| found.status.success())
-        }
+    let is_there = |need: &str| {
+        let mut command = Command::new("sh");
+        let found = command.args(["-c", "command -v \"$0\"", need]).env("PATH", path(work)).output();
+        need == ORDINARY || found.is_ok_and(|found| found.status.success())
     };
     work.needs.iter().copied().find(|need| !is_there(need))
 }
 
 /// Runs the command of a row as a model would, and returns why it is not as expected.
 fn run(work: &Work) -> Result<(), String> {
-    let stage = Stage::confined();
+    let mut stage = Stage::confined().with_variable("PATH", &path(work));
+    if is_given(work) {
+        std::fs::create_dir(stage.path("home")).unwrap();
+        let home = crate::stage::text_of(&stage.path("home"));
+        stage = stage.with_variable("HOME", &home).of_ordinary_user();
+    }
     for (name, text) in work.files {
         let path = stage.path("files").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
