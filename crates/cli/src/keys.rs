@@ -9,19 +9,37 @@
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{hide, key};
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use backstitch::agent_file::KEY_VARIABLES;
+
+use crate::config::Config;
 
 /// Environment variable `PID:DESCRIPTOR` of the file that holds the keys. No other process can use it.
 pub(crate) const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
 
 /// Returns the variables with keys, for programs of the person, which need the environment as it was.
 pub(crate) fn variables() -> Vec<(&'static str, String)> {
-    KEY_VARIABLES.iter().filter_map(|name| Some((*name, key(name)?))).collect()
+    names().iter().filter_map(|name| Some((name.as_str(), key(name)?))).collect()
 }
 
 /// Returns all keys that the environment held when the command was started.
 pub(crate) fn all() -> Vec<String> {
-    KEY_VARIABLES.iter().filter_map(|name| key(name)).map(|key| key.trim().to_owned()).collect()
+    names().iter().filter_map(|name| key(name)).map(|key| key.trim().to_owned()).collect()
+}
+
+/// Returns the variables that may hold keys: those of the built-in providers, and those of providers that the user's
+/// settings define. Wrong settings are reported by the commands that use them.
+fn names() -> &'static [String] {
+    static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let own = Config::load().map(|config| config.provider_variables()).unwrap_or_default();
+        let mut names: Vec<_> = KEY_VARIABLES.iter().map(|name| (*name).to_owned()).chain(own).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names
+    });
+    &NAMES
 }
 
 #[cfg(target_os = "linux")]
@@ -34,11 +52,10 @@ mod linux {
     use std::process::Command;
     use std::sync::OnceLock;
 
-    use backstitch::agent_file::KEY_VARIABLES;
     use rustix::fs::{MemfdFlags, memfd_create};
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-    use super::HANDED;
+    use super::{HANDED, names};
 
     /// Name of the file in `/proc`.
     const NAME: &str = "backstitch-keys";
@@ -51,7 +68,7 @@ mod linux {
             Some(keys) => {
                 let _ = KEYS.set(keys);
             }
-            None if KEY_VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) => hand_over()?,
+            None if names().iter().any(|name| std::env::var_os(name).is_some()) => hand_over()?,
             None => {}
         }
         Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
@@ -64,7 +81,7 @@ mod linux {
     }
 
     fn hand_over() -> io::Result<()> {
-        let keys = KEY_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
+        let keys = names().iter().filter_map(|name| Some((name.as_str(), std::env::var(name).ok()?)));
         let keys: BTreeMap<_, _> = keys.collect();
         // The descriptor stays open across `exec`.
         let mut file = File::from(memfd_create(NAME, MemfdFlags::empty())?);
@@ -75,7 +92,7 @@ mod linux {
             command.arg0(name);
         }
         command.args(arguments).env(HANDED, format!("{}:{}", std::process::id(), file.as_raw_fd()));
-        KEY_VARIABLES.iter().for_each(|name| {
+        names().iter().for_each(|name| {
             command.env_remove(name);
         });
         Err(command.exec())

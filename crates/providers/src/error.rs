@@ -191,11 +191,17 @@ impl ProviderError {
 
     /// Removes a secret that the provider may have repeated, and truncates the message.
     #[must_use]
-    pub fn without(mut self, secret: &str) -> Self {
-        if !secret.is_empty() {
-            self.message = redact_text(&self.message, secret);
-            self.code = self.code.map(|code| redact_text(&code, secret));
-        }
+    pub fn without(self, secret: &str) -> Self {
+        self.redacted(secret).truncated()
+    }
+
+    pub(crate) fn redacted(mut self, secret: &str) -> Self {
+        self.message = redact_text(&self.message, secret);
+        self.code = self.code.map(|code| redact_text(&code, secret));
+        self
+    }
+
+    pub(crate) fn truncated(mut self) -> Self {
         if let Some((end, _)) = self.message.char_indices().nth(LONGEST_MESSAGE) {
             self.message.truncate(end);
         }

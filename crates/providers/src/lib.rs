@@ -46,5 +46,7 @@ pub use secret::ApiKey;
 pub use text_file::{read_text, text_of};
 #[cfg(feature = "http")]
 pub use transport::Http;
-pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+pub use transport::{
+    Body, HttpRequest, HttpResponse, InvalidHeader, RequestHeader, Transport, TransportError,
+};
 pub use wire::{finish_reasons, of_response, parse, render, stream_reader};

@@ -26,7 +26,7 @@ use crate::request::{
     RequestTooLarge, Thread, ToolChoice,
 };
 use crate::secret::ApiKey;
-use crate::transport::Transport;
+use crate::transport::{RequestHeader, Transport};
 use crate::validate::{InvalidRequest, validate};
 use crate::wire::render;
 
@@ -40,6 +40,8 @@ pub struct ModelPolicy {
     transport: Arc<dyn Transport>,
     limits: RequestLimits,
     answer_limit: usize,
+    headers: Arc<[RequestHeader]>,
+    provider_name: Option<String>,
 }
 
 /// The default size limit of an answer in bytes.
@@ -83,7 +85,17 @@ impl ModelPolicy {
     ) -> Self {
         let options = RequestOptions { stream: true, ..RequestOptions::default() };
         let limits = RequestLimits::of(target.provider);
-        Self { name, target, key, options, transport, limits, answer_limit: ANSWER_LIMIT }
+        Self {
+            name,
+            target,
+            key,
+            options,
+            transport,
+            limits,
+            answer_limit: ANSWER_LIMIT,
+            headers: Arc::default(),
+            provider_name: None,
+        }
     }
 
     /// Sets the request options. The default streams answers.
@@ -105,6 +117,24 @@ impl ModelPolicy {
     pub fn with_answer_limit(mut self, bytes: usize) -> Self {
         self.answer_limit = bytes;
         self
+    }
+
+    /// Adds headers to every request, for gateways. They replace others of the same name.
+    #[must_use]
+    pub fn with_headers(mut self, headers: impl IntoIterator<Item = RequestHeader>) -> Self {
+        self.headers = headers.into_iter().collect();
+        self
+    }
+
+    /// Names the provider in records of requests and in prices; by default it has the name of its format.
+    #[must_use]
+    pub fn with_provider_name(mut self, name: impl Into<String>) -> Self {
+        self.provider_name = Some(name.into());
+        self
+    }
+
+    fn provider_name(&self) -> String {
+        self.provider_name.clone().unwrap_or_else(|| self.target.provider.to_string())
     }
 
     /// Renders the request for a question. Fails if the request is invalid or too large.
@@ -148,12 +178,17 @@ impl ModelPolicy {
         options
     }
 
-    fn secret(&self) -> &str {
-        self.key.as_ref().map_or("", ApiKey::expose)
+    /// The key and the secrets of headers, the longest first.
+    fn held_secrets(&self) -> Vec<&str> {
+        let of_headers = self.headers.iter().flat_map(RequestHeader::secrets);
+        let mut held: Vec<_> = self.key.iter().map(ApiKey::expose).chain(of_headers).collect();
+        held.retain(|secret| !secret.is_empty());
+        held.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
+        held
     }
 
     fn error(&self, error: ProviderError) -> PolicyError {
-        let error = error.without(self.secret());
+        let error = self.held_secrets().into_iter().fold(error, ProviderError::redacted).truncated();
         PolicyError {
             retryable: error.retryable,
             retry_after: error.retry_after,
@@ -178,11 +213,11 @@ impl Policy for ModelPolicy {
     }
 
     fn secrets(&self) -> Secrets {
-        Secrets::new(self.key.as_ref().map(ApiKey::expose))
+        Secrets::new(self.held_secrets())
     }
 
     fn model(&self) -> Option<ModelIdentity> {
-        Some(ModelIdentity { provider: self.target.provider.to_string(), model: self.target.model.clone() })
+        Some(ModelIdentity { provider: self.provider_name(), model: self.target.model.clone() })
     }
 
     fn describe(&self, question: &PolicyRequest) -> RequestInfo {
@@ -192,7 +227,7 @@ impl Policy for ModelPolicy {
         let departures = report.into_iter().flat_map(|report| report.departures);
         let output_tokens = self.options.max_output_tokens.map_or(0, u64::from);
         RequestInfo {
-            provider: self.target.provider.to_string(),
+            provider: self.provider_name(),
             model: self.target.model.clone(),
             digest: body.as_ref().map(|body| Digest::of(body.as_bytes())),
             length,

@@ -55,6 +55,11 @@ pub(crate) fn redact_text(text: &str, secret: &str) -> String {
     if secret.is_empty() { text.to_owned() } else { text.replace(secret, REDACTED) }
 }
 
+/// Replaces several secrets in a text. The longest is the first, since one may be part of another.
+pub(crate) fn redact_all(text: &str, secrets: &[&str]) -> String {
+    secrets.iter().fold(text.to_owned(), |text, secret| redact_text(&text, secret))
+}
+
 /// Replaces a secret in all texts and names of a value.
 pub(crate) fn redact_json(value: Value, secret: &str) -> Value {
     match value {
@@ -118,28 +123,28 @@ pub(crate) fn redact_answer(mut answer: PolicyAnswer, secret: &str) -> PolicyAns
         // it.
         let holds =
             |payload: &mut Large<Arc<str>>| payload.inline().is_some_and(|text| text.contains(secret));
-        sidecar.payload_redacted = sidecar.payload.take_if(holds).is_some();
+        sidecar.payload_redacted |= sidecar.payload.take_if(holds).is_some();
         sidecar.finish_reason = sidecar.finish_reason.take().map(|reason| redact_text(&reason, secret));
     }
     answer
 }
 
-/// Forwards deltas of an answer without a secret, which may be split between them.
+/// Forwards deltas of an answer without secrets, which may be split between them.
 pub(crate) struct Listener<'a> {
     deltas: &'a Deltas,
-    secret: &'a str,
-    /// Buffered text that may be the beginning of the secret, of answers and of thoughts.
+    secrets: Vec<&'a str>,
+    /// Buffered text that may be the beginning of a secret, of answers and of thoughts.
     held: [String; 2],
 }
 
 impl<'a> Listener<'a> {
-    pub(crate) fn new(deltas: &'a Deltas, secret: &'a str) -> Self {
-        let secret = if secret.len() < SHORTEST_KEY { "" } else { secret };
-        Self { deltas, secret, held: Default::default() }
+    pub(crate) fn new(deltas: &'a Deltas, secrets: &[&'a str]) -> Self {
+        let secrets = secrets.iter().copied().filter(|secret| secret.len() >= SHORTEST_KEY).collect();
+        Self { deltas, secrets, held: Default::default() }
     }
 
     pub(crate) fn tell(&mut self, delta: Delta) {
-        if self.secret.is_empty() {
+        if self.secrets.is_empty() {
             return self.deltas.tell(delta);
         }
         let (place, piece, make) = match delta {
@@ -148,12 +153,13 @@ impl<'a> Listener<'a> {
         };
         let held = &mut self.held[place];
         held.push_str(&piece);
-        if held.contains(self.secret) {
-            *held = redact_text(held, self.secret);
+        if self.secrets.iter().any(|secret| held.contains(secret)) {
+            *held = redact_all(held, &self.secrets);
         }
-        let begins = |start: &usize| self.secret.starts_with(&held[*start..]);
+        let begins = |start: &usize| self.secrets.iter().any(|secret| secret.starts_with(&held[*start..]));
+        let longest = self.secrets.iter().map(|secret| secret.len()).max().unwrap_or(0);
         let starts = held.char_indices().map(|(start, _)| start);
-        let start = starts.skip_while(|start| start + self.secret.len() <= held.len()).find(begins);
+        let start = starts.skip_while(|start| start + longest <= held.len()).find(begins);
         let rest = held.split_off(start.unwrap_or(held.len()));
         let told = std::mem::replace(held, rest);
         if !told.is_empty() {
@@ -161,7 +167,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Forwards the buffered text, which turned out not to be the secret.
+    /// Forwards the buffered text, which turned out not to be a secret.
     pub(crate) fn finish(self) {
         let [words, thoughts] = self.held;
         for delta in [Delta::Reasoning(thoughts), Delta::Text(words)] {

@@ -93,4 +93,9 @@ impl Provider {
     pub fn key_variables(self) -> &'static [&'static str] {
         dialect(self).address.key_variables
     }
+
+    /// The base URL of the provider's own API.
+    pub fn base_url(self) -> &'static str {
+        dialect(self).address.base
+    }
 }

@@ -1,6 +1,5 @@
 //! Building an agent from its definition.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_providers::{
@@ -12,8 +11,10 @@ use backstitch_repl::recall::TOOL_NAME;
 
 use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
-use super::error::{AgentFileError, KeyOf, Problem};
+use super::error::{AgentFileError, Problem};
+use super::headers;
 use super::keys::{KEY_VARIABLES, checked_url, is_private};
+use super::mcp::value_of;
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
 use super::values::{Money, Span, ThinkingSetting};
@@ -27,6 +28,9 @@ use crate::{Agent, FunctionPolicy, LispAgent, OutputContract, Price, Prices, Scr
 
 /// The variable of a token for Anthropic's API, which is sent in another header than a key.
 const TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
+
+/// Headers that a gateway may authorise requests by, in place of the provider's key.
+const AUTHORISATIONS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -128,9 +132,12 @@ impl AgentDefinition {
         Ok(BuiltAgent { agent, prompt, lisp })
     }
 
-    /// Returns the values that are neither recorded nor sent: keys, and variables that MCP servers receive.
+    /// Returns the values that are neither recorded nor sent: keys, and variables that providers and MCP servers
+    /// receive.
     fn secrets(&self, options: &BuildOptions<'_>) -> Secrets {
         let keys = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
+        let own = self.own_variables();
+        let keys = keys.chain(own.iter().filter_map(|variable| value_of(options, variable)));
         let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets(options));
         Secrets::new(keys.chain(of_servers).map(|key| key.trim().to_owned()))
     }
@@ -176,15 +183,7 @@ impl AgentDefinition {
             cache_write: price.cache_write.map(Money::micros),
             output: price.output.micros(),
         };
-        let mut prices: BTreeMap<_, _> =
-            self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect();
-        // Requests are recorded with the format of a named provider.
-        if let Some(ModelName { provider: ModelProvider::Named(named), model }) = &self.model
-            && let Some(known) = self.prices.get(&format!("{}:{model}", named.name))
-        {
-            prices.insert(format!("{}:{model}", named.format), price(known));
-        }
-        Prices(prices)
+        Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
     }
 
     /// Refuses a budget of money if the price of the model is unknown.
@@ -342,14 +341,12 @@ impl AgentDefinition {
             .model
             .as_ref()
             .ok_or_else(|| Problem::new(["model"], "a model is missing: set PROVIDER:MODEL"))?;
-        match model.provider {
+        match &model.provider {
             ModelProvider::Scripted => {
                 let script = self.script.clone().unwrap_or_default();
                 Ok(Arc::new(ScriptedPolicy::new(name, script).with_model(&model.model)))
             }
-            ModelProvider::Wire(_) | ModelProvider::Named(_) => {
-                Ok(Arc::new(self.model_policy(name, model, options)?))
-            }
+            _ => Ok(Arc::new(self.model_policy(name, model, options)?)),
         }
     }
 
@@ -359,22 +356,28 @@ impl AgentDefinition {
         model: &ModelName,
         options: &BuildOptions<'_>,
     ) -> Result<ModelPolicy, AgentFileError> {
-        let Some(format) = model.provider.format() else {
+        let Some(access) = self.access(&model.provider)? else {
             return Err(Problem::new(["model"], "a script has no provider").into());
         };
-        let base_url = self.base_url.as_deref().or(model.provider.base_url());
+        let base_url = self.base_url.as_deref().or(access.base_url.as_deref());
         let url = base_url.map(checked_url).transpose()?;
-        let mut target = ModelTarget::new(format, &model.model);
+        let mut target = ModelTarget::new(access.format, &model.model);
         if let Some(base_url) = base_url {
             target = target.at(base_url);
         }
-        let variables = model.provider.key_variables();
-        let key = variables.iter().find_map(|variable| Some((*variable, (options.key)(variable)?)));
-        let needs_key = !variables.is_empty() && !url.as_ref().is_some_and(is_private);
+        let at = |keys: [&str; 2]| keys.map(str::to_owned);
+        let mut custom = headers::resolved(&access.headers, &at(["provider", "headers"]), options)?;
+        custom.extend(headers::resolved(&self.request.headers, &at(["request", "headers"]), options)?);
+        let variables = access.key_variables;
+        let key = variables.iter().find_map(|variable| Some((variable, (options.key)(variable)?)));
+        // A gateway may hold the key, and have an authorisation of its own.
+        let is_authorised = custom.iter().any(|header| AUTHORISATIONS.contains(&header.name()));
+        let needs_key = !variables.is_empty() && !is_authorised && !url.as_ref().is_some_and(is_private);
         if key.is_none() && needs_key {
-            return Err(AgentFileError::MissingKey { provider: KeyOf(model.provider) });
+            let provider = model.provider.as_str().to_owned();
+            return Err(AgentFileError::MissingKey { provider, variables });
         }
-        let key = key.map(|(variable, key)| match variable {
+        let key = key.map(|(variable, key)| match variable.as_str() {
             TOKEN_VARIABLE => ApiKey::token(key.trim()),
             _ => ApiKey::new(key.trim()),
         });
@@ -382,7 +385,10 @@ impl AgentDefinition {
             Some(transport) => transport.clone(),
             None => http(self.request.silence)?,
         };
-        Ok(ModelPolicy::new(name, target, key, transport).with_options(self.request_options()))
+        Ok(ModelPolicy::new(name, target, key, transport)
+            .with_options(self.request_options())
+            .with_provider_name(model.provider.as_str())
+            .with_headers(custom))
     }
 
     /// Refuses request options that the model's provider does not support.
@@ -390,7 +396,7 @@ impl AgentDefinition {
         if self.request.silence.is_some_and(|silence| silence.0.is_zero()) {
             return Err(Problem::new(["request", "silence"], "the time must be longer than 0"));
         }
-        let Some(format) = self.model.as_ref().and_then(|model| model.provider.format()) else {
+        let Some(format) = self.format() else {
             return Ok(());
         };
         let checked = self.request_options().check(format);
@@ -399,7 +405,7 @@ impl AgentDefinition {
 
     /// Removes the request options that the model's provider does not support, and returns them.
     pub(super) fn drop_refused_options(&mut self) -> Vec<RefusedOption> {
-        let Some(format) = self.model.as_ref().and_then(|model| model.provider.format()) else {
+        let Some(format) = self.format() else {
             return Vec::new();
         };
         let mut dropped = Vec::new();

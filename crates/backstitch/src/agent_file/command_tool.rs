@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::definition::Approve;
 use super::error::{Problem, near};
-use super::keys::KEY_VARIABLES;
 use super::template::ArgumentTemplate;
 use super::values::Span;
 use crate::OutputContract;
@@ -90,8 +89,8 @@ impl InputChoice {
 }
 
 impl CommandToolDefinition {
-    /// Builds the tool. `key` is the path of the definition.
-    pub(super) fn tool(&self, key: &[String], sandbox: &Sandbox) -> Result<Tool, Problem> {
+    /// Builds the tool. `key` is the path of the definition, and `hidden` are variables that the program does not see.
+    pub(super) fn tool(&self, key: &[String], sandbox: &Sandbox, hidden: &[String]) -> Result<Tool, Problem> {
         let at = |name: &str| key.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
         let wrong = |name: &str, message: String| Problem { key: at(name), message };
         if self.description.trim().is_empty() {
@@ -131,7 +130,7 @@ impl CommandToolDefinition {
             exit_codes: self.exit_codes.clone(),
             caps: OutputCaps { head: half, tail: half },
             sandbox: sandbox.clone(),
-            hidden: KEY_VARIABLES.iter().map(|name| (*name).to_owned()).collect(),
+            hidden: hidden.to_vec(),
         };
         let builder =
             Tool::builder(&self.name, format!("{}{}", self.description, sandbox_description(sandbox)));

@@ -1,6 +1,6 @@
 //! The definition of an agent, as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use super::answering::{AnswerMode, DataDefinition};
 use super::command_tool::CommandToolDefinition;
 use super::engine::EngineDefinition;
+use super::headers::HeaderTexts;
 use super::mcp::McpDefinition;
 use super::model::ModelName;
+use super::provider::ProviderDefinition;
 use super::retry::RetryDefinition;
 use super::sub_agent::SubAgentDefinition;
 use super::values::{Money, Span, ThinkingSetting, ToolChoice};
@@ -35,6 +37,9 @@ pub struct AgentDefinition {
     /// Base URL of the model's API; `None` for the provider's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
+    /// Providers besides the built-in ones.
+    #[serde(rename = "provider", skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<ProviderDefinition>,
     /// Replies of a scripted model. A file is read into this field when the definition is resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<Script>,
@@ -118,6 +123,9 @@ pub struct AgentDefinition {
     /// Retries of requests that failed; `None` for the defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryDefinition>,
+    /// Environment variables that commands do not see, besides those of keys. They are not recorded.
+    #[serde(skip)]
+    pub hidden: BTreeSet<String>,
 }
 
 impl Default for AgentDefinition {
@@ -127,6 +135,7 @@ impl Default for AgentDefinition {
             name: "agent".to_owned(),
             model: None,
             base_url: None,
+            providers: Vec::new(),
             script: None,
             engine: None,
             system: None,
@@ -154,6 +163,7 @@ impl Default for AgentDefinition {
             output: None,
             request: RequestDefinition::default(),
             retry: None,
+            hidden: BTreeSet::new(),
         }
     }
 }
@@ -347,6 +357,9 @@ pub struct RequestDefinition {
     /// Further fields of the body of requests. They are recorded, so they must not hold secrets.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub body: Map<String, Value>,
+    /// Headers of requests, for gateways. `${VARIABLE}` in a value stands for an environment variable.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: HeaderTexts,
     /// Whether OpenAI summarizes its reasoning, if an effort is set.
     #[serde(skip_serializing_if = "Clone::clone")]
     pub summary: bool,
@@ -360,9 +373,13 @@ pub struct RequestDefinition {
 }
 
 impl RequestDefinition {
-    /// Removes the further fields of the body. Returns whether there were any.
-    pub(super) fn clear_body(&mut self) -> bool {
-        !std::mem::take(&mut self.body).is_empty()
+    /// Removes what belongs to one server: the further fields of the body, and the headers. Returns the keys of those
+    /// that were set.
+    pub(super) fn clear_own_parts(&mut self) -> Vec<&'static str> {
+        let had_body = !std::mem::take(&mut self.body).is_empty();
+        let had_headers = !std::mem::take(&mut self.headers).is_empty();
+        let had = [(had_body, "body"), (had_headers, "headers")];
+        had.into_iter().filter_map(|(had, key)| had.then_some(key)).collect()
     }
 
     /// Removes an option that a provider refused, by its key. Returns whether there is such an option.
@@ -399,6 +416,7 @@ impl Default for RequestDefinition {
             parallel_tool_calls: None,
             verbosity: None,
             body: Map::new(),
+            headers: BTreeMap::new(),
             summary: true,
             cache: true,
             stream: true,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use backstitch_lisp::did_you_mean;
 use backstitch_providers::ScriptError;
 
-use super::model::ModelProvider;
 use crate::RuntimeError;
 use crate::code::ErrorCode;
 
@@ -97,10 +96,12 @@ pub enum AgentFileError {
     #[error(transparent)]
     Script(#[from] ScriptError),
     /// The API key of a provider is missing.
-    #[error("{provider} needs a key: set {}", .provider.names_of_key())]
+    #[error("{provider} needs a key: set {}", .variables.join(" or "))]
     MissingKey {
-        /// The provider.
-        provider: KeyOf,
+        /// The name of the provider.
+        provider: String,
+        /// The environment variables that may hold the key.
+        variables: Vec<String>,
     },
     /// There is no transport for requests.
     #[error("requests cannot be sent: {0}")]
@@ -126,22 +127,6 @@ impl AgentFileError {
 impl From<Problem> for AgentFileError {
     fn from(problem: Problem) -> Self {
         Self::InDefinition(problem)
-    }
-}
-
-/// The provider that a key is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyOf(pub ModelProvider);
-
-impl KeyOf {
-    fn names_of_key(self) -> String {
-        self.0.key_variables().join(" or ")
-    }
-}
-
-impl fmt::Display for KeyOf {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0.as_str())
     }
 }
 

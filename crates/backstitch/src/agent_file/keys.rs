@@ -14,7 +14,7 @@ pub const SERVER_TOKEN_VARIABLE: &str = "BACKSTITCH_MCP_TOKEN";
 /// do not see them, and their values are redacted.
 pub static KEY_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut variables = Vec::new();
-    for variable in ModelProvider::all().flat_map(ModelProvider::key_variables) {
+    for variable in ModelProvider::built_in().flat_map(|provider| provider.key_variables()) {
         if !variables.contains(variable) {
             variables.push(*variable);
         }

@@ -52,7 +52,7 @@ impl KnownModels {
 
     /// Returns the entry of a model.
     pub fn find(&self, model: &ModelName) -> Option<&KnownModel> {
-        let ModelProvider::Wire(provider) = model.provider else { return None };
+        let ModelProvider::Wire(provider) = &model.provider else { return None };
         let provider = provider.as_str();
         let is_of = |known: &&KnownModel| {
             provider == known.provider || (provider == "openai-chat" && known.provider == "openai")
@@ -84,6 +84,9 @@ impl AgentDefinition {
     pub fn fill_known_model(&mut self) {
         // Another server has its own limits and prices.
         let Some(model) = self.model.as_ref().filter(|_| self.base_url.is_none()) else { return };
+        if self.providers.iter().any(|defined| defined.name == model.provider.as_str()) {
+            return;
+        }
         let Some(known) = KnownModels::current().find(model) else { return };
         let name = model.to_string();
         self.window = self.window.or(Some(known.window));

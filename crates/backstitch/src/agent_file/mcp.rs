@@ -180,7 +180,7 @@ impl AgentDefinition {
     }
 }
 
-fn value_of(options: &BuildOptions<'_>, variable: &str) -> Option<String> {
+pub(super) fn value_of(options: &BuildOptions<'_>, variable: &str) -> Option<String> {
     (options.key)(variable).or_else(|| std::env::var(variable).ok()).filter(|value| !value.is_empty())
 }
 

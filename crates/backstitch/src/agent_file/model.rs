@@ -2,67 +2,76 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use backstitch_providers::Provider;
 use serde::{Deserialize, Serialize};
 
-use super::error::near;
 use super::named::{NAMED_PROVIDERS, NamedProvider};
 
 const SCRIPTED: &str = "scripted";
 
 /// Source of a model's answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelProvider {
     /// A model behind a wire format.
     Wire(Provider),
     /// A model of a provider that speaks the format of another one.
     Named(&'static NamedProvider),
+    /// A model of a provider that the definition or the settings define, by its name.
+    Defined(Arc<str>),
     /// A file of replies.
     Scripted,
 }
 
 impl ModelProvider {
-    /// Iterates over all providers, `scripted` last.
-    pub fn all() -> impl Iterator<Item = Self> {
+    /// Iterates over the built-in providers, `scripted` last.
+    pub fn built_in() -> impl Iterator<Item = Self> {
         let named = NAMED_PROVIDERS.iter().map(Self::Named);
         Provider::ALL.into_iter().map(Self::Wire).chain(named).chain([Self::Scripted])
     }
 
-    /// Returns the wire format; `None` for a script.
-    pub fn format(self) -> Option<Provider> {
+    /// Returns the wire format of a built-in provider; `None` for others and for a script.
+    pub fn format(&self) -> Option<Provider> {
         match self {
-            Self::Wire(provider) => Some(provider),
+            Self::Wire(provider) => Some(*provider),
             Self::Named(named) => Some(named.format),
-            Self::Scripted => None,
+            Self::Defined(_) | Self::Scripted => None,
         }
     }
 
     /// Returns the address of a named provider.
-    pub fn base_url(self) -> Option<&'static str> {
+    pub fn base_url(&self) -> Option<&'static str> {
         match self {
             Self::Named(named) => Some(named.base_url),
-            Self::Wire(_) | Self::Scripted => None,
+            Self::Wire(_) | Self::Defined(_) | Self::Scripted => None,
         }
     }
 
-    /// Returns the environment variables of the key, in order of precedence.
-    pub fn key_variables(self) -> &'static [&'static str] {
+    /// Returns the environment variables of the key of a built-in provider, in order of precedence.
+    pub fn key_variables(&self) -> &'static [&'static str] {
         match self {
             Self::Wire(provider) => provider.key_variables(),
             Self::Named(named) => named.key_variables,
-            Self::Scripted => &[],
+            Self::Defined(_) | Self::Scripted => &[],
         }
     }
 
     /// Returns the name in definitions and on the command line.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
             Self::Wire(provider) => provider.as_str(),
             Self::Named(named) => named.name,
+            Self::Defined(name) => name,
             Self::Scripted => SCRIPTED,
         }
     }
+}
+
+/// Whether a text can be the name of a provider.
+pub(super) fn is_provider_name(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=32).contains(&name.len()) && name.bytes().all(is_word)
 }
 
 /// The name of a model: `provider:model`, or `scripted:FILE`.
@@ -83,24 +92,21 @@ pub struct InvalidModelName(String);
 impl FromStr for ModelName {
     type Err = InvalidModelName;
 
+    /// Parses a name. Whether a provider that is not built in exists is known when a model of it is used.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let all: Vec<_> = ModelProvider::all().map(ModelProvider::as_str).collect();
-        let Some((provider, model)) = text.split_once(':').filter(|(_, model)| !model.is_empty()) else {
+        let parts = text.split_once(':').filter(|(_, model)| !model.is_empty());
+        let Some((provider, model)) = parts.filter(|(provider, _)| is_provider_name(provider)) else {
+            let built_in: Vec<_> = ModelProvider::built_in().collect();
+            let all: Vec<_> = built_in.iter().map(ModelProvider::as_str).collect();
             let message = format!(
-                "{text:?} names no model: write PROVIDER:MODEL, where the provider is one of {}",
+                "{text:?} names no model: write PROVIDER:MODEL, where the provider is one of {}, or one of your own",
                 all.join(", ")
             );
             return Err(InvalidModelName(message));
         };
-        match ModelProvider::all().find(|known| known.as_str() == provider) {
-            Some(provider) => Ok(Self { provider, model: model.to_owned() }),
-            None => {
-                let hint = near(provider, &all);
-                let message =
-                    format!("there is no provider {provider:?}; there are {}{hint}", all.join(", "));
-                Err(InvalidModelName(message))
-            }
-        }
+        let built_in = ModelProvider::built_in().find(|known| known.as_str() == provider);
+        let provider = built_in.unwrap_or_else(|| ModelProvider::Defined(provider.into()));
+        Ok(Self { provider, model: model.to_owned() })
     }
 }
 

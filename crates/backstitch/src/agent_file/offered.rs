@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::build::BuildOptions;
 use super::definition::{AgentDefinition, Approve, SectionDefinition};
 use super::error::{AgentFileError, Problem, near};
-use super::keys::KEY_VARIABLES;
 use super::values::ToolChoice;
 use crate::journal::Effect;
 use crate::prompt::Section;
@@ -41,7 +40,8 @@ impl ToolCatalog {
         if let Some(timeout) = definition.shell.timeout {
             shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
         }
-        let shell = KEY_VARIABLES.iter().copied().fold(shell, Shell::without_env).tool();
+        let hidden = definition.hidden_variables();
+        let shell = hidden.iter().fold(shell, Shell::without_env).tool();
         let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect();
         let mut in_sections = Vec::new();
         definition.sections.iter().for_each(|section| section.add_tools(&mut in_sections));
@@ -49,7 +49,7 @@ impl ToolCatalog {
         let mut offered = Self { all, own: Vec::new(), in_sections, has_engine };
         for (index, tool) in definition.command_tools.iter().enumerate() {
             let key = below(&[], "tool", index);
-            offered.declare(tool.tool(&key, &sandbox)?, &key)?;
+            offered.declare(tool.tool(&key, &sandbox, &hidden)?, &key)?;
         }
         for (index, server) in definition.mcp.iter().enumerate() {
             let key = below(&[], "mcp", index);

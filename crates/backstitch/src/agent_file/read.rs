@@ -16,6 +16,7 @@ use super::definition::{AgentDefinition, OutputDefinition};
 use super::error::{AgentFileError, Problem};
 use super::model::{ModelName, ModelProvider};
 use super::offered::below;
+use super::provider::ProviderDefinition;
 use super::source::TomlSource;
 use super::sub_agent::DEEPEST;
 use crate::Script;
@@ -40,7 +41,19 @@ pub struct AgentFile {
 impl AgentFile {
     /// Reads a file, and the files that it refers to.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentFileError> {
-        Self::read_at(path.as_ref(), 0)
+        Self::read_knowing(path, &[])
+    }
+
+    /// Reads a file whose models may be those of these providers too.
+    pub fn read_knowing(
+        path: impl AsRef<Path>,
+        providers: &[ProviderDefinition],
+    ) -> Result<Self, AgentFileError> {
+        let path = path.as_ref();
+        let file = Self::read_at(path, 0)?;
+        let source = TomlSource { file: Some(path), text: &text_of(path)? };
+        file.definition.check_models(providers).map_err(|error| source.located(error))?;
+        Ok(file)
     }
 
     /// Reads the file of an agent that has so many agents above it.
@@ -71,6 +84,7 @@ impl AgentDefinition {
         definition
             .resolve(Path::new(""), &mut Vec::new(), 0)
             .and_then(|()| definition.check())
+            .and_then(|()| definition.check_models(&[]))
             .map_err(|error| source.located(error))?;
         Ok(definition)
     }
@@ -79,7 +93,7 @@ impl AgentDefinition {
     pub fn set_model(&mut self, model: ModelName) -> Result<(), AgentFileError> {
         self.script = match model.provider {
             ModelProvider::Scripted => Some(Script::load(&model.model)?),
-            ModelProvider::Wire(_) | ModelProvider::Named(_) => None,
+            _ => None,
         };
         self.model = Some(model);
         Ok(())
@@ -91,12 +105,11 @@ impl AgentDefinition {
         let is_other = self.model.as_ref().is_some_and(|before| before.provider != model.provider);
         self.set_model(model)?;
         let mut dropped = self.drop_refused_options();
-        if let Some(format) = self.model.as_ref().and_then(|model| model.provider.format())
-            && is_other
-            && self.request.clear_body()
-        {
-            let reason = "its fields are those of another provider".to_owned();
-            dropped.push(RefusedOption { provider: format, option: "body", reason });
+        if let Some(provider) = self.format().filter(|_| is_other) {
+            for option in self.request.clear_own_parts() {
+                let reason = "it was set for another provider".to_owned();
+                dropped.push(RefusedOption { provider, option, reason });
+            }
         }
         Ok(dropped)
     }
@@ -108,6 +121,7 @@ impl AgentDefinition {
         files: &mut Vec<PathBuf>,
         depth: usize,
     ) -> Result<(), AgentFileError> {
+        self.check_providers()?;
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &self.model
             && self.script.is_none()
         {

@@ -1,8 +1,8 @@
 //! Sub-agents of agent files.
 //!
 //! A `[[sub_agent]]` is a tool whose calls another agent answers. It works in the directory of its caller. What its
-//! own definition leaves open comes from the caller: the model with its address, prices, retries, and the calls that
-//! need approval.
+//! own definition leaves open comes from the caller: the model with its address, providers, prices, retries, and the
+//! calls that need approval.
 
 use std::path::PathBuf;
 
@@ -77,6 +77,8 @@ impl SubAgentDefinition {
                 agent.request = caller.request.clone();
             }
         }
+        caller.providers.iter().for_each(|provider| agent.add_provider(provider));
+        agent.hidden.extend(caller.own_variables());
         for (model, price) in &caller.prices {
             agent.prices.entry(model.clone()).or_insert(*price);
         }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use backstitch::agent_file::{
-    AgentDefinition, AgentFileError, BuildOptions, ModelName, NAMED_PROVIDERS, ThinkingSetting,
+    AgentDefinition, AgentFileError, BuildOptions, ModelName, NAMED_PROVIDERS, ProviderDefinition,
+    ProviderFormat, ThinkingSetting,
 };
 use backstitch::ports::BoxFuture;
 use backstitch::providers::{HttpRequest, HttpResponse, Provider, Transport, TransportError};
@@ -132,7 +133,9 @@ fn a_price_of_a_named_provider_counts() {
     let key = |_: &str| Some("a key of deepseek".to_owned());
     let options = BuildOptions { key: Box::new(key), transport: Some(Arc::new(Kept::default())) };
     let agent = AgentDefinition::from_toml(text).unwrap().build_with(options).unwrap().agent;
-    assert_eq!(agent.prices.0["openai-chat:m"].input, 500_000);
+    // Requests are recorded by the name of the provider, which prices are found by.
+    assert_eq!(agent.policy.model().unwrap().provider, "deepseek");
+    assert_eq!(agent.prices.0["deepseek:m"].input, 500_000);
 }
 
 #[test]
@@ -157,4 +160,82 @@ fn a_definition_keeps_what_it_is_recorded_with() {
         AgentDefinition::from_toml("model = 'openai:m'\n[request]\nsummary = false\neffort = 'low'").unwrap();
     assert_eq!(set.to_recorded()["request"]["summary"], false);
     assert_eq!(set.request.thinking, ThinkingSetting::Default);
+}
+
+/// A definition with a provider of its own.
+fn own_provider(format: &str, more: &str) -> AgentDefinition {
+    let text = format!(
+        "model = 'work:m'\ntools = []\n[retry]\nretries = 0\n{more}\n[[provider]]\nname = 'work'\n\
+         base_url = 'https://llm.example.com'\nkey = 'WORK_KEY'\nformat = '{format}'\n\
+         headers = {{ X-Team = 'tailors', X-Gate = 'Bearer ${{GATE}}' }}\n"
+    );
+    AgentDefinition::from_toml(&text).unwrap()
+}
+
+fn header(request: &HttpRequest, name: &str) -> Option<String> {
+    let found = request.custom.iter().find(|header| header.name() == name);
+    found.map(|header| header.expose_value().to_owned())
+}
+
+#[test]
+fn an_own_provider_speaks_each_format() {
+    for (format, path) in [
+        ("openai-chat", "/chat/completions"),
+        ("openai-responses", "/responses"),
+        ("anthropic", "/v1/messages"),
+        ("gemini", "/v1beta/models/m:streamGenerateContent?alt=sse"),
+    ] {
+        let definition = own_provider(format, "");
+        let recorded = AgentDefinition::from_recorded(&definition.to_recorded()).unwrap();
+        assert_eq!(recorded, definition);
+        let request = request_of(&recorded, &["WORK_KEY", "GATE", "OPENAI_API_KEY"]).unwrap();
+        assert_eq!(request.url, format!("https://llm.example.com{path}"));
+        assert_eq!(header(&request, "x-team").unwrap(), "tailors");
+        assert_eq!(header(&request, "x-gate").unwrap(), "Bearer the key of GATE");
+        assert!(request.secret.is_some() && !format!("{request:?}").contains("the key of"), "{request:?}");
+        let missing = request_of(&definition, &["GATE", "OPENAI_API_KEY"]).unwrap_err().to_string();
+        assert!(missing.contains("work needs a key: set WORK_KEY"), "{missing}");
+        let missing = request_of(&definition, &["WORK_KEY"]).unwrap_err().to_string();
+        assert!(missing.contains("GATE is not set"), "{missing}");
+    }
+}
+
+#[test]
+fn headers_of_an_agent_replace_those_of_its_provider_and_stay_with_it() {
+    let more = "[request]\nheaders = { X-Team = 'cutters', Authorization = 'Bearer ${TOKEN}' }";
+    let mut definition = own_provider("openai-chat", more);
+    // A gateway that authorises by a header of its own needs no key.
+    let request = request_of(&definition, &["GATE", "TOKEN"]).unwrap();
+    assert!(request.secret.is_none());
+    let teams: Vec<_> = request.custom.iter().filter(|header| header.name() == "x-team").collect();
+    assert_eq!(teams.last().unwrap().expose_value(), "cutters");
+    let dropped = definition.switch_model(model("anthropic")).unwrap();
+    assert!(dropped.iter().any(|refused| refused.option == "headers"));
+    assert!(request_of(&definition, &["ANTHROPIC_API_KEY"]).unwrap().custom.is_empty());
+}
+
+#[test]
+fn a_built_in_provider_is_replaced_on_purpose_only() {
+    let text = |replace: &str| {
+        format!(
+            "model = 'ollama:m'\ntools = []\n[retry]\nretries = 0\n[[provider]]\nname = 'ollama'\n\
+             base_url = 'http://gpu-box:11434/v1'\n{replace}"
+        )
+    };
+    let error = AgentDefinition::from_toml(&text("")).unwrap_err().to_string();
+    assert!(error.contains("built in") && error.contains("replace = true"), "{error}");
+    let definition = AgentDefinition::from_toml(&text("replace = true")).unwrap();
+    let request = request_of(&definition, &[]).unwrap();
+    assert_eq!(request.url, "http://gpu-box:11434/v1/chat/completions");
+}
+
+#[test]
+fn an_own_provider_is_a_value_in_rust() {
+    let work = ProviderDefinition::new("work", "http://127.0.0.1:1/v1")
+        .with_format(ProviderFormat::Anthropic)
+        .with_header("X-Team", "tailors");
+    let identity = work.model("large").unwrap().model().unwrap();
+    assert_eq!((identity.provider.as_str(), identity.model.as_str()), ("work", "large"));
+    assert!(ProviderDefinition::new("openai", "http://127.0.0.1:1").model("m").is_err());
+    assert!(work.with_key("sk-a-key-itself").model("m").is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backstitch::agent_file::{AgentDefinition, AgentFileError, ModelName};
+use backstitch::agent_file::{AgentDefinition, AgentFileError, ModelName, ProviderDefinition};
 
 use super::layer::Config;
 
@@ -15,6 +15,7 @@ impl Config {
         is_set: impl Fn(&str) -> bool,
     ) -> Result<(), AgentFileError> {
         self.complete_model(definition)?;
+        self.providers().iter().for_each(|provider| definition.add_provider(provider));
         if let Some(tools) = self.strongest(|settings| settings.tools.clone()).filter(|_| !is_set("tools")) {
             definition.tools = tools;
         }
@@ -38,6 +39,20 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Returns the providers that are defined. A project cannot replace one of the user.
+    pub(crate) fn providers(&self) -> Vec<ProviderDefinition> {
+        let mut all = AgentDefinition::default();
+        for layer in [&self.user, &self.project] {
+            layer.settings.provider.iter().for_each(|provider| all.add_provider(provider));
+        }
+        all.providers
+    }
+
+    /// Returns the environment variables of keys and headers of the user's providers.
+    pub(crate) fn provider_variables(&self) -> Vec<String> {
+        self.user.settings.provider.iter().flat_map(ProviderDefinition::variables).collect()
     }
 
     fn complete_model(&self, definition: &mut AgentDefinition) -> Result<(), AgentFileError> {

@@ -24,7 +24,7 @@ pub(super) const VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Returns the address in the variable that the provider's own programs read, such as `OPENAI_BASE_URL`.
-pub(crate) fn provider_address(provider: ModelProvider) -> Result<Option<String>, Problem> {
+pub(crate) fn provider_address(provider: &ModelProvider) -> Result<Option<String>, Problem> {
     let variable = match provider.as_str() {
         "openai" | "openai-chat" => "OPENAI_BASE_URL",
         "anthropic" => "ANTHROPIC_BASE_URL",

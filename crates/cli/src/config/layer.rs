@@ -90,6 +90,7 @@ impl Layer {
             Some((key, why)) => {
                 Err(Problem::new([*key], format_args!("set this in the config of the user: {why}")))
             }
+            None if scope == Scope::User => settings.check().and_then(|()| settings.check_model()),
             None => settings.check(),
         };
         checked.map_err(|problem| {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use backstitch::agent_file::{
-    Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem, RetryDefinition, Span,
-    ToolChoice, check_base_url,
+    AgentDefinition, Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem,
+    ProviderDefinition, RetryDefinition, Span, ToolChoice, check_base_url, check_providers,
 };
 use backstitch::ports::Sandbox;
 use serde::Deserialize;
@@ -29,6 +29,8 @@ pub(super) const USER_ONLY: [(&str, &str); 5] = [
 pub(crate) struct Settings {
     pub(crate) model: Option<ModelName>,
     pub(crate) base_url: Option<String>,
+    /// Providers besides the built-in ones.
+    pub(crate) provider: Vec<ProviderDefinition>,
     /// The agent file of new sessions.
     pub(crate) agent: Option<PathBuf>,
     pub(crate) store: Option<PathBuf>,
@@ -67,6 +69,7 @@ impl Settings {
         if let Some(url) = &self.base_url {
             check_base_url(url)?;
         }
+        check_providers(&self.provider)?;
         if self.max_turns == Some(0) {
             return Err(Problem::new(["max_turns"], "an agent needs at least 1 turn"));
         }
@@ -91,6 +94,13 @@ impl Settings {
             return Err(Problem::new(["sandbox", "missing"], "only sessions record this: remove it"));
         }
         Ok(())
+    }
+
+    /// Refuses a model of a provider that these settings do not define. A project may use those of the user.
+    pub(super) fn check_model(&self) -> Result<(), Problem> {
+        let Some(model) = &self.model else { return Ok(()) };
+        let definition = AgentDefinition { providers: self.provider.clone(), ..AgentDefinition::default() };
+        definition.access(&model.provider).map(|_| ())
     }
 
     /// Resolves paths: `~/` is the home directory, and others are relative to the directory of the file.

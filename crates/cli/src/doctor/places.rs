@@ -230,9 +230,17 @@ fn model(config: &Config) -> Vec<Finding> {
         let advice = "`--model PROVIDER:MODEL` names one, `backstitch config set model PROVIDER:MODEL` for all sessions";
         return vec![Finding::notice("model", "none is set", advice)];
     };
-    let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let access = match definition.access(&model.provider) {
+        Ok(access) => access,
+        Err(problem) => {
+            let advice = "define it as `[[provider]]` in the settings";
+            return vec![Finding::broken("model", problem.message, advice)];
+        }
+    };
+    let url = definition.base_url.clone().or_else(|| access.as_ref()?.base_url.clone());
+    let at = url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     let mut findings = vec![Finding::fine("model", format!("{model}{at}"))];
-    let variables = model.provider.key_variables();
+    let variables = access.map(|access| access.key_variables).unwrap_or_default();
     if !variables.is_empty() {
         let set = variables.iter().find(|variable| keys::key(variable).is_some());
         findings.push(match set {

@@ -179,6 +179,7 @@ impl ModelFlags {
             .into());
         }
         if let Some(model) = &self.model {
+            add_provider_of(model, definition)?;
             let is_other = definition.model.as_ref().is_some_and(|before| before.provider != model.provider);
             if is_other {
                 // The address belongs to the provider before.
@@ -233,7 +234,10 @@ impl AgentFlags {
         config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
         if let (None, Some(model)) = (&definition.base_url, &definition.model) {
-            definition.base_url = provider_address(model.provider).map_err(AgentFileError::from)?;
+            let is_built_in = definition.providers.iter().all(|own| own.name != model.provider.as_str());
+            if is_built_in {
+                definition.base_url = provider_address(&model.provider).map_err(AgentFileError::from)?;
+            }
         }
         if self.model.window.is_none() && !file.keys.contains("window") {
             definition.window = config.window(&definition).or(definition.window);
@@ -295,6 +299,7 @@ impl AgentFlags {
             *directory = directory.canonicalize()?;
         }
         self.instruct(common, &config, &mut definition)?;
+        definition.keep_used_providers();
         // Every file and variable that names an address is the user's own, or trusted.
         addresses::allow(&definition);
         Ok(definition)
@@ -427,6 +432,18 @@ pub(super) async fn pinned(
 pub(super) fn built(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
     addresses::check(definition)?;
     Ok(definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })?)
+}
+
+/// Adds the provider of a model from the settings of the user, unless it is built in or the definition has it.
+pub(super) fn add_provider_of(model: &ModelName, definition: &mut AgentDefinition) -> anyhow::Result<()> {
+    if definition.access(&model.provider).is_err() {
+        let known = Config::load()?.providers();
+        let of_model = known.iter().find(|provider| provider.name == model.provider.as_str());
+        of_model.into_iter().for_each(|provider| definition.add_provider(provider));
+        let chosen = AgentDefinition { model: Some(model.clone()), base_url: None, ..definition.clone() };
+        addresses::allow(&chosen);
+    }
+    Ok(())
 }
 
 /// Returns the definition of a session's agent: the current one, or the one in effect before a position.

@@ -20,6 +20,15 @@ pub(super) fn rights(definition: &AgentDefinition) -> Vec<String> {
         let model = model.unwrap_or_else(|| "your model".to_owned());
         lines.push(format!("asks {model}{}", at.unwrap_or_default()));
     }
+    for provider in &definition.providers {
+        let variables = provider.variables();
+        let given =
+            if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
+        lines.push(format!("provider {} is at {}{given}", provider.name, provider.base_url));
+    }
+    for (name, value) in &definition.request.headers {
+        lines.push(format!("sends the header {name}: {value}"));
+    }
     if let Some(engine) = &definition.engine {
         lines.push(format!("is driven by {engine}, with its own tools and your account"));
     }

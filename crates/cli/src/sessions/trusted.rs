@@ -33,7 +33,8 @@ pub(super) fn new_agent(common: &Common, named: Option<&Path>, directory: &Path)
     };
     let explicit = named.map(Path::to_owned).or_else(|| own.agent());
     let chosen = explicit.clone().or_else(|| all.agent());
-    let file = chosen.as_deref().map(AgentFile::read).transpose()?;
+    let providers = all.providers();
+    let file = chosen.as_deref().map(|path| AgentFile::read_knowing(path, &providers)).transpose()?;
     let is_inside = chosen.as_ref().is_some_and(|path| subject.holds(path));
     if let (Some(file), true) = (&file, is_inside) {
         add_agent(&mut subject, file)?;
@@ -77,13 +78,14 @@ pub(super) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
     }
     let mut subject = Subject::new(&root);
     if path.is_file() && path != root.join(ProjectSettings::FILE) {
-        add_agent(&mut subject, &AgentFile::read(&path)?)?;
+        add_agent(&mut subject, &AgentFile::read_knowing(&path, &Config::load()?.providers())?)?;
         return Ok(subject);
     }
     if let Some(settings) = ProjectSettings::read(&root)? {
         add_settings(&mut subject, &settings)?;
         if let Some(agent) = settings.agent() {
-            let file = AgentFile::read(agent)?;
+            let config = Config::load()?.with_project(settings.clone());
+            let file = AgentFile::read_knowing(agent, &config.providers())?;
             if subject.holds(agent) {
                 add_agent(&mut subject, &file)?;
             }

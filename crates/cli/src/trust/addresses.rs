@@ -1,7 +1,7 @@
 //! Addresses that keys may be sent to.
 //!
 //! A key of a model is sent to the provider's own address, and to those that the user chose: by an option, in the environment,
-//! in the user's settings, or in files that the user trusts. The address of a recorded session was chosen when the
+//! in the user's settings, or in files that the user trusts. Values of headers are sent to addresses that the user chose. The address of a recorded session was chosen when the
 //! session was started, and is remembered in the state directory. The address of an imported session was chosen by
 //! another user: it gets no key before this user names it, or says yes to it on a terminal. The same holds for headers
 //! of MCP servers, whose values are taken from this user's environment.
@@ -38,9 +38,11 @@ pub(crate) fn ask(common: &Common, definition: &AgentDefinition) -> Result<(), T
         return Ok(());
     }
     for receiver in receivers(definition).iter().filter(|receiver| !receiver.is_chosen()) {
-        let (action, question) = match &receiver.server {
-            None => ("asks its model at".to_owned(), "Send your key and the conversation there?"),
-            Some((name, variables)) => {
+        let (action, question) = match &receiver.kind {
+            ReceiverKind::Model { .. } => {
+                ("asks its model at".to_owned(), "Send your key and the conversation there?")
+            }
+            ReceiverKind::Server { name, variables } => {
                 (format!("sends {} to the MCP server {name} at", variables.join(", ")), "Send it there?")
             }
         };
@@ -55,18 +57,24 @@ pub(crate) fn ask(common: &Common, definition: &AgentDefinition) -> Result<(), T
 /// Fails if a secret would be sent to an address that this user did not choose.
 pub(crate) fn check(definition: &AgentDefinition) -> Result<(), TrustError> {
     let receivers = receivers(definition);
-    let Some(Receiver { url, server, .. }) = receivers.iter().find(|receiver| !receiver.is_chosen()) else {
+    let Some(Receiver { url, kind, .. }) = receivers.iter().find(|receiver| !receiver.is_chosen()) else {
         return Ok(());
     };
-    let (message, hint) = match server {
-        None => (
+    let (message, hint) = match kind {
+        ReceiverKind::Model { is_main: false } => (
+            format!(
+                "a sub-agent of the session asks its model at {url}, and you did not choose that address for your key"
+            ),
+            "continue it on a terminal, which asks, or unset the variable of the key".to_owned(),
+        ),
+        ReceiverKind::Model { is_main: true } => (
             format!("the session asks its model at {url}, and you did not choose that address for your key"),
             format!(
                 "`--base-url {}` sends the key there; `--model PROVIDER:MODEL` uses another model",
                 quoted(url)
             ),
         ),
-        Some((name, variables)) => (
+        ReceiverKind::Server { name, variables } => (
             format!(
                 "the session sends {} to the MCP server {name:?} at {url}, and you did not choose that address",
                 variables.join(", ")
@@ -82,8 +90,14 @@ struct Receiver {
     /// Scheme, host and port: the path does not choose who gets the secret.
     address: String,
     url: String,
-    /// The name of the MCP server and the variables that it gets, if it is one.
-    server: Option<(String, Vec<String>)>,
+    kind: ReceiverKind,
+}
+
+enum ReceiverKind {
+    /// A model, of the agent itself or of a sub-agent.
+    Model { is_main: bool },
+    /// An MCP server, with the variables that it gets.
+    Server { name: String, variables: Vec<String> },
 }
 
 impl Receiver {
@@ -96,26 +110,23 @@ impl Receiver {
 /// Returns the addresses that secrets would be sent to, except the providers' own.
 fn receivers(definition: &AgentDefinition) -> Vec<Receiver> {
     let mut all = Vec::new();
-    if let (Some(url), Some(address)) = (&definition.base_url, address_of_model(definition)) {
-        all.push(Receiver { address, url: url.clone(), server: None });
+    for model in definition.model_receivers() {
+        let has_secret = model.variables.iter().any(|variable| keys::key(variable).is_some());
+        if let (true, Some(address)) = (has_secret, origin(&model.url)) {
+            let kind = ReceiverKind::Model { is_main: model.is_main };
+            all.push(Receiver { address, url: model.url, kind });
+        }
     }
     for server in definition.mcp_servers() {
         let Some(url) = &server.url else { continue };
         let set = server.variables().into_iter().filter(|name| keys::key(name).is_some());
         let variables: Vec<String> = set.map(str::to_owned).collect();
         if let (false, Some(address)) = (variables.is_empty(), origin(url)) {
-            all.push(Receiver { address, url: url.clone(), server: Some((server.name.clone(), variables)) });
+            let kind = ReceiverKind::Server { name: server.name.clone(), variables };
+            all.push(Receiver { address, url: url.clone(), kind });
         }
     }
     all
-}
-
-/// Returns the address that a key would be sent to, if it is not the provider's own.
-fn address_of_model(definition: &AgentDefinition) -> Option<String> {
-    let provider = definition.model.as_ref()?.provider;
-    let url = definition.base_url.as_deref()?;
-    provider.key_variables().iter().find_map(|variable| keys::key(variable))?;
-    origin(url)
 }
 
 fn origin(url: &str) -> Option<String> {

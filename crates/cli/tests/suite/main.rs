@@ -42,6 +42,7 @@ mod long;
 mod mcp;
 mod model;
 mod moving;
+mod own_providers;
 mod panics;
 mod pauses;
 mod pty;

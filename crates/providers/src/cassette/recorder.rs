@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::CassetteError;
 use super::format::{Chunk, Exchange, Request, Response, VERSION};
 use crate::secret::{redact_bytes, redact_json, redact_text};
-use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+use crate::transport::{Body, HttpRequest, HttpResponse, RequestHeader, Transport, TransportError};
 
 /// The recorded headers of a response: those that this crate reads, and those that identify a request to its
 /// provider.
@@ -54,10 +54,12 @@ impl Transport for Recorder {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
             self.tape.check()?;
-            let secret = request.secret.as_ref().map(|(_, secret)| bare(secret));
+            let key = request.secret.as_ref().map(|(_, secret)| bare(secret));
+            let of_headers = request.custom.iter().flat_map(RequestHeader::secrets);
+            let secrets = key.into_iter().chain(of_headers.map(SecretString::from)).collect();
             let mut take = Take {
                 tape: self.tape.clone(),
-                secret,
+                secrets,
                 request: Some(Request::of(&request)),
                 response: Response::default(),
                 chunks: Vec::new(),
@@ -126,7 +128,7 @@ impl Tape {
 /// An exchange in progress. It is written at its end, or when its body is dropped.
 struct Take {
     tape: Arc<Tape>,
-    secret: Option<SecretString>,
+    secrets: Vec<SecretString>,
     request: Option<Request>,
     response: Response,
     chunks: Vec<Vec<u8>>,
@@ -137,7 +139,7 @@ impl Take {
         let Some(mut request) = self.request.take() else { return };
         let mut response = std::mem::take(&mut self.response);
         let mut chunks = std::mem::take(&mut self.chunks);
-        if let Some(secret) = self.secret.as_ref().map(|secret| secret.expose_secret()) {
+        for secret in self.secrets.iter().map(|secret| secret.expose_secret()) {
             request.url = redact_text(&request.url, secret);
             request.body = request.body.map(|body| redact_json(body, secret));
             response.broken = response.broken.map(|text| redact_text(&text, secret));

@@ -7,7 +7,7 @@ use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 use super::{ModelPolicy, address};
 use crate::answer::SseDecoder;
 use crate::error::{ErrorKind, ProviderError, quote};
-use crate::secret::{Listener, redact_answer, redact_text};
+use crate::secret::{Listener, redact_all, redact_answer};
 use crate::transport::{HttpRequest, HttpResponse, TransportError};
 use crate::wire::{of_response, parse, said_error, stream_reader};
 
@@ -26,6 +26,7 @@ impl ModelPolicy {
             url: address::url(&self.target, stream),
             headers: address::headers(provider, stream),
             secret: self.key.as_ref().map(|key| address::secret(&self.target, key)),
+            custom: self.headers.to_vec(),
             body,
         };
         let mut response = self.transport.send(request).await.map_err(|error| self.unreached(&error))?;
@@ -33,7 +34,7 @@ impl ModelPolicy {
         if !(200..300).contains(&status) {
             // A truncated error body says more than the failure to read it.
             let body = self.whole(&mut response, Vec::new(), LONGEST_ERROR).await.unwrap_or_default();
-            let body = redact_text(&body, self.secret());
+            let body = redact_all(&body, &self.held_secrets());
             return Err(of_response(provider, status, |name| response.header(name), &body));
         }
         let (begun, streams) = self.begin(&mut response).await?;
@@ -43,8 +44,8 @@ impl ModelPolicy {
             let body = self.whole(&mut response, begun, self.answer_limit).await?;
             parse(&body, &self.target).map_err(|error| self.unread(error, status, &body))?
         };
-        // A server that repeats the key must not get it into the journal.
-        let answer = redact_answer(answer, self.secret());
+        // A server that repeats a secret must not get it into the journal.
+        let answer = self.held_secrets().into_iter().fold(answer, redact_answer);
         let wants_output = question.output.is_some() || self.options.output_schema.is_some();
         Ok(if wants_output { with_output(answer) } else { answer })
     }
@@ -83,7 +84,7 @@ impl ModelPolicy {
         let mut decoder = SseDecoder::new();
         let mut reader = stream_reader(&self.target);
         let (mut events, mut deltas) = (Vec::new(), Vec::new());
-        let mut listener = Listener::new(&question.deltas, self.secret());
+        let mut listener = Listener::new(&question.deltas, &self.held_secrets());
         let mut read = 0;
         let mut begun = Some(begun);
         while !reader.is_complete() {
@@ -116,7 +117,7 @@ impl ModelPolicy {
         if error.kind != ErrorKind::Malformed || error.code.is_some() {
             return error;
         }
-        let body = redact_text(body, self.secret());
+        let body = redact_all(body, &self.held_secrets());
         let usage = *error.usage;
         let mut error = said_error(self.target.provider, &body).unwrap_or_else(|| {
             let said = if body.trim().is_empty() { "nothing".to_owned() } else { quote(&body) };

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use backstitch_core::ports::BoxFuture;
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use secrecy::ExposeSecret;
 
@@ -52,16 +52,8 @@ impl Http {
 impl Transport for Http {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
-            let mut builder = self.client.post(&request.url).body(request.body.as_bytes().to_vec());
-            for (name, value) in &request.headers {
-                builder = builder.header(*name, value);
-            }
-            if let Some((name, secret)) = request.secret {
-                let illegal = || TransportError::broken("the key has characters that no header allows");
-                let mut value = HeaderValue::from_str(secret.expose_secret()).map_err(|_| illegal())?;
-                value.set_sensitive(true);
-                builder = builder.header(HeaderName::from_static(name), value);
-            }
+            let builder = self.client.post(&request.url).body(request.body.as_bytes().to_vec());
+            let builder = builder.headers(headers_of(&request)?);
             let response = builder.send().await.map_err(|error| broken(error, self.silence))?;
             let headers = response.headers().iter().filter_map(|(name, value)| {
                 Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
@@ -70,6 +62,33 @@ impl Transport for Http {
             Ok(HttpResponse { status, headers, body: Box::new(HttpBody { response, silence: self.silence }) })
         })
     }
+}
+
+/// The headers of a request. Later ones replace earlier ones.
+fn headers_of(request: &HttpRequest) -> Result<HeaderMap, TransportError> {
+    let mut headers = HeaderMap::new();
+    let mut insert = |name: &str, value: &str, is_secret: bool| {
+        let illegal = || {
+            let what =
+                if is_secret { format!("the value of `{name}`") } else { format!("`{name}: {value}`") };
+            TransportError::broken(format!("{what} has characters that no header allows"))
+        };
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| illegal())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| illegal())?;
+        value.set_sensitive(is_secret);
+        headers.insert(header, value);
+        Ok(())
+    };
+    for (name, value) in &request.headers {
+        insert(name, value, false)?;
+    }
+    if let Some((name, secret)) = &request.secret {
+        insert(name, secret.expose_secret(), true)?;
+    }
+    for header in &request.custom {
+        insert(header.name(), header.expose_value(), true)?;
+    }
+    Ok(headers)
 }
 
 /// A body that is still being received.

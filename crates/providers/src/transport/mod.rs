@@ -4,6 +4,7 @@
 //! and the bytes of the answer as they arrive. It is independent of providers, so that a cassette can replace
 //! the network.
 
+mod header;
 #[cfg(feature = "http")]
 mod http;
 mod miss;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use backstitch_core::ports::BoxFuture;
 use secrecy::SecretString;
 
+pub use header::{InvalidHeader, RequestHeader};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use miss::{CassetteMiss, MissReason};
@@ -26,6 +28,8 @@ pub struct HttpRequest {
     pub headers: Vec<(&'static str, String)>,
     /// The header that holds the key.
     pub secret: Option<(&'static str, SecretString)>,
+    /// Headers that the user adds. They replace others of the same name.
+    pub custom: Vec<RequestHeader>,
     /// The body.
     pub body: Arc<str>,
 }

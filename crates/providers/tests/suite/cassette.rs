@@ -132,8 +132,13 @@ fn misses_are_typed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("none.jsonl");
     std::fs::write(&path, "").unwrap();
-    let request =
-        HttpRequest { url: "http://x/y".into(), headers: Vec::new(), secret: None, body: "{}".into() };
+    let request = HttpRequest {
+        url: "http://x/y".into(),
+        headers: Vec::new(),
+        secret: None,
+        custom: Vec::new(),
+        body: "{}".into(),
+    };
     let sent = backstitch_testkit::block_on(Player::open(&path).unwrap().send(request));
     let Err(TransportError::NotRecorded(miss)) = sent else { panic!("nothing was recorded") };
     assert_eq!(miss.reason, MissReason::AllPlayed { recorded: 0 });

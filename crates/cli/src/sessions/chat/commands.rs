@@ -9,6 +9,7 @@ use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
+use crate::sessions::definition::add_provider_of;
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::live::{grouped, money};
 use crate::sessions::restores::{RestoreCause, Restores};
@@ -163,6 +164,7 @@ impl Conversation {
             }
         };
         let mut definition = self.definition.clone();
+        add_provider_of(&model, &mut definition)?;
         if definition.model.as_ref().is_none_or(|before| before.provider != model.provider) {
             // The address belongs to the provider before.
             definition.base_url = None;
