@@ -148,9 +148,9 @@ pub use backstitch_runtime::{
     Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionEvent,
     SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession,
     WaitingCall, call_arguments, check_arguments, check_snapshot, describe, discarded_effects, entropy,
-    find_call, fold_view, fresh_ids, has_supervisor, latest_files, load_view, locate, locate_with_view,
-    observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe,
-    read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply,
+    find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, latest_files, load_view, locate,
+    locate_with_view, observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line,
+    probe, read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply,
     unfinished,
 };
 #[cfg(unix)]

@@ -61,6 +61,7 @@ impl Doctor {
             programs::git(),
             programs::shell(),
             programs::sandbox(),
+            programs::namespaces(),
             programs::processes(),
             programs::terminal(),
         ]);

@@ -63,6 +63,17 @@ pub(super) fn sandbox() -> Finding {
     Finding::notice("sandbox", support.to_string(), advice)
 }
 
+/// Reports whether commands run in namespaces of their own.
+pub(super) fn namespaces() -> Finding {
+    if backstitch::has_namespaces() {
+        let text = "commands in the sandbox have PID, IPC and mount namespaces of their own";
+        return Finding::fine("namespaces", text);
+    }
+    let advice = "commands can change the priority of other processes of yours, and use their shared memory: the system allows \
+                  no namespaces (as an ordinary user, `user.max_user_namespaces` and AppArmor decide)";
+    Finding::notice("namespaces", "commands have no PID, IPC and mount namespaces of their own", advice)
+}
+
 /// Reports whether every process of a call ends with it.
 pub(super) fn processes() -> Finding {
     if backstitch::has_supervisor() {

@@ -93,6 +93,29 @@ fn the_default_says_what_is_missing_before_anything_runs() {
     }
 }
 
+/// `clone3`, with which namespaces are made.
+const NAMESPACES: i64 = 435;
+
+#[test]
+fn namespaces_are_reported_and_not_needed() {
+    if is_unsupported() {
+        return;
+    }
+    let (stage, model) = with_calls(&["echo $$ > ran.txt"]);
+    let ran = run_without(&[NAMESPACES], &stage, &["run", "Do it", "--model", &model]);
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(stage.file("ran.txt").is_some());
+    let ran = run_without(&[NAMESPACES], &stage, &["doctor"]);
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(text.contains("commands have no PID, IPC and mount namespaces"), "{text}");
+    let text = stage.run(&["doctor"]).output;
+    let has_own = text.contains("commands in the sandbox have PID, IPC and mount namespaces of their own");
+    // In them, numbers are small.
+    stage.run(&["run", "Do it", "--model", &model]).worked_quietly();
+    let number: u32 = stage.file("ran.txt").unwrap().trim().parse().unwrap();
+    assert_eq!(number < 10, has_own, "{number}: {text}");
+}
+
 const CONNECT: &str = "python3 -c \"import socket; s = socket.socket(socket.AF_UNIX); \
     s.connect('../server.sock'); print('reached')\" > out.txt 2> error.txt; cat error.txt; true";
 

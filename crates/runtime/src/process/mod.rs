@@ -61,13 +61,13 @@ pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]
 use supervise::supervise;
 #[cfg(target_os = "linux")]
-pub use supervisor::{has_supervisor, set_supervisor, supervise_if_asked};
+pub use supervisor::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(unix)]
 use survivors::end_call;
 #[cfg(unix)]
 pub use survivors::end_survivors;
 #[cfg(not(target_os = "linux"))]
-pub use unsupervised::{has_supervisor, set_supervisor, supervise_if_asked};
+pub use unsupervised::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(not(unix))]
 pub use unsupported::end_survivors;
 #[cfg(not(unix))]

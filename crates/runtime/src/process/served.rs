@@ -1,7 +1,7 @@
 //! Programs that run beside calls and serve several of them, such as the servers of a protocol.
 //!
 //! They run like processes of a call: in the sandbox, with a supervisor or a watchdog that ends all that they started, also
-//! if this process is killed.
+//! if this process is killed. They share the namespaces of this process, unlike commands.
 
 use std::path::PathBuf;
 
@@ -38,17 +38,38 @@ pub struct ServerStreams {
 }
 
 impl ServerProcess {
-    /// Starts a program below `root`, in the sandbox of its specification. `mark` identifies its processes.
+    /// Starts a program below `root`, in the sandbox of its specification. `mark` identifies its processes. It does not
+    /// get namespaces of its own: it may share state, such as locks that hold numbers of processes, with programs outside.
     pub async fn start(
         spec: ProcessSpec,
         root: Option<PathBuf>,
         mark: CallId,
     ) -> Result<(Self, ServerStreams), ProcessError> {
+        Self::start_in(spec, root, mark, Confinement::share_namespaces).await
+    }
+
+    /// Starts a command below `root`, in the sandbox of its specification and in namespaces of its own, where the
+    /// system allows them.
+    pub async fn start_command(
+        spec: ProcessSpec,
+        root: Option<PathBuf>,
+        mark: CallId,
+    ) -> Result<(Self, ServerStreams), ProcessError> {
+        Self::start_in(spec, root, mark, |_| {}).await
+    }
+
+    async fn start_in(
+        spec: ProcessSpec,
+        root: Option<PathBuf>,
+        mark: CallId,
+        adjust: impl FnOnce(&mut Confinement) + Send + 'static,
+    ) -> Result<(Self, ServerStreams), ProcessError> {
         let program = spec.program.clone();
         let (group, pipes, confinement, temporary) = blocking(move || {
             let temporary = SharedDirectory::default();
             let directories = Directories { root, own: None };
-            let prepared = PreparedProcess::new(mark, spec, &directories, &temporary)?;
+            let mut prepared = PreparedProcess::new(mark, spec, &directories, &temporary)?;
+            prepared.confinement.as_mut().map(adjust);
             let (group, pipes) = Group::start(&prepared)?;
             Ok((group, pipes, prepared.confinement, temporary))
         })

@@ -12,3 +12,8 @@ pub fn set_supervisor(_: impl Into<PathBuf>) {}
 pub fn has_supervisor() -> bool {
     false
 }
+
+/// Returns false: there are no supervisors on this system.
+pub fn has_namespaces() -> bool {
+    false
+}

@@ -52,7 +52,7 @@ async fn run_one(command: &str, directory: &Path, sandbox: &Sandbox) -> anyhow::
     let mark: CallId = fresh_ids(Arc::new(SystemClock::new()))?.next();
     let word = mark.to_string();
     let spec = ProcessSpec::new("sh").args(["-c", SCRIPT, "setup", command, &word]).sandbox(sandbox.clone());
-    let (mut process, streams) = ServerProcess::start(spec, Some(directory.to_owned()), mark).await?;
+    let (mut process, streams) = ServerProcess::start_command(spec, Some(directory.to_owned()), mark).await?;
     let ServerStreams { stdin, stdout, stderr } = streams;
     let mut reading = std::pin::pin!(async { tokio::join!(show(stdout, Some(&word)), show(stderr, None)) });
     let read = tokio::select! {

@@ -1,7 +1,7 @@
 //! Calls of the system that are refused to confined processes, by seccomp.
 //!
 //! Landlock decides about files. This filter refuses what reaches other programs and people past them: sockets, input
-//! for terminals, limits of other processes, programs that run as their owner. It compares numbers only, never
+//! for terminals, limits of other processes, keyrings, programs that run as their owner. It compares numbers only, never
 //! memory. So whole families of sockets are refused rather than addresses, and a call whose arguments lie in memory
 //! is refused as a whole (`openat2`, `io_uring`).
 
@@ -53,6 +53,8 @@ mod number {
     pub(super) const BIND: i64 = 49;
     pub(super) const SOCKETPAIR: i64 = 53;
     pub(super) const SET_LIMIT: i64 = 302;
+    /// `add_key`, `request_key` and `keyctl`.
+    pub(super) const KEYRINGS: [i64; 3] = [248, 249, 250];
     /// Calls that set a mode, with the place of the mode among their arguments.
     pub(super) const CHANGE_MODE: &[(i64, u8)] = &[(90, 1), (91, 1), (268, 2), (452, 2)];
     /// Calls that create a file.
@@ -70,6 +72,7 @@ mod number {
     pub(super) const BIND: i64 = 200;
     pub(super) const CONNECT: i64 = 203;
     pub(super) const SET_LIMIT: i64 = 261;
+    pub(super) const KEYRINGS: [i64; 3] = [217, 218, 219];
     pub(super) const CHANGE_MODE: &[(i64, u8)] = &[(52, 1), (53, 2), (452, 2)];
     pub(super) const CREATE: &[(i64, u8)] = &[(33, 2)];
     pub(super) const OPEN: &[(i64, u8, u8)] = &[(56, 2, 3)];
@@ -87,13 +90,13 @@ pub(super) fn refuse(network: bool, sockets: SandboxSockets) -> Result<(), Strin
         let filter = filter.map_err(|error| format!("seccomp failed: {error}"))?;
         seccompiler::apply_filter(&filter).map_err(|error| format!("seccomp failed: {error}"))
     };
-    apply(unavailable())?;
-    apply(refused(network, sockets))
+    apply(absence_filter())?;
+    apply(refusal_filter(network, sockets))
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refused(network: bool, sockets: SandboxSockets) -> Result<BpfProgram, BackendError> {
+fn refusal_filter(network: bool, sockets: SandboxSockets) -> Result<BpfProgram, BackendError> {
     let mut rules = Rules::new();
     // A call without rules is always refused.
     rules.extend(RINGS.map(|number| (number, Vec::new())));
@@ -148,8 +151,11 @@ fn refuse_modes(rules: &mut Rules) -> Result<(), BackendError> {
     Ok(())
 }
 
-fn unavailable() -> Result<BpfProgram, BackendError> {
-    program([(OPEN_IN_MEMORY, Vec::new())].into(), NOT_IMPLEMENTED)
+/// Returns a filter that makes calls seem absent: programs know what to do without them. A process would have the
+/// keyrings of its user, with the keys of other programs.
+fn absence_filter() -> Result<BpfProgram, BackendError> {
+    let absent = number::KEYRINGS.into_iter().chain([OPEN_IN_MEMORY]);
+    program(absent.map(|number| (number, Vec::new())).collect(), NOT_IMPLEMENTED)
 }
 
 fn program(mut rules: Rules, error: u32) -> Result<BpfProgram, BackendError> {

@@ -23,6 +23,8 @@ pub(in super::super) struct Confinement {
     /// As far as this system can tell sockets apart.
     sockets: SandboxSockets,
     terminals: bool,
+    /// Whether the process gets namespaces of its own, if it has a supervisor and the system allows them.
+    namespaces: bool,
     support: SandboxSupport,
     temporary: Arc<PrivateDirectory>,
 }
@@ -71,7 +73,13 @@ impl Confinement {
         }
         let Sandbox { network, terminals, .. } = *sandbox;
         let sockets = support.sockets(sandbox);
-        Ok(Some(Self { writable, missing, network, sockets, terminals, support, temporary }))
+        let namespaces = true;
+        Ok(Some(Self { writable, missing, network, sockets, terminals, namespaces, support, temporary }))
+    }
+
+    /// Lets the process stay in the namespaces of this one.
+    pub(in super::super) fn share_namespaces(&mut self) {
+        self.namespaces = false;
     }
 
     /// Returns the temporary directory.
@@ -89,6 +97,7 @@ impl Confinement {
             terminals: self.terminals,
             landlock: self.support.limits_files(),
             seccomp: self.support.seccomp,
+            namespaces: self.namespaces,
         }
     }
 

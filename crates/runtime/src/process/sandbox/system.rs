@@ -59,6 +59,8 @@ pub(in super::super) struct Limits {
     /// Whether there is a usable Landlock, which limits the files.
     pub(in super::super) landlock: bool,
     pub(in super::super) seccomp: bool,
+    /// Whether a supervisor gives it namespaces of its own, where the system allows them. Threads cannot enter them.
+    pub(in super::super) namespaces: bool,
 }
 
 /// Limits the calling thread, and everything that it starts.

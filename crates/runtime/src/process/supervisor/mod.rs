@@ -7,17 +7,25 @@
 //! session, fork twice, erase its environment. When the process ends, and when the runtime asks for it or
 //! dies, it kills all of them, and ends once the last one is dead.
 //!
+//! A confined command runs in [`namespaces`] of its own, if the system allows them, below a first process that the
+//! kernel does not let anything survive ([`first`]).
+//!
 //! The runtime and the supervisor talk over a pair of connected sockets ([`protocol`]). Its end on one side is
 //! the sign on the other, so both notice a `SIGKILL`. A supervisor that is itself killed, which only a process
 //! outside of a sandbox can do, leaves its processes to the search by mark.
 //!
 //! There is one on Linux only. Without one, processes are watched by a plain shell ([`super::group`]).
 
+mod first;
+mod launch;
+mod namespaces;
 mod program;
 mod protocol;
 mod start;
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 
 pub use program::supervise_if_asked;
@@ -28,7 +36,10 @@ pub(super) use start::{Started, Supervision};
 pub(super) const NAME: &str = "call-supervisor";
 
 /// The only argument. Programs of other versions of the protocol, and other programs, do not know it.
-const WORD: &str = "--protocol=1-6b5c0d1e";
+const WORD: &str = "--protocol=2-90d3f7a4";
+
+/// The argument on which a supervisor only finds out whether it can enter namespaces.
+const PROBE: &str = "--namespaces=2-90d3f7a4";
 
 /// The file that a process of this program can execute to be this program again, even after it was replaced.
 const OWN: &str = "/proc/self/exe";
@@ -44,6 +55,15 @@ pub fn set_supervisor(program: impl Into<PathBuf>) {
 /// Returns whether processes have a supervisor. Without one, a process that erases its environment can outlive its call.
 pub fn has_supervisor() -> bool {
     program_path().is_some()
+}
+
+/// Finds out whether commands in a sandbox run in namespaces of their own, in which no number means a process outside
+/// and no key means shared memory outside. A supervisor tries it; without one there are none.
+pub fn has_namespaces() -> bool {
+    let Some(supervisor) = program_path() else { return false };
+    let mut probe = Command::new(supervisor);
+    probe.arg0(NAME).arg(PROBE).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
 }
 
 fn program_path() -> Option<PathBuf> {

@@ -3,13 +3,12 @@
 //! It does little, so that it cannot fail in many ways: it starts one process and waits. While the process runs
 //! it reaps the orphans that it adopts. A second thread only waits for the end of the control socket.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -20,17 +19,15 @@ use rustix::process::{
 };
 
 use super::super::family::{self, Member};
-use super::super::identity::{self, GROUP_MARK};
-use super::super::sandbox;
+use super::super::identity;
+use super::first::{Entry, FirstProcess, ProcessEnd, can_enter};
+use super::launch::{StartError, start};
 use super::protocol::{GO, Order, Report};
-use super::{NAME, WORD, offer_own};
+use super::{NAME, PROBE, WORD, offer_own};
 
 /// How long descendants may run after their process has ended, if the runtime does not end them before: some
 /// shells end before their last filter does.
 const LINGER: Duration = Duration::from_secs(1);
-
-/// `ENOEXEC`: a script without a first line that names its interpreter.
-const NOT_EXECUTABLE: i32 = 8;
 
 /// Makes this program the supervisor of the processes that it starts as tools, commands and servers. To be
 /// called first in `main`, before threads are started and arguments are read.
@@ -39,8 +36,12 @@ const NOT_EXECUTABLE: i32 = 8;
 /// function supervises one process and does not return. Otherwise it returns at once.
 pub fn supervise_if_asked() {
     let mut words = std::env::args_os();
-    if words.next().is_some_and(|word| word == NAME) && words.next().is_some_and(|word| word == WORD) {
-        std::process::exit(if supervise().is_ok() { 0 } else { 1 });
+    if words.next().is_some_and(|word| word == NAME) {
+        match words.next().as_deref().and_then(OsStr::to_str) {
+            Some(WORD) => std::process::exit(i32::from(supervise().is_err())),
+            Some(PROBE) => std::process::exit(i32::from(!can_enter())),
+            _ => {}
+        }
     }
     offer_own();
 }
@@ -57,31 +58,73 @@ fn supervise() -> io::Result<()> {
     if go != GO {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let process = match isolated.map_err(StartError::from).and_then(|()| start(order, streams)) {
-        Ok(process) => process,
+    let running = match isolated.map_err(StartError::from).and_then(|()| begin(&order, streams)) {
+        Ok(running) => running,
         Err(error) => {
             error.report().send(&control);
             return Ok(());
         }
     };
+    let process = running.id();
     let started = identity::started(process).unwrap_or_default();
     Report::Started { process: process.as_raw_nonzero().get(), started }.send(&control);
     let unreaped = Arc::new(Mutex::new(Some(process)));
-    let watched = watch(&control, process, &unreaped);
+    let watched = watch(&control, running, &unreaped);
     // Whatever has failed, nothing is left.
     end_all(&unreaped);
     Report::Gone { at: SystemTime::now() }.send(&control);
     watched
 }
 
-/// Waits for the end of the process, and then for its descendants, as long as they may run.
-fn watch(control: &UnixStream, process: Pid, unreaped: &Unreaped) -> io::Result<()> {
-    let control_ended = watch_control(control.try_clone()?, unreaped.clone())?;
-    let status = await_end(process)?;
-    Report::Ended { code: status.exit_status(), signal: status.terminating_signal() }.send(control);
-    if has_others(process) {
-        let _ = control_ended.recv_timeout(LINGER);
+/// The child of this process, which leads a group.
+enum Running {
+    /// The process itself.
+    Process(Pid),
+    /// The first process of the namespaces in which the process runs.
+    First(FirstProcess),
+}
+
+impl Running {
+    fn id(&self) -> Pid {
+        match self {
+            Self::Process(id) => *id,
+            Self::First(first) => first.id(),
+        }
     }
+}
+
+/// Starts the process, in namespaces if it is to have them and the system allows it.
+fn begin(order: &Order, streams: [OwnedFd; 3]) -> Result<Running, StartError> {
+    let streams = if order.limits.as_ref().is_some_and(|limits| limits.namespaces) {
+        match FirstProcess::start(order, streams)? {
+            Entry::Entered(first) => return Ok(Running::First(first)),
+            Entry::NotAllowed(streams) => streams,
+        }
+    } else {
+        streams
+    };
+    start(order, streams, std::process::id()).map(Running::Process)
+}
+
+/// Waits for the end of the process, and then for its descendants, as long as they may run.
+fn watch(control: &UnixStream, running: Running, unreaped: &Unreaped) -> io::Result<()> {
+    let (sender, ended) = mpsc::channel();
+    watch_control(control.try_clone()?, unreaped.clone(), sender.clone())?;
+    let report = |ProcessEnd { code, signal }| Report::Ended { code, signal }.send(control);
+    match running {
+        Running::Process(process) => {
+            let status = await_end(process)?;
+            report(ProcessEnd { code: status.exit_status(), signal: status.terminating_signal() });
+            if !has_others(process) {
+                return Ok(());
+            }
+        }
+        Running::First(mut first) => {
+            report(first.await_end());
+            first.notify_end(sender)?;
+        }
+    }
+    let _ = ended.recv_timeout(LINGER);
     Ok(())
 }
 
@@ -103,75 +146,18 @@ fn isolate() -> io::Result<()> {
     Ok(())
 }
 
-enum StartError {
-    Confinement(String),
-    System(io::Error),
-}
-
-impl From<io::Error> for StartError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
-impl StartError {
-    fn report(self) -> Report {
-        match self {
-            Self::Confinement(reason) => Report::NotConfined { reason },
-            Self::System(error) => {
-                Report::NotStarted { code: error.raw_os_error(), reason: error.to_string() }
-            }
-        }
-    }
-}
-
-/// Starts the process, in a group of its own: a signal that it sends to its group does not reach this process.
-/// Its limits are those of the thread that starts it, which ends with that.
-fn start(order: Order, streams: [OwnedFd; 3]) -> Result<Pid, StartError> {
-    let starting = std::thread::Builder::new().name("sandbox".to_owned()).spawn(move || {
-        if let Some(limits) = &order.limits {
-            sandbox::enter(limits).map_err(StartError::Confinement)?;
-        }
-        let started = match command(&order, Command::new(&order.program), &streams)?.spawn() {
-            Err(error) if error.raw_os_error() == Some(NOT_EXECUTABLE) => {
-                let mut shell = Command::new("/bin/sh");
-                shell.arg(&order.program);
-                command(&order, shell, &streams)?.spawn()
-            }
-            started => started,
-        };
-        // Everything is reaped below, so its handle is not needed.
-        Ok(Pid::from_child(&started?))
-    })?;
-    starting.join().unwrap_or_else(|_| Err(StartError::System(io::Error::other("the start panicked"))))
-}
-
-fn command(
-    order: &Order,
-    mut command: Command,
-    [stdin, stdout, stderr]: &[OwnedFd; 3],
-) -> io::Result<Command> {
-    command.args(&order.arguments).current_dir(&order.directory).process_group(0);
-    command.env_clear().envs(order.environment.iter().map(|(name, value)| (name, value)));
-    command.env(GROUP_MARK, std::process::id().to_string());
-    let stream = |stream: &OwnedFd| stream.try_clone().map(Stdio::from);
-    command.stdin(stream(stdin)?).stdout(stream(stdout)?).stderr(stream(stderr)?);
-    Ok(command)
-}
-
 /// The process, until it is reaped: as long as it is not, its number and that of its group are not reused.
 type Unreaped = Arc<Mutex<Option<Pid>>>;
 
-/// Kills the group of the process when the runtime closes its side of the control socket, or dies.
-fn watch_control(mut control: UnixStream, process: Unreaped) -> io::Result<Receiver<()>> {
-    let (sender, ended) = mpsc::channel();
+/// Kills the group of the process, and notifies a receiver, when the runtime closes its side of the control socket, or dies.
+fn watch_control(mut control: UnixStream, process: Unreaped, ended: Sender<()>) -> io::Result<()> {
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
         let mut byte = [0];
         while control.read(&mut byte).is_ok_and(|count| count > 0) {}
         kill_group(&process);
-        let _ = sender.send(());
+        let _ = ended.send(());
     })?;
-    Ok(ended)
+    Ok(())
 }
 
 fn kill_group(process: &Unreaped) {

@@ -28,6 +28,7 @@ pub(super) const GO: [u8; 3] = *b"go\n";
 const STREAMS: usize = 3;
 
 /// The process to start. No part of it holds a NUL byte.
+#[derive(Default)]
 pub(super) struct Order {
     pub(super) program: PathBuf,
     pub(super) directory: PathBuf,
@@ -41,7 +42,7 @@ pub(super) struct Order {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    /// The process runs. It leads a group of its own.
+    /// The process runs, or the first process of its namespaces. It leads a group of its own.
     Started { process: i32, started: String },
     /// The process was not started, because its limits cannot be applied.
     NotConfined { reason: String },

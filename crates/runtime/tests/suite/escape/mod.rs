@@ -22,16 +22,17 @@ use backstitch_core::ports::{ProcessSpec, Sandbox};
 use backstitch_core::tool::{Tool, ToolContext, ToolResult};
 use backstitch_runtime::set_supervisor;
 use schemars::JsonSchema;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use serde::Deserialize;
 
 /// The variable with the path of the supervisor, for a user who cannot read that of the build. If it is empty there is none,
 /// which shows that the tests fail without one.
-const SUPERVISOR: &str = "BACKSTITCH_TEST_SUPERVISOR";
+pub(crate) const SUPERVISOR: &str = "BACKSTITCH_TEST_SUPERVISOR";
 
 /// An ordinary user.
 const NOBODY: u32 = 65_534;
 
-fn name_supervisor() {
+pub(crate) fn name_supervisor() {
     let copy = std::env::var_os(SUPERVISOR);
     let path = copy.unwrap_or_else(|| OsString::from(env!("CARGO_BIN_EXE_backstitch-supervisor")));
     if !path.is_empty() {
@@ -118,13 +119,13 @@ async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// A directory that an ordinary user can write, with copies of this program and the supervisor that the user can execute.
-struct OrdinaryUser {
+pub(crate) struct OrdinaryUser {
     directory: tempfile::TempDir,
 }
 
 impl OrdinaryUser {
     /// Returns `None` if this process is not that of the superuser.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
@@ -145,18 +146,21 @@ impl OrdinaryUser {
     }
 
     /// The program with the tests.
-    fn tests(&self) -> PathBuf {
+    pub(crate) fn tests(&self) -> PathBuf {
         self.directory.path().join("tests")
     }
 
     /// Lets this user run a command.
-    fn run(&self, command: &mut Command) {
+    pub(crate) fn run(&self, command: &mut Command) {
         let home = self.directory.path().join("home");
         command.uid(NOBODY).gid(NOBODY).env(SUPERVISOR, self.directory.path().join("supervisor"));
         command.env("TMPDIR", &home).env("HOME", &home).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.current_dir(home);
     }
 }
+
+/// `clone3`, with which namespaces are made.
+const NAMESPACES: i64 = 435;
 
 /// Runs a test of this program as an ordinary user. Skipped if this process has one already.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -165,10 +169,36 @@ fn run_as_ordinary_user(test: &str) {
         eprintln!("SKIPPED: only the superuser can become another user");
         return;
     };
-    let mut command = Command::new(user.tests());
-    command.args(["--exact", test, "--nocapture"]).stdin(Stdio::null());
-    user.run(&mut command);
-    let ran = command.output().unwrap();
+    run_test(test, Some(&user), &[]);
+}
+
+/// Runs a test of this program as on a system without namespaces, as this user and as an ordinary one.
+fn run_without_namespaces(test: &str) {
+    run_test(test, None, &[NAMESPACES]);
+    if let Some(user) = OrdinaryUser::new() {
+        run_test(test, Some(&user), &[NAMESPACES]);
+    }
+}
+
+/// Runs a test of this program, as on a system that lacks these calls.
+fn run_test(test: &str, user: Option<&OrdinaryUser>, absent: &[i64]) {
+    let tests = user.map_or_else(|| std::env::current_exe().unwrap(), OrdinaryUser::tests);
+    let mut command = Command::new(tests);
+    command.args(["--exact", test, "--nocapture", "--include-ignored"]).stdin(Stdio::null());
+    if let Some(user) = user {
+        user.run(&mut command);
+    }
+    let rules = absent.iter().map(|number| (*number, Vec::new())).collect();
+    let (allow, refuse) = (SeccompAction::Allow, SeccompAction::Errno(38));
+    let architecture = std::env::consts::ARCH.try_into().unwrap();
+    let filter: BpfProgram =
+        SeccompFilter::new(rules, allow, refuse, architecture).unwrap().try_into().unwrap();
+    // The filter applies to a thread and to what it starts.
+    let started = std::thread::spawn(move || {
+        seccompiler::apply_filter(&filter).unwrap();
+        command.output().unwrap()
+    });
+    let ran = started.join().unwrap();
     let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success() && output.contains("1 passed"), "{output}");
 }

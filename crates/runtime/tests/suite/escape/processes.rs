@@ -89,7 +89,7 @@ impl Scene {
     }
 
     /// Starts a command in a call, in a workspace of its own.
-    async fn start(
+    pub(super) async fn start(
         &self,
         sandbox: Sandbox,
         limit: Duration,

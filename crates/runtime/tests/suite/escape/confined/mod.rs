@@ -6,6 +6,8 @@
 
 mod files;
 mod limits;
+mod namespaces;
+mod others;
 mod sockets;
 
 use std::collections::BTreeMap;
