@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::is_unsupported;
 use crate::stage::{Stage, scripted, text_of, wait_until};
-use page::Kind;
+use page::{Conditions, Kind};
 
 const PERSON: &str = include_str!("person.py");
 const PROBE: &str = include_str!("probe.py");
@@ -176,6 +176,9 @@ fn differences(table: &page::Table, is_ordinary: bool) -> Vec<String> {
         for network in [true, false] {
             let stage = stage(is_ordinary);
             let person = Person::start(&stage);
+            let doctor = run(&stage, &stage.command(&["doctor"]));
+            let namespaces = doctor.contains("commands in the sandbox have PID, IPC");
+            let conditions = Conditions { mode, network, namespaces };
             let sandbox = format!(
                 "[sandbox]\nmode = \"{mode}\"\nnetwork = {network}\nwrite = [{}]\n",
                 json!(text_of(&stage.path("report")))
@@ -199,7 +202,7 @@ fn differences(table: &page::Table, is_ordinary: bool) -> Vec<String> {
                         wrong.push(format!("{what}: the page has no such row"));
                         continue;
                     };
-                    let is_open = cell.is_open(mode, network);
+                    let is_open = cell.is_open(conditions);
                     let tried = format!("{object}: {attempt} ({way})");
                     // Outside there is no Backstitch above the process.
                     let is_above = object == "Backstitch itself";

@@ -38,6 +38,16 @@ pub(super) enum Cell {
     WithNetwork,
     /// Open in the mode `workspace`, and refused in `read-only`.
     InWorkspaceMode,
+    /// Open where the system allows no namespaces, and out of sight in them.
+    WithoutNamespaces,
+}
+
+/// The settings and the system with which a process runs.
+#[derive(Clone, Copy)]
+pub(super) struct Conditions {
+    pub(super) mode: &'static str,
+    pub(super) network: bool,
+    pub(super) namespaces: bool,
 }
 
 impl Cell {
@@ -47,16 +57,18 @@ impl Cell {
             "**open**" => Self::Open,
             "with the network" => Self::WithNetwork,
             "in `workspace`" => Self::InWorkspaceMode,
+            "without namespaces" => Self::WithoutNamespaces,
             other => panic!("an unknown cell of the page: {other}"),
         }
     }
 
-    pub(super) fn is_open(self, mode: &str, network: bool) -> bool {
+    pub(super) fn is_open(self, conditions: Conditions) -> bool {
         match self {
             Self::Refused => false,
             Self::Open => true,
-            Self::WithNetwork => network,
-            Self::InWorkspaceMode => mode == "workspace",
+            Self::WithNetwork => conditions.network,
+            Self::InWorkspaceMode => conditions.mode == "workspace",
+            Self::WithoutNamespaces => !conditions.namespaces,
         }
     }
 }
