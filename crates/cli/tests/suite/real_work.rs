@@ -107,7 +107,7 @@ def listen(where):
     server.listen(); return server, server.getsockname()
 server, address = listen(sys.argv[1])
 if os.fork() == 0:
-    client = socket.socket(server.family); client.connect(address); client.sendall(b'SELECT'); print(client.recv(9).decode()); os._exit(0)
+    client = socket.socket(server.family); client.connect(address); client.sendall(b'SELECT'); print(client.recv(9).decode(), flush=True); os._exit(0)
 connection, _ = server.accept(); connection.recv(9); connection.sendall(b'sewn'); sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n";
 
 /// How a database is started that refuses to run as root. Its socket is in the workspace, and it does not listen on TCP.
