@@ -114,6 +114,8 @@ pub struct LiveSession {
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,
     /// Whether a note says what is not protected from its processes.
     noted_unprotected: AtomicBool,
+    /// Whether a note says that its processes have no supervisor.
+    noted_unsupervised: AtomicBool,
     /// Files that rewinds leave as they are.
     pub(crate) kept_files: OnceLock<KeptFiles>,
     channel: Arc<Channel>,
@@ -321,6 +323,7 @@ impl LiveSession {
             is_driven: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
             noted_unprotected: AtomicBool::new(false),
+            noted_unsupervised: AtomicBool::new(false),
             claimed_effects: Mutex::default(),
             outer_root: OnceCell::new(),
             kept_files: OnceLock::new(),

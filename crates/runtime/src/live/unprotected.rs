@@ -1,8 +1,9 @@
-//! Notes about sandboxes that the system does not enforce.
+//! Notes about protection that a process does not have.
 //!
-//! A process runs without what its system cannot enforce. The first such process of a live session is noted in
-//! the journal, for the command line and for `log`.
+//! A process runs without what its system cannot enforce, and without a supervisor if the program names none. The
+//! first such process of a live session is noted in the journal, for the command line and for `log`.
 
+use std::sync::Once;
 use std::sync::atomic::Ordering;
 
 use backstitch_core::journal::{Note, RecordBody};
@@ -10,10 +11,17 @@ use backstitch_core::ports::Sandbox;
 use serde_json::json;
 
 use super::LiveSession;
-use crate::process::{Directories, probe, unprotected};
+use crate::process::{Directories, has_supervisor, probe, unprotected};
 
 /// The topic of the note.
 const TOPIC: &str = "sandbox";
+
+/// The topic of the note about a missing supervisor.
+const PROCESSES: &str = "processes";
+
+/// What a process without a supervisor can do.
+const UNSUPERVISED: &str =
+    "commands have no supervisor: one that erases its environment can leave a process behind";
 
 /// What is not protected from the processes of a session although their sandbox asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,5 +50,20 @@ impl LiveSession {
             "sandbox": sandbox, "landlock": support.landlock, "seccomp": support.seccomp,
         });
         Some(Note::new(TOPIC, text).with_data(data))
+    }
+
+    /// Returns the note for a process without a supervisor. Only the first one is noted, and logged once for all
+    /// sessions.
+    pub(crate) fn unsupervised_note(&self) -> Option<Note> {
+        static LOGGED: Once = Once::new();
+
+        if has_supervisor() {
+            return None;
+        }
+        LOGGED.call_once(|| {
+            tracing::warn!("{UNSUPERVISED}; call `supervise_if_asked` first in `main`, or `set_supervisor`");
+        });
+        let is_noted = self.noted_unsupervised.swap(true, Ordering::SeqCst);
+        (!is_noted).then(|| Note::new(PROCESSES, UNSUPERVISED))
     }
 }

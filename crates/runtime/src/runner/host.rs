@@ -118,9 +118,10 @@ impl ToolHost for Host {
                 own: workspace.and_then(|workspace| workspace.own_directory()),
             };
             let gap = self.live.unprotected_note(&spec.sandbox, &directories);
+            let notes = gap.into_iter().chain(self.live.unsupervised_note());
             let (live, intent) = (self.live.clone(), self.intent.clone());
             let record = |started: backstitch_core::journal::ProcessStarted| async move {
-                let records = gap.map(RecordBody::from).into_iter().chain([started.into()]);
+                let records = notes.map(RecordBody::from).chain([started.into()]);
                 intent.append(&live, records).await.map_err(Into::into)
             };
             let (publisher, secrets) = (self.live.clone(), self.secrets.clone());

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::journal::RecordBody;
 use backstitch_core::ports::{ProcessSpec, Sandbox};
 use backstitch_runtime::{CallOutcome, ServerProcess, SystemClock, ToolRunner, Tools, fresh_ids, probe};
 use serde_json::json;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Hold, OrdinaryUser, aside, name_supervisor, run_as_ordinary_user, shell};
+use super::{Hold, OrdinaryUser, aside, name_supervisor, run_as_ordinary_user, run_test, shell};
 use crate::disk::Disk;
 
 /// Commands that leave a holder of descriptor 9 behind. `$HOLD` is the holder as a script of the shell.
@@ -290,4 +291,28 @@ fn no_process_is_left_when_the_runtime_is_killed() {
         assert!(!hold.is_held(), "a process is left after kill {number} of {kills}");
     }
     assert!(held > 0 || kills < KILLS, "no process ran when its runtime was killed");
+}
+
+/// Returns how many notes of a new session, in which two commands run, are about its supervisor.
+async fn notes_about_supervisor() -> usize {
+    let disk = Disk::new();
+    let harness = disk.harness(vec![shell(Sandbox::off(), LONG)]).await;
+    harness.run("shell", json!({"command": "true"})).await;
+    harness.run("shell", json!({"command": "true"})).await;
+    let is_noted = |body: &RecordBody| matches!(body, RecordBody::Note(note) if note.topic == "processes");
+    harness.records().await.iter().filter(|record| is_noted(&record.body)).count()
+}
+
+/// Not a test: it needs a process in which nothing has named a supervisor.
+#[tokio::test]
+#[ignore = "started by another test"]
+async fn a_session_without_a_supervisor_says_so_once() {
+    assert_eq!(notes_about_supervisor().await, 1);
+    name_supervisor();
+    assert_eq!(notes_about_supervisor().await, 0);
+}
+
+#[test]
+fn a_missing_supervisor_is_noted() {
+    run_test("escape::processes::a_session_without_a_supervisor_says_so_once", None, &[]);
 }
