@@ -46,8 +46,15 @@ def answer(request):
         value = listed((request.get("params") or {}).get("cursor"))
     elif MODE == "large":
         value = result(MEBIBYTE * 30)
+    elif MODE == "huge":
+        return huge(number)
     elif MODE == "endless":
         return endless(number)
+    elif MODE == "lines":
+        return repeated(b"a line that is not a message\n")
+    elif MODE == "notes":
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "a" * 1000}}
+        return repeated(note)
     elif MODE == "deep":
         return [b'{"jsonrpc":"2.0","id":%d,"result":%s%s}' % (number, b"[" * 3000, b"]" * 3000)]
     elif MODE == "values":
@@ -70,6 +77,22 @@ def answer(request):
 
 def encoded(number, value):
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}).encode()
+
+
+def huge(number):
+    yield b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % number
+    for _ in range(150):
+        yield MEBIBYTE.encode()
+    yield b'"}]}}'
+
+
+def repeated(message):
+    """Returns messages without end: lines on pipes, and events over HTTP."""
+    if not isinstance(message, bytes):
+        start, end = (b"data: ", b"\n\n") if "http" in sys.argv else (b"", b"\n")
+        message = start + json.dumps(message).encode() + end
+    while True:
+        yield message * 100
 
 
 def endless(number):
@@ -106,7 +129,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         try:
-            if is_stream:
+            if is_stream and MODE != "notes":
                 self.wfile.write(b"data: ")
             for piece in pieces:
                 self.wfile.write(piece)

@@ -45,6 +45,13 @@ fn listening(stage: &Stage, arguments: &[&str]) -> (Listening, Value) {
     (Listening(child), json!(format!("http://127.0.0.1:{}/mcp", port.trim())))
 }
 
+/// Returns the place of a server in a mode: a program for no arguments, else a server over HTTP with those after the first.
+fn placed(stage: &Stage, mode: &str, arguments: &[&str]) -> (Option<Listening>, Value) {
+    let Some((_, more)) = arguments.split_first() else { return (None, program(stage, mode)) };
+    let (server, url) = listening(stage, &[&[mode], more].concat());
+    (Some(server), url)
+}
+
 /// Runs one call of the server, and asserts that the command needed little memory.
 fn run(stage: &Stage, agent: &str) -> Ran {
     let call = json!({"calls": [{"name": "h__go", "arguments": {}}]});
@@ -79,6 +86,7 @@ fn shown(stage: &Stage) -> String {
 fn results_that_are_too_much_are_refused_with_the_reason() {
     let modes = [
         ("large", "more than 8 MiB"),
+        ("huge", "more than 8 MiB"),
         ("endless", "more than 8 MiB"),
         ("deep", "nested more than"),
         ("values", "values"),
@@ -87,20 +95,26 @@ fn results_that_are_too_much_are_refused_with_the_reason() {
         let places: [&[&str]; 3] = [&[], &["http"], &["http", "events"]];
         for place in places {
             let stage = Stage::new();
-            let (_server, place) = match place {
-                [] => (None, program(&stage, mode)),
-                [_, more @ ..] => {
-                    let mut arguments = vec![mode];
-                    arguments.extend(more);
-                    let (server, url) = listening(&stage, &arguments);
-                    (Some(server), url)
-                }
-            };
+            let (_server, place) = placed(&stage, mode, place);
             let ran = run(&stage, &agent(&stage, &place, "timeout = \"100s\""));
             assert_eq!(ran.code, Some(0), "{mode} {place}\n{}", ran.errors);
             let shown = shown(&stage);
             assert!(shown.contains(words), "{mode} {place}: {shown}");
         }
+    }
+}
+
+#[test]
+fn a_server_that_never_stops_sending_other_things_needs_no_memory() {
+    let cases: [(&str, &[&str]); 4] =
+        [("lines", &[]), ("notes", &[]), ("lines", &["http"]), ("notes", &["http", "events"])];
+    for (mode, place) in cases {
+        let stage = Stage::new();
+        let (_server, place) = placed(&stage, mode, place);
+        let ran = run(&stage, &agent(&stage, &place, "timeout = \"5s\""));
+        assert_eq!(ran.code, Some(0), "{mode} {place}\n{}", ran.errors);
+        let shown = shown(&stage);
+        assert!(shown.contains("\"is_error\":true") && shown.contains("Done."), "{mode} {place}: {shown}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::client::{Client, failed, worked};
+use super::client::{AGENT, Client, failed, worked};
 use crate::stage::{Stage, signal, wait_until};
 
 #[test]
@@ -25,6 +25,33 @@ fn a_killed_server_leaves_files_that_the_next_one_restores() {
     worked(&client.call_as("toolu_2", "shell", json!({"command": "cat note.txt"})));
     assert_eq!(client.leave().code, Some(0));
     assert_eq!(stage.json(&["ls"])["status"], "idle");
+}
+
+#[test]
+fn a_killed_server_says_what_it_cannot_know_about_effects_outside() {
+    let outside = AGENT.replace("effect = \"workspace\"", "effect = \"external\"");
+    for (agent, is_outside) in [(AGENT, false), (outside.as_str(), true)] {
+        let stage = Stage::new();
+        let connected = || {
+            let mut client = Client::start_with(&stage, agent, &[]);
+            assert!(client.shake_hands(&json!({})));
+            client
+        };
+        let mut client = connected();
+        let script = json!({"script": "echo half > half.txt; sleep 600"});
+        client.post_call(Some("toolu_1"), "mend", script.clone());
+        wait_until("the file", || stage.file("half.txt").is_some());
+        client.kill();
+        let mut client = connected();
+        let reason = failed(&client.call_as("toolu_1", "mend", script));
+        assert!(reason.contains("changes to files were rolled back"), "{reason}");
+        assert_eq!(
+            reason.contains("may have happened: check that before you repeat it"),
+            is_outside,
+            "{reason}"
+        );
+        assert_eq!(stage.file("half.txt"), None);
+    }
 }
 
 #[test]
