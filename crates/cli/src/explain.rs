@@ -27,6 +27,7 @@ pages! {
     "io",
     "already_exists",
     "config_file",
+    "settings_invalid",
     "not_trusted",
     "signal",
     "panic",

@@ -146,16 +146,30 @@ pub struct Limits {
     pub millis: Option<u64>,
 }
 
+/// Name of the limit of money.
+const MONEY: &str = "in money";
+
 /// Spending would exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the budget of {limit} {dimension} would be exceeded: {wanted} in all")]
+#[error("the budget of {} {dimension} would be exceeded: {} in all", self.shown(self.limit), self.shown(self.wanted))]
 pub struct BudgetExceeded {
-    /// Unit of the exceeded limit.
+    /// Name of the exceeded limit. Amounts of money are in millionths.
     pub dimension: &'static str,
     /// Largest amount allowed.
     pub limit: u64,
     /// Total amount that spending would reach.
     pub wanted: u64,
+}
+
+impl BudgetExceeded {
+    /// Returns an amount as people write it.
+    fn shown(&self, amount: u64) -> String {
+        if self.dimension != MONEY {
+            return amount.to_string();
+        }
+        let digits = format!("{}.{:06}", amount / 1_000_000, amount % 1_000_000);
+        digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
 }
 
 impl Limits {
@@ -239,7 +253,7 @@ impl Limits {
             ("input tokens", self.input_tokens, amounts.input_tokens),
             ("output tokens", self.output_tokens, amounts.output_tokens),
             ("tokens", self.total_tokens, amounts.total_tokens()),
-            ("millionths of money", self.money_micros, amounts.money_micros),
+            (MONEY, self.money_micros, amounts.money_micros),
             ("turns", self.turns, amounts.turns),
             ("calls", self.calls, amounts.calls),
             ("milliseconds", self.millis, amounts.millis),
@@ -267,6 +281,15 @@ mod tests {
         let more = amounts.plus(Amounts { output_tokens: 1, ..Amounts::ZERO });
         let exceeded = limits.check(more).unwrap_err();
         assert_eq!(exceeded, BudgetExceeded { dimension: "tokens", limit: 10, wanted: 11 });
+    }
+
+    #[test]
+    fn an_exceeded_limit_of_money_is_written_as_people_do() {
+        let limits = Limits { money_micros: Some(1_000_000), ..Limits::default() };
+        let exceeded = |money_micros| limits.check(Amounts { money_micros, ..Amounts::ZERO }).unwrap_err();
+        let text = exceeded(1_350_000).to_string();
+        assert_eq!(text, "the budget of 1 in money would be exceeded: 1.35 in all");
+        assert!(exceeded(10_000_001).to_string().ends_with("10.000001 in all"));
     }
 
     #[test]

@@ -48,6 +48,7 @@ codes! {
     Io = "io": "The system refused access to a file, a directory or a terminal.",
     AlreadyExists = "already_exists": "The target exists, and the command never overwrites one.",
     ConfigFile = "config_file": "A setting cannot be used.",
+    SettingsInvalid = "settings_invalid": "The settings of another program cannot be read or edited.",
     NotTrusted = "not_trusted": "A file of the project, or an address, is not trusted.",
     Signal = "signal": "A signal ended the run before the session could be paused.",
     Panic = "panic": "The command panicked.",

@@ -4,24 +4,50 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use backstitch::code::ErrorCode;
 use backstitch::digest::Digest;
 use backstitch::stores::{make_private, state_directory};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use toml_edit::{DocumentMut, TomlError};
+
+use crate::error::CommandError;
 
 /// The largest file.
 const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// Returns the error about a file that cannot be edited without a loss.
+pub(super) fn invalid(message: String) -> CommandError {
+    CommandError::new(ErrorCode::SettingsInvalid, message)
+        .with_hint("remove comments and marks that JSON does not have, or repair the file, and try again")
+}
 
 /// Reads a file. Returns `None` if it does not exist.
 pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let name = path.display();
     match fs::metadata(path) {
-        Ok(found) if found.len() > LARGEST => bail!("{name} has more than {LARGEST} bytes"),
-        Ok(_) => Ok(Some(fs::read_to_string(path).with_context(|| format!("{name} cannot be read"))?)),
+        Ok(found) if found.len() > LARGEST => {
+            Err(invalid(format!("{name} has more than {LARGEST} bytes")).into())
+        }
+        Ok(_) => match fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(invalid(format!("{name} is not UTF-8, and was left as it is")).into())
+            }
+            Err(error) => Err(error).with_context(|| format!("{name} cannot be read")),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("{name} cannot be read")),
     }
+}
+
+/// Parses a file of TOML that is edited.
+pub(super) fn parse_toml(path: &Path, text: &str) -> anyhow::Result<DocumentMut> {
+    text.parse().map_err(|error: TomlError| {
+        let (name, reason) = (path.display(), error.to_string());
+        invalid(format!("{name} is not TOML, and was left as it is: {}", reason.trim())).into()
+    })
 }
 
 /// Writes a file atomically. A link stays one: the file that it names is replaced.

@@ -6,14 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use backstitch::code::ErrorCode;
 use backstitch::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::file::{self, Memory};
+use super::file::{self, Memory, invalid};
 use super::program::{Program, Scope};
-use crate::error::CommandError;
 
 /// A settings file with hooks.
 #[derive(Debug)]
@@ -200,11 +198,6 @@ impl SettingsFile {
         let written = Digest::of(written.as_bytes()).to_string();
         self.memory().set(&FormerFile { v: 1, path: self.path.clone(), text, directory_is_new, written })
     }
-}
-
-fn invalid(message: String) -> CommandError {
-    CommandError::new(ErrorCode::ConfigFile, message)
-        .with_hint("remove comments and marks that JSON does not have, or repair the file, and try again")
 }
 
 fn rendered(settings: &Map<String, Value>) -> anyhow::Result<String> {

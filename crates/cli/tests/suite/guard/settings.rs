@@ -38,12 +38,33 @@ fn install_and_uninstall_leave_the_settings_as_they_were() {
     assert_eq!(stage.json(&["guard", "uninstall", "claude-code"])["removed"], true);
     assert_eq!(fs::read_to_string(&file).unwrap(), own);
     assert!(stage.run(&["guard", "uninstall", "claude-code"]).worked().contains("holds no hooks"));
+}
 
-    // A file that is no JSON is left alone.
-    fs::write(&file, "{ // mine\n}").unwrap();
-    let refused = stage.run(&["guard", "install", "claude-code"]).failed();
-    assert!(refused.contains("not a JSON object"), "{refused}");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "{ // mine\n}");
+#[test]
+fn settings_that_cannot_be_edited_are_left_alone_and_named() {
+    let stage = Stage::new();
+    let home = stage.path("home");
+    fs::create_dir_all(stage.path("files/.claude")).unwrap();
+    fs::create_dir(&home).unwrap();
+    let stage = stage.with_variable("CODEX_HOME", &text_of(&home));
+    let claude = stage.path("files/.claude/settings.local.json");
+    let texts: [&[u8]; 5] =
+        [b"{ // mine\n}", b"\xef\xbb\xbf{}", b"{\"a\": }", b"{\"hooks\": 7}", b"{\"a\": \"\xff\"}"];
+    for text in texts {
+        fs::write(&claude, text).unwrap();
+        for action in ["install", "uninstall"] {
+            let refused = stage.run(&["guard", action, "claude-code"]).failed();
+            assert!(refused.contains("settings_invalid") && refused.contains("as it is"), "{refused}");
+            assert_eq!(fs::read(&claude).unwrap(), text);
+        }
+        let status = stage.run(&["guard", "status"]).worked();
+        assert!(status.contains("as it is"), "{status}");
+    }
+    let codex = home.join("config.toml");
+    fs::write(&codex, "model = \n").unwrap();
+    let refused = stage.run(&["guard", "install", "codex", "--user"]).failed();
+    assert!(refused.contains("settings_invalid") && refused.contains("is not TOML"), "{refused}");
+    assert_eq!(fs::read_to_string(&codex).unwrap(), "model = \n");
 }
 
 #[test]

@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::super::file;
@@ -26,8 +25,7 @@ impl HookTables {
     /// Reads the hooks of a file. Returns `None` if it has none, or in a form that cannot be added to.
     pub(in super::super) fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
-        let document: DocumentMut =
-            text.parse().with_context(|| format!("{} is not TOML, and was left as it is", path.display()))?;
+        let document = file::parse_toml(path, &text)?;
         let file = Self { path: path.to_owned(), document };
         let has_hooks = file.hooks().is_some_and(|hooks| hooks.iter().any(|(name, _)| name != STATE));
         let is_known = file.hooks().is_some_and(|hooks| {

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::super::file;
+use crate::error::CommandError;
 
 const HASH: &str = "trusted_hash";
 
@@ -30,9 +30,7 @@ impl TrustFile {
     /// Reads the settings. A file that does not exist is empty.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = file::read(path)?;
-        let parsed = text.as_deref().unwrap_or_default().parse();
-        let document =
-            parsed.with_context(|| format!("{} is not TOML, and was left as it is", path.display()))?;
+        let document = file::parse_toml(path, text.as_deref().unwrap_or_default())?;
         Ok(Self { path: path.to_owned(), text, document })
     }
 
@@ -47,7 +45,7 @@ impl TrustFile {
         let state = below(self.document.as_table_mut(), "hooks", &path)?;
         let state = below(state, "state", &path)?;
         let entry = state.entry(&hook.key).or_insert_with(|| Item::Table(Table::new()));
-        let Some(entry) = entry.as_table_like_mut() else { bail!(unknown(&path)) };
+        let Some(entry) = entry.as_table_like_mut() else { return Err(unknown(&path).into()) };
         entry.insert(HASH, value(&hook.hash));
         Ok(())
     }
@@ -95,11 +93,11 @@ fn below<'a>(table: &'a mut Table, name: &str, path: &Path) -> anyhow::Result<&'
         table.set_implicit(true);
         Item::Table(table)
     };
-    table.entry(name).or_insert_with(new).as_table_mut().with_context(|| unknown(path))
+    table.entry(name).or_insert_with(new).as_table_mut().ok_or_else(|| unknown(path).into())
 }
 
-fn unknown(path: &Path) -> String {
-    format!("`hooks` in {} has an unknown form, and was left as it is", path.display())
+fn unknown(path: &Path) -> CommandError {
+    file::invalid(format!("`hooks` in {} has an unknown form, and was left as it is", path.display()))
 }
 
 #[cfg(test)]
