@@ -46,8 +46,25 @@ impl FromStr for FileAtPoint {
 
 /// Returns the path of a file in the directory of a session.
 pub(super) fn in_session(view: &JournalView, path: &str) -> anyhow::Result<FilePath> {
-    let wrong = |reason: &str| Usage(format!("{path:?} is no file of the session: {reason}"));
-    let is_elsewhere = path.starts_with('/') || path.starts_with("./") || path.starts_with("../");
+    let found = in_session_or_whole(view, path)?;
+    if found.is_root() {
+        return Err(wrong(path, "it is the whole directory").into());
+    }
+    Ok(found)
+}
+
+fn wrong(path: &str, reason: &str) -> Usage {
+    Usage(format!("{path:?} is not a file of the session: {reason}"))
+}
+
+/// Returns the path of a file in the directory of a session, or of the whole directory. `.` is the current directory.
+pub(super) fn in_session_or_whole(view: &JournalView, path: &str) -> anyhow::Result<FilePath> {
+    let wrong = |reason: &str| wrong(path, reason);
+    let is_elsewhere = path == "."
+        || path == ".."
+        || path.starts_with('/')
+        || path.starts_with("./")
+        || path.starts_with("../");
     let inside = if is_elsewhere {
         let directory = view.directory().ok_or_else(|| wrong("the session has no directory"))?;
         let whole = normalized(&std::path::absolute(path)?);
@@ -57,11 +74,7 @@ pub(super) fn in_session(view: &JournalView, path: &str) -> anyhow::Result<FileP
     } else {
         path.to_owned()
     };
-    let path = FilePath::new(&inside).map_err(|error| wrong(error.reason))?;
-    if path.is_root() {
-        return Err(wrong("it is the whole directory").into());
-    }
-    Ok(path)
+    Ok(FilePath::new(&inside).map_err(|error| wrong(error.reason))?)
 }
 
 /// Resolves `.` and `..` without looking at the disk: the file may be gone.

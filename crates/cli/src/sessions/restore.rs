@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::Common;
 use super::diff::print_name;
-use super::file_names::in_session;
+use super::file_names::in_session_or_whole;
 use super::place::{OpenStore, short};
 use super::travel::{SessionToRewind, opened_with_files};
 
 #[derive(Args)]
 pub(crate) struct Restore {
-    /// Files and directories to restore, relative to the directory of the session.
+    /// Files and directories to restore, relative to the directory of the session. `.` is the current directory.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     /// Point whose files are restored: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION.
@@ -62,8 +62,8 @@ impl Restore {
 
     async fn restore(&self, live: &LiveSession) -> anyhow::Result<RewindReport> {
         let view = live.state().await.view.clone();
-        let paths =
-            self.paths.iter().map(|path| in_session(&view, path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let paths = self.paths.iter().map(|path| in_session_or_whole(&view, path));
+        let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
         Ok(live.restore_files(&self.from, paths).await?)
     }
 }

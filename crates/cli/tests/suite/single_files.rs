@@ -116,6 +116,24 @@ fn a_restore_is_recorded_and_can_be_undone() {
 }
 
 #[test]
+fn a_whole_tree_is_restored_and_the_conversation_stays() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    std::fs::create_dir_all(stage.path("files/mine/empty")).unwrap();
+    let before = calls(&stage, &session).len();
+    let done = stage.json(&["restore", ".", "--from", "turn:1", "--session", &session]);
+    assert!(done["files"].to_string().contains("src/b.txt"), "{done}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+    assert!(!stage.path("files/src").exists() && !stage.path("files/mine").exists());
+    assert_eq!(calls(&stage, &session).len(), before);
+    let log = stage.run(&["log", &session]).worked();
+    assert!(log.contains("only the files are changed: . as at turn:1"), "{log}");
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("three\n"));
+    assert!(stage.path("files/mine/empty").is_dir() && stage.path("files/src/b.txt").exists());
+}
+
+#[test]
 fn wrong_restores_change_nothing() {
     let stage = Stage::new();
     assert!(stage.run(&["restore", "a.txt", "--from", "turn:1"]).failed().contains("store_not_found"));
@@ -128,7 +146,7 @@ fn wrong_restores_change_nothing() {
         &["restore", "a.txt"][..],
         &["restore", "--from", "turn:1"],
         &["restore", "../x", "--from", "turn:1"],
-        &["restore", ".", "--from", "turn:1"],
+        &["restore", "..", "--from", "turn:1"],
     ] {
         stage.run(wrong).called_wrongly();
     }

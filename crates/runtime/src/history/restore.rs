@@ -13,8 +13,8 @@ use crate::live::{LiveSession, blocking, recorded};
 use crate::point::PointSpec;
 
 impl LiveSession {
-    /// Restores single files and directories to their state at a point. A path that did not exist there is removed.
-    /// State and conversation stay as they are.
+    /// Restores single files and directories to their state at a point. A path that did not exist there is removed. The
+    /// root restores all files that were covered there, but those that rewinds leave as they are. State and conversation stay as they are.
     pub async fn restore_files(
         &self,
         point: &PointSpec,
@@ -33,6 +33,13 @@ impl LiveSession {
             |reason: &str| RuntimeError::NoSuchPoint { point: point.to_string(), reason: reason.to_owned() };
         let from = place.files.ok_or_else(|| missing("no files are recorded there"))?;
         let names = paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let reason = Some(format!("{names} as at {point}"));
+        let cause = RewindCause { reason, ..RewindCause::default() };
+        if paths.iter().any(FilePath::is_root) {
+            let (files, objects) = self.with_kept_files(Some(from)).await?;
+            let place = ResolvedPoint { session: self.id(), cut: view.head(), files };
+            return self.rewind_to(&view, place, cause, objects).await;
+        }
         let alone = self.files_alone().await;
         let GraftedCapture { captured, missing } = blocking(move || {
             let _alone = alone;
@@ -44,7 +51,6 @@ impl LiveSession {
         }
         let (files, objects) = recorded(captured);
         let place = ResolvedPoint { session: self.id(), cut: view.head(), files: Some(files) };
-        let cause = RewindCause { reason: Some(format!("{names} as at {point}")), ..RewindCause::default() };
         self.rewind_to(&view, place, cause, objects).await
     }
 }
