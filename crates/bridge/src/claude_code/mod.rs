@@ -60,6 +60,9 @@ impl ClaudeCode {
         oldest: Version(2, 1, 0),
     };
 
+    /// What a user does about a key or login that is refused.
+    const LOGIN: &str = "Log in with `claude`, or set another ANTHROPIC_API_KEY";
+
     /// Finds the program.
     pub(crate) fn find(engines: InstalledEngines) -> Result<Self, EngineError> {
         let keys = KEYS.iter().filter_map(|name| Some((*name, (engines.key)(name)?))).collect();

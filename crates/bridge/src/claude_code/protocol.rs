@@ -1,6 +1,7 @@
 //! The lines of Claude Code, as far as they are used. Pure: no process and no files.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
 use backstitch_runtime::{ObservedCall, ObservedResult};
@@ -41,6 +42,8 @@ pub(super) enum Line {
     OtherRequest { request: String, subtype: String },
     /// The response to a request of this side; an error has a text.
     Response { request: String, error: Option<String> },
+    /// A request to the model failed, and is sent again after a delay.
+    Retry(FailedRequest),
     /// The end of a turn.
     Turn(TurnEnd),
     /// Nothing that is used.
@@ -67,6 +70,33 @@ pub(super) enum HookEvent {
         background: usize,
     },
     Other,
+}
+
+/// A request to the model that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FailedRequest {
+    /// The number of the attempt, from 1.
+    pub(super) attempt: u32,
+    pub(super) wait: Duration,
+    /// The status of HTTP, if there was an answer.
+    pub(super) status: Option<u64>,
+    /// The error, as one word.
+    pub(super) error: String,
+}
+
+impl FailedRequest {
+    /// Whether the provider does not accept the key or the login, which stays so.
+    pub(super) fn is_refused(&self) -> bool {
+        self.status == Some(401) || self.error == "authentication_failed"
+    }
+
+    /// The error, for people.
+    pub(super) fn message(&self) -> String {
+        match self.status {
+            Some(status) => format!("{} (status {status})", self.error),
+            None => self.error.clone(),
+        }
+    }
 }
 
 /// The end of a turn.
@@ -155,6 +185,9 @@ impl Line {
                     None => Self::Other,
                 }
             }
+            Some("system") if line.get("subtype").and_then(Value::as_str) == Some("api_retry") => {
+                Self::Retry(failed_request(line))
+            }
             Some("stream_event") => line.get("event").map_or(Self::Other, |event| stream_event(event, of)),
             Some("assistant") => {
                 line.get("message").and_then(|message| answer(message, of)).unwrap_or(Self::Other)
@@ -175,6 +208,17 @@ impl Line {
             Some("result") => Self::Turn(turn_end(line)),
             _ => Self::Other,
         }
+    }
+}
+
+fn failed_request(line: &Value) -> FailedRequest {
+    let millis = line.get("retry_delay_ms").and_then(Value::as_f64).unwrap_or(0.0);
+    let attempt = line.get("attempt").and_then(Value::as_u64).and_then(|attempt| attempt.try_into().ok());
+    FailedRequest {
+        attempt: attempt.unwrap_or(1),
+        wait: Duration::try_from_secs_f64(millis / 1_000.0).unwrap_or_default(),
+        status: line.get("error_status").and_then(Value::as_u64),
+        error: text(line, "error").unwrap_or_else(|| "unknown".to_owned()),
     }
 }
 
@@ -381,6 +425,18 @@ mod tests {
         usage.update(Usage::of(Some(&json!({"output_tokens": 25}))));
         let amounts = usage.amounts();
         assert_eq!((amounts.input_tokens, amounts.cache_read_tokens, amounts.output_tokens), (107, 7, 25));
+    }
+
+    #[test]
+    fn failed_requests_have_their_error_and_delay() {
+        let line = json!({"type": "system", "subtype": "api_retry", "attempt": 2, "max_retries": 10,
+            "retry_delay_ms": 1138.3, "error_status": 401, "error": "authentication_failed"});
+        let Line::Retry(failed) = Line::of(&line) else { panic!("no retry") };
+        assert_eq!((failed.attempt, failed.wait.as_millis(), failed.is_refused()), (2, 1_138, true));
+        assert_eq!(failed.message(), "authentication_failed (status 401)");
+        let strange = json!({"type": "system", "subtype": "api_retry", "retry_delay_ms": -1e300, "error": 7});
+        let Line::Retry(failed) = Line::of(&strange) else { panic!("no retry") };
+        assert_eq!((failed.attempt, failed.wait.as_millis(), failed.is_refused()), (1, 0, false));
     }
 
     #[test]

@@ -161,6 +161,17 @@ impl ClaudeRun {
                 let reason = format!("its hooks cannot be used: {error}");
                 return Err(EngineError::Protocol { title: ClaudeCode::TITLE.to_owned(), reason });
             }
+            // It may renew its login once. Then it would try for minutes.
+            Line::Retry(failed) if failed.is_refused() && failed.attempt > 1 => {
+                let reason = failed.message();
+                let message =
+                    format!("the provider refuses its key or login: {reason}. {}", ClaudeCode::LOGIN);
+                self.ended(EngineEnd::Failed(message));
+            }
+            Line::Retry(failed) => {
+                let (attempt, wait, message) = (failed.attempt, failed.wait, failed.message());
+                self.events.push_back(EngineEvent::Retry { attempt, wait, kind: failed.error, message });
+            }
             Line::Turn(end) => self.turn_ended(end)?,
             Line::Piece { .. } | Line::Response { .. } | Line::Other => {}
         }

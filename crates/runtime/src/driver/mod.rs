@@ -44,6 +44,7 @@ pub(crate) use engine::{ForeignLoop, StopWish};
 pub use outside::ApproverDecision;
 pub(crate) use outside::{AskedDecision, CallEnds, NewCall, STOPPED};
 pub(crate) use question::question_before;
+pub(crate) use recover::WAITED;
 
 use ask::Asker;
 use calls::Calls;

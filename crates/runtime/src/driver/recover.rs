@@ -16,6 +16,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::PolicyName;
+use backstitch_core::text::one_line;
 use backstitch_core::view::Call;
 use serde_json::Value;
 
@@ -26,6 +27,12 @@ use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::{Durable, still_waits};
 use crate::outcome::DriveOutcome;
+
+/// The middle of a sentence about a call of a program that waited for approval.
+pub(crate) const WAITED: &str = "waited for approval and was not run";
+
+/// The most characters of a message in a reason.
+const LONGEST_REASON: usize = 200;
 
 impl Driver {
     /// Resumes an evaluation, wherever it was interrupted. An evaluation that has ended returns its recorded
@@ -67,8 +74,12 @@ impl Driver {
         self.check_fidelity(evaluation, options.fidelity).await?;
         self.inbox.hear_decisions().await?;
         self.check_accept(evaluation, &options).await?;
-        if self.put_message(&mut options).await? && self.engine.is_none() {
-            self.set_aside_calls(evaluation).await?;
+        let message = options.message.clone();
+        self.put_message(&mut options).await?;
+        match (&self.engine, message) {
+            (Some(_), message) => self.end_waiting_calls(evaluation, message.as_deref()).await?,
+            (None, Some(_)) => self.set_aside_calls(evaluation).await?,
+            (None, None) => {}
         }
         if let Some(ended) = self.waits(evaluation, &options).await? {
             return Ok(ended);
@@ -114,6 +125,43 @@ impl Driver {
         for call in pending {
             let why = format!("{} was not run, because the user gave another instruction", call.name);
             self.end_call_unrun(&call, why).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the calls of a program that waited for approval: the program that would run them is gone. An evaluation that is
+    /// about to be cancelled keeps them, and ends with them.
+    async fn end_waiting_calls(
+        &self,
+        evaluation: EvaluationId,
+        message: Option<&str>,
+    ) -> Result<(), RuntimeError> {
+        if !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty() {
+            return Ok(());
+        }
+        let waiting: Vec<(Call, bool)> = {
+            let state = self.live.state().await;
+            let pending = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
+            let waits = |call: &Call| {
+                let mut pauses = state.view.pauses();
+                pauses
+                    .any(|pause| pause.call_id == Some(call.call_id) && pause.reason == PauseReason::Approval)
+            };
+            let unrun = pending.filter(|call| !call.may_have_run());
+            let of = |call: &Call| (call.clone(), waits(call));
+            unrun.map(of).filter(|(call, waits)| *waits || call.decision.is_some()).collect()
+        };
+        for (call, waits) in waiting {
+            let why = match (waits, message) {
+                (true, Some(text)) => {
+                    format!("because the user gave another instruction: {}", one_line(text, LONGEST_REASON))
+                }
+                (true, None) => "because the program that made it had ended".to_owned(),
+                (false, _) => {
+                    "because the program that made it had ended before it was decided about".to_owned()
+                }
+            };
+            self.end_call_unrun(&call, format!("{} {WAITED}, {why}", call.name)).await?;
         }
         Ok(())
     }

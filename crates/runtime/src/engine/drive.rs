@@ -123,7 +123,7 @@ impl EngineLoop {
             work.answered(text).await?;
             return driver.finish_engine(evaluation, EvaluationResult::completed(None)).await;
         }
-        driver.end_engine_calls(origin::without_end, false).await?;
+        driver.end_engine_calls(origin::without_end_at_stop, false).await?;
         match end {
             WorkEnd::Answered(_) => {
                 Err(RuntimeError::Internal { reason: "an answer was not recorded".to_owned() })

@@ -1,6 +1,7 @@
 //! What a program reports.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -39,6 +40,17 @@ pub enum EngineEvent {
     Request(ObservedRequest),
     /// The money that this run has cost so far, in millionths, as the program counts it.
     Cost(u64),
+    /// A request to the model failed, and the program sends it again after a delay.
+    Retry {
+        /// The number of the attempt that failed, from 1.
+        attempt: u32,
+        /// The delay.
+        wait: Duration,
+        /// A word for the kind of error.
+        kind: String,
+        /// The error, for people.
+        message: String,
+    },
     /// Something for the log.
     Note(String),
     /// The program has answered, or has stopped. This is the last event.
@@ -79,6 +91,11 @@ impl CallReply {
     pub fn new() -> (Self, oneshot::Receiver<CallAnswer>) {
         let (send, receive) = oneshot::channel();
         (Self(send), receive)
+    }
+
+    /// Whether nothing can be decided any more, because the call has run already.
+    pub(super) fn is_late(&self) -> bool {
+        self.0.is_closed()
     }
 
     /// Answers. A program that is gone receives nothing.

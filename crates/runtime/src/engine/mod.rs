@@ -62,6 +62,11 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Whether the program waits after each call until its end is recorded. If not, it may send its next request at once.
+    fn waits_after_calls(&self) -> bool {
+        true
+    }
+
     /// Starts the program.
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>>;
 }

@@ -16,7 +16,7 @@ use backstitch_core::view::{Call, JournalView};
 use serde_json::{Map, Value, json};
 
 use super::{EnginePoint, EngineResume};
-use crate::driver::{Driver, STOPPED};
+use crate::driver::{Driver, STOPPED, WAITED};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, read_records};
 use crate::observed::observed_conversation;
@@ -35,12 +35,23 @@ const INTERRUPTED: &str =
 /// The end of a sentence about a call that did not begin.
 const NOT_RUN: &str = "was not run, because the session was stopped or rewound before it";
 
+/// The end of a sentence about a call that waited for approval when its program was stopped.
+const WAITED_AT_STOP: &str = "waited for approval and was not run, because the session was being stopped";
+
 /// The end of a sentence about a call that was refused because nothing may begin any more.
 pub(super) const REFUSED_AT_STOP: &str = "was not run, because the session was being stopped";
+
+/// Asks a program to continue.
+const CONTINUE: &str = "Continue with the task.";
 
 /// Returns the end of a sentence about a call without an end.
 pub(super) fn without_end(call: &Call) -> &'static str {
     if call.may_have_run() { INTERRUPTED } else { NOT_RUN }
+}
+
+/// The same at the moment when a program is stopped: a call that has not begun waited for approval.
+pub(super) fn without_end_at_stop(call: &Call) -> &'static str {
+    if call.may_have_run() { INTERRUPTED } else { WAITED_AT_STOP }
 }
 
 /// What a program is asked, and where it continues.
@@ -72,14 +83,16 @@ pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<En
         first -= 1;
     }
     let mut asked = history.split_off(first);
-    if asked.is_empty()
-        && let Some(text) = unfinished_calls(&history)
-    {
-        asked.push(driver.tell_engine(evaluation, &text).await?);
-    }
+    let unfinished = if asked.is_empty() { unfinished_calls(&history) } else { None };
     asked.extend(driver.take_messages(evaluation).await?);
-    if asked.is_empty() {
-        asked.push(driver.tell_engine(evaluation, "Continue with the task.").await?);
+    // A message says how to continue.
+    let text = match (asked.is_empty(), unfinished) {
+        (true, None) => Some(CONTINUE.to_owned()),
+        (true, Some(calls)) => Some(format!("{CONTINUE} {calls}")),
+        (false, unfinished) => unfinished,
+    };
+    if let Some(text) = text {
+        asked.push(driver.tell_engine(evaluation, &text).await?);
     }
     let prompt = asked.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n\n");
     let prompt_id = asked.last().map(|message| message.message_id.to_string()).unwrap_or_default();
@@ -139,7 +152,7 @@ fn points(messages: &[Arc<InnerMessage>], is_answered: bool) -> Vec<EnginePoint>
         let call = calls.find(|call| call.invocation_id == result.invocation_id)?;
         let id = call.provider_call_id.clone()?;
         let is_without_end = was_interrupted(message)
-            || [NOT_RUN, REFUSED_AT_STOP].iter().any(|text| is_error_with(message, text));
+            || [NOT_RUN, REFUSED_AT_STOP, WAITED].iter().any(|text| is_error_with(message, text));
         Some(if is_without_end { EnginePoint::Before(id) } else { EnginePoint::Call(id) })
     };
     let calls = messages.iter().rev().filter_map(point_of);
@@ -155,14 +168,16 @@ fn is_error_with(message: &InnerMessage, text: &str) -> bool {
     message.message.option_result().is_some_and(|result| result.is_error) && message.content().contains(text)
 }
 
-/// Returns the text that asks a program to continue after calls that were interrupted or refused, if there are any.
+/// Returns a text about calls that were interrupted, refused, or waited for approval, if there are any.
 fn unfinished_calls(history: &[Arc<InnerMessage>]) -> Option<String> {
     let since = history.iter().rposition(|message| message.role() == Role::User).unwrap_or(0);
-    let (mut interrupted, mut refused) = (Vec::new(), Vec::new());
+    let (mut interrupted, mut refused, mut waited) = (Vec::new(), Vec::new(), Vec::new());
     for message in &history[since..] {
         let Some(result) = message.message.option_result() else { continue };
         let lines = if was_interrupted(message) {
             &mut interrupted
+        } else if is_error_with(message, WAITED) {
+            &mut waited
         } else if is_error_with(message, REFUSED_AT_STOP) {
             &mut refused
         } else {
@@ -183,10 +198,14 @@ fn unfinished_calls(history: &[Arc<InnerMessage>]) -> Option<String> {
             refused,
             "These calls were not run, because the session was being stopped. Make them if they are still needed:",
         ),
+        (
+            waited,
+            "These calls waited for approval and were not run. Make them again if they are still needed:",
+        ),
     ];
     let parts = parts.iter().filter(|(lines, _)| !lines.is_empty());
     let texts: Vec<String> = parts.map(|(lines, text)| format!("{text}\n{}", lines.join("\n"))).collect();
-    (!texts.is_empty()).then(|| format!("Continue with the task. {}", texts.join("\n\n")))
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 /// Records the process of an engine, so that it can be ended after a crash.

@@ -14,7 +14,7 @@ use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold, budget};
 use crate::agent::AgentEngine;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
-use crate::events::LiveKind;
+use crate::events::{LiveKind, Retry};
 use crate::live::Durable;
 use crate::observed::{ObservedCall, ObservedResult, ObservedSession};
 
@@ -31,6 +31,8 @@ pub(super) struct EngineWork<'a> {
     refused: HashSet<String>,
     /// The money that was charged for this run, in millionths.
     charged: u64,
+    /// Whether the request whose answer is reported was charged already.
+    is_counted: bool,
     /// The limit that was reached.
     exceeded: Option<String>,
     last_text: Option<String>,
@@ -56,6 +58,7 @@ impl<'a> EngineWork<'a> {
             waiting: Vec::new(),
             refused: HashSet::new(),
             charged: 0,
+            is_counted: false,
             exceeded: None,
             last_text: None,
             held: None,
@@ -93,6 +96,7 @@ impl<'a> EngineWork<'a> {
             }
             EngineEvent::Answering => {
                 self.observed.next_turn().await;
+                self.is_counted = false;
                 // The calls of the turn that reached the limit have ended.
                 return Ok(self.exceeded.clone());
             }
@@ -105,6 +109,10 @@ impl<'a> EngineWork<'a> {
                 let text = self.secrets.redact(&text).into_owned();
                 self.observed.said(&text).await?;
                 self.last_text = Some(text);
+            }
+            EngineEvent::CallStarting(call, reply) if reply.is_late() => {
+                let call = self.clean(call);
+                self.start_call(call).await?;
             }
             EngineEvent::CallStarting(call, reply) if is_stopping => {
                 let reason = format!("{} {REFUSED_AT_STOP}", call.name);
@@ -158,6 +166,7 @@ impl<'a> EngineWork<'a> {
                 let unknown = (!is_counted).then(|| budget::unknown_price(&request.provider, &request.model));
                 request.usage = prices.priced(request.usage, &request.provider, &request.model);
                 let money = request.usage.money_micros;
+                self.is_counted = true;
                 if self.observed.requests(vec![request]).await? > 0 {
                     self.charged = self.charged.saturating_add(money);
                 }
@@ -178,6 +187,12 @@ impl<'a> EngineWork<'a> {
                     live.record_when(vec![charged.into()], Durable::WithNext).await?;
                     self.check_budget().await;
                 }
+            }
+            EngineEvent::Retry { attempt, wait, kind, message } => {
+                let (evaluation, turn) = (self.evaluation, self.observed.turn());
+                let message = self.secrets.redact(&message).into_owned();
+                let retry = Retry { evaluation, turn, attempt, wait, kind, message };
+                self.driver.session().publish(LiveKind::Retry(Box::new(retry)));
             }
             EngineEvent::Note(text) => self.note(text).await?,
             EngineEvent::Ended(_) => {}
@@ -249,10 +264,13 @@ impl<'a> EngineWork<'a> {
         Ok(())
     }
 
-    /// Returns the limit that another call would exceed.
+    /// Returns the limit that another call would exceed. A program that is not held after a call sends its next request at
+    /// once, so the calls of its last turn do not run.
     async fn call_limit(&self) -> Option<String> {
         let view = self.driver.session().state().await.view.clone();
-        budget::exceeded_by_call(&view, self.evaluation)
+        let last = || budget::last_turn(&view, self.evaluation, self.is_counted);
+        let turns = if self.engine.waits_after_calls() { None } else { last() };
+        turns.or_else(|| budget::exceeded_by_call(&view, self.evaluation))
     }
 
     async fn check_budget(&mut self) {

@@ -71,6 +71,10 @@ impl Engine for Codex {
         Some(PROVIDER)
     }
 
+    fn waits_after_calls(&self) -> bool {
+        false
+    }
+
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
         Box::pin(async move {
             let run = run::CodexRun::start(self, start).await?;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::stand_in::{AGENT, Claude, run, stage};
 use crate::pty::Pty;
-use crate::stage::{Stage, ended, text_of, wait_until};
+use crate::stage::{Stage, ended, signal, text_of, wait_until};
 
 fn asking() -> Stage {
     let stage = stage();
@@ -119,6 +119,63 @@ fn a_person_in_a_conversation_is_asked_while_the_engine_waits() {
     let (code, text) = terminal.finish();
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("approved: Bash"), "{text}");
+}
+
+/// Lets a call wait, and ends the run: by a signal, or without a word.
+fn ended_while_a_call_waits(stage: &Stage, is_killed: bool) {
+    let mut child = run(stage, &[]);
+    let mut claude = Claude::begin(stage);
+    let input = json!({"command": "touch ran"});
+    claude.answers(&[json!({"type": "tool_use", "id": "toolu_01", "name": "Bash", "input": input})]);
+    let call = json!({"tool_name": "Bash", "tool_input": input, "tool_use_id": "toolu_01"});
+    claude.hook_begun("PreToolUse", call);
+    wait_until("a call that waits", || is_paused(stage));
+    if is_killed {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return;
+    }
+    signal(&child, "INT");
+    claude.pipes.read_rest();
+    drop(claude);
+    ended(child);
+}
+
+#[test]
+fn a_call_that_waited_is_not_forgotten_when_the_session_is_resumed() {
+    for is_killed in [false, true] {
+        let stage = asking();
+        ended_while_a_call_waits(&stage, is_killed);
+        let child = stage.command(&["resume", &stage.session()]).spawn().unwrap();
+        let claude = Claude::begin(&stage);
+        let prompt = claude.prompt["message"]["content"].as_str().unwrap().to_owned();
+        assert!(prompt.starts_with("Continue with the task.") && prompt.contains("touch ran"), "{prompt}");
+        assert!(prompt.contains("waited for approval and were not run"), "{prompt}");
+        claude.ends("Done.");
+        ended(child).worked_quietly();
+        let log = stage.run(&["log", &stage.session()]).worked_quietly();
+        assert!(log.contains("waited for approval and was not run"), "{log}");
+    }
+}
+
+#[test]
+fn a_message_denies_the_calls_that_waited_and_is_the_reason() {
+    let stage = asking();
+    ended_while_a_call_waits(&stage, true);
+    let session = stage.session();
+    let child = stage.command(&["resume", &session, "--message", "Sew it by hand"]).spawn().unwrap();
+    let claude = Claude::begin(&stage);
+    let prompt = claude.prompt["message"]["content"].as_str().unwrap().to_owned();
+    assert!(prompt.starts_with("Sew it by hand") && prompt.contains("touch ran"), "{prompt}");
+    claude.ends("Done.");
+    let ran = ended(child);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    // Both lines are cut off in the middle of the message.
+    let reason = "waited for approval and was not run, because the user gave another instruction";
+    assert!(ran.errors.contains(reason), "{}", ran.errors);
+    let log = stage.run(&["log", &session]).worked_quietly();
+    assert!(log.contains(reason), "{log}");
+    assert!(stage.file("ran").is_none());
 }
 
 #[test]

@@ -173,6 +173,30 @@ fn a_deadline_interrupts_codex_and_a_spent_budget_pauses_it() {
 }
 
 #[test]
+fn the_calls_of_the_last_turn_of_codex_are_not_run_and_named_at_the_next_resume() {
+    let stage = stage();
+    let child = run(&stage, &["--budget", "turns=2", "--json"]);
+    let mut codex = Codex::begin(&stage, None);
+    let prompt = codex.prompt_id().clone();
+    codex.calls("call_01", "echo one > one", 0, |files| fs::write(files.join("one"), "1").unwrap());
+    // It would send a third request as soon as this call ends.
+    assert!(!codex.calls("call_02", "echo two > two", 0, |_| panic!("it is the last turn")));
+    codex.wait_for_interrupt();
+    let ran = ended(child);
+    assert!(ran.output.contains("the budget of 2 turns"), "{}\n{}", ran.output, ran.errors);
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert!(!log.contains("gap") && log.contains("was not run"), "{log}");
+    let done = |id: &str, status: &str| json!({"type": "commandExecution", "id": id, "status": status});
+    let items = json!([{"type": "userMessage", "clientId": prompt}, done("call_01", "completed"), done("call_02", "declined")]);
+    let known = json!([{"id": "turn-1", "items": items}]);
+    let child = stage.command(&["resume", &stage.session(), "--budget", "turns=9"]).spawn().unwrap();
+    let codex = Codex::begin(&stage, Some(known));
+    assert!(codex.prompt().contains("echo two > two"), "{}", codex.prompt());
+    codex.ends("Done.");
+    ended(child).worked_quietly();
+}
+
+#[test]
 fn money_of_codex_is_limited_only_if_its_price_is_known() {
     let stage = stage();
     let named =

@@ -67,6 +67,30 @@ fn unknown_lines_and_fields_are_ignored() {
 }
 
 #[test]
+fn failed_requests_are_shown_and_a_refused_key_ends_the_run() {
+    let stage = stage();
+    let child = run(&stage, &[]);
+    let mut claude = Claude::begin(&stage);
+    let retry = |attempt: u32, status: u32, error: &str| {
+        json!({"type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": 10, "retry_delay_ms": 516.6,
+            "error_status": status, "error": error})
+    };
+    claude.pipes.send(&retry(1, 529, "overloaded"));
+    claude.pipes.send(&retry(2, 529, "overloaded"));
+    claude.pipes.send(&retry(1, 401, "authentication_failed"));
+    claude.pipes.send(&retry(2, 401, "authentication_failed"));
+    claude.pipes.read_rest();
+    drop(claude);
+    let errors = ended(child).failed();
+    assert_eq!(errors.matches("overloaded (status 529); retrying in 0.5 s").count(), 2, "{errors}");
+    assert!(errors.contains("engine_failed") && errors.contains("refuses its key or login"), "{errors}");
+    assert!(errors.contains("ANTHROPIC_API_KEY"), "{errors}");
+    let child = stage.command(&["resume", &stage.session()]).spawn().unwrap();
+    Claude::begin(&stage).ends("Done.");
+    assert!(ended(child).worked_quietly().contains("Done."));
+}
+
+#[test]
 fn a_program_that_reports_an_error_or_dies_leaves_a_session_that_continues() {
     let stage = stage();
     let child = run(&stage, &[]);

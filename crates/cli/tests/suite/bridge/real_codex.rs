@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_testkit::program::{is_call, model, named, responses_events, step_after};
 use serde_json::{Value, json};
@@ -32,7 +34,15 @@ fn says(text: &str) -> Value {
 
 /// A stage with the agent of the tests, Codex and a scripted model.
 fn prepared(codex: &Path, script: Value) -> Stage {
-    let url = model(move |request| events(&script, request));
+    prepared_counting(codex, script, Arc::default())
+}
+
+/// The same, with a count of the requests to the model.
+fn prepared_counting(codex: &Path, script: Value, requests: Arc<AtomicUsize>) -> Stage {
+    let url = model(move |request| {
+        requests.fetch_add(1, Ordering::SeqCst);
+        events(&script, request)
+    });
     let stage = Stage::new();
     let home = stage.path("home");
     fs::create_dir(&home).unwrap();
@@ -99,6 +109,33 @@ fn the_real_codex_works_for_an_agent() {
     assert!(output.contains("Folded."), "{output}");
     let log = stage.run(&["log", &fork]).worked_quietly();
     assert!(!log.contains("does not have the conversation"), "{log}");
+}
+
+#[test]
+fn the_real_codex_makes_as_many_requests_as_its_budget_has_turns() {
+    let Some(codex) = named("BACKSTITCH_CODEX") else { return };
+    let numbers = 1..=5;
+    let steps: Vec<Value> = numbers
+        .map(|number| {
+            let command = format!("echo {number} > {number}");
+            json!([call(&format!("call_{number}"), "exec_command", json!({"cmd": command}))])
+        })
+        .chain([json!([says("Mended.")])])
+        .collect();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let script = json!({"Mend it": steps, "were not run": [[says("Late.")]]});
+    let stage = prepared_counting(&codex, script, requests.clone());
+    let agent = text_of(&stage.path("tailor.toml"));
+    let ran = stage.run(&["run", "Mend it", "--agent", &agent, "--budget", "turns=3", "--json"]);
+    assert!(ran.output.contains("the budget of 3 turns"), "{}\n{}", ran.output, ran.errors);
+    assert_eq!(requests.load(Ordering::SeqCst), 3);
+    assert_eq!((stage.file("2").as_deref(), stage.file("3")), (Some("2\n"), None));
+    let session = stage.session();
+    let records = stage.run(&["log", &session, "--json", "--all"]).worked_quietly();
+    assert_eq!(records.matches("\"kind\":\"request_finished\"").count(), 3, "{records}");
+    assert!(!records.contains("\"topic\":\"gap\""), "{records}");
+    let output = stage.run(&["resume", &session, "--budget", "turns=9"]).worked_quietly();
+    assert!(output.contains("Late."), "{output}");
 }
 
 #[test]
