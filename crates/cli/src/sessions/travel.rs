@@ -9,7 +9,7 @@ use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::RecordBody;
-use backstitch::ports::Workspace;
+use backstitch::ports::{SessionQuery, Workspace};
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{
@@ -20,13 +20,16 @@ use serde_json::json;
 
 use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
-use super::guard::{CommandSession, ContinueCommand, GuardedSession, kept_files};
+use super::guard::{CommandSession, ContinueCommand, GuardedSession, is_guarded, kept_files};
 use super::holder::{WhenDriven, set_free};
 use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};
 use super::restores::{RestoreCause, Restores};
 use crate::error::CommandError;
 use crate::usage::Usage;
+
+/// The newest sessions of a directory whose programs may run.
+const NEIGHBOURS: usize = 50;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
@@ -37,7 +40,7 @@ pub(crate) struct Rewind {
     /// Reason, which the log shows. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Rewind a guarded session although its program may still change files.
+    /// Rewind although the program of a guarded session may still change files.
     #[arg(long)]
     force: bool,
     /// Then run the program of a guarded session, so that it continues from the point. With a PROMPT it needs no terminal.
@@ -60,7 +63,10 @@ impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
-        let refused = self.refused(&live.state().await.view, &store);
+        let mut refused = self.refused(&live.state().await.view, &store);
+        if refused.is_ok() && !self.force {
+            refused = check_neighbours(common, &live, workspace.as_deref()).await;
+        }
         if let Err(error) = refused {
             live.release().await?;
             return Err(error);
@@ -75,7 +81,8 @@ impl Rewind {
         }
         live.release().await?;
         let done = done?;
-        let continues = continuation(&live, &store, directory.as_deref()).await?;
+        let runs = self.continues.is_some();
+        let continues = continuation(&live, &store, directory.as_deref(), runs).await?;
         let continues = match self.continues.clone().flatten() {
             Some(prompt) => continues.map(|continues| continues.with_prompt(&prompt)),
             None => continues,
@@ -114,17 +121,43 @@ impl Rewind {
     }
 }
 
-/// Returns the command with which the program of a guarded session continues from its current point.
+/// Fails if a command of another guarded conversation runs in the directory of a session: its files would be rewound too.
+async fn check_neighbours(
+    common: &Common,
+    live: &LiveSession,
+    workspace: Option<&HostWorkspace>,
+) -> anyhow::Result<()> {
+    let Some(workspace) = workspace else { return Ok(()) };
+    let place = OpenStore::for_reading(common)?;
+    let directory = workspace.path().to_string_lossy().into_owned();
+    let query = SessionQuery::roots().with_workspace(directory).with_limit(NEIGHBOURS);
+    let page = place.runtime.sessions(query).await?;
+    for other in page.sessions.iter().filter(|other| is_guarded(other) && other.id() != live.id()) {
+        let view = place.view(other.id()).await?;
+        if let Some(guarded) = GuardedSession::of(&view) {
+            guarded.check_processes(&view)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the command with which the program of a guarded session continues from its current point. If it `runs` now, the
+/// conversation is prepared for it.
 async fn continuation(
     live: &LiveSession,
     store: &Path,
     directory: Option<&Path>,
+    runs: bool,
 ) -> anyhow::Result<Option<ContinueCommand>> {
     let view = live.state().await.view.clone();
     let Some(guarded) = GuardedSession::of(&view) else { return Ok(None) };
     let mut continues = guarded.continue_from(&view);
-    let here = std::env::current_dir()?;
-    continues.prepare(store, live.id(), directory.unwrap_or(&here)).await?;
+    if runs {
+        let here = std::env::current_dir()?;
+        continues.prepare(store, live.id(), directory.unwrap_or(&here)).await?;
+    } else {
+        continues.bind(store, live.id())?;
+    }
     Ok(Some(continues))
 }
 
@@ -152,7 +185,7 @@ impl Undo {
         live.release().await?;
         let done = done?;
         let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
-        let continues = continuation(&live, &store, directory.as_deref()).await?;
+        let continues = continuation(&live, &store, directory.as_deref(), false).await?;
         report(common, &mut restores, &live, &done, ("redo", continues.as_ref())).await
     }
 }
@@ -176,7 +209,7 @@ impl Redo {
         live.release().await?;
         let done = done?;
         let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
-        let continues = continuation(&live, &store, directory.as_deref()).await?;
+        let continues = continuation(&live, &store, directory.as_deref(), false).await?;
         report(common, &mut restores, &live, &done, ("undo", continues.as_ref())).await
     }
 }
@@ -388,7 +421,7 @@ async fn report(
             json!({
                 "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
                 "restored": restored.iter().map(|restore| restore.event(common)).collect::<Vec<_>>(),
-                "continue": continues.map(ContinueCommand::line), "effects": done.effects,
+                "continue": continues.map(|continues| continues.offer(common, session)), "effects": done.effects,
             })
         );
     } else {
@@ -398,7 +431,7 @@ async fn report(
         effect_lines(&done.effects).for_each(|line| println!("{line}"));
         restored.iter().flat_map(|restore| restore.lines(common)).for_each(|line| println!("{line}"));
         if let Some(continues) = continues {
-            println!("continue from here with: {}", continues.line());
+            println!("continue from here with: {}", continues.offer(common, session));
             continues.caveat.iter().for_each(|caveat| println!("{caveat}"));
             return Ok(ExitCode::SUCCESS);
         }

@@ -71,7 +71,7 @@ fn extra(changes: &[PathChange], remark: Option<&str>) -> Extra {
         .take(MOST_RECORDED)
         .map(|change| json!({"path": change.path, "change": word(change.change)}))
         .collect();
-    let mut text = line(changes);
+    let mut text = changes_line(changes);
     if let Some(remark) = remark {
         let _ = write!(text, " ({remark})");
     }
@@ -79,8 +79,8 @@ fn extra(changes: &[PathChange], remark: Option<&str>) -> Extra {
     Extra::try_from(Map::from_iter([(FIELD.to_owned(), value)])).unwrap_or_default()
 }
 
-/// Names the changes in one line.
-fn line(changes: &[PathChange]) -> String {
+/// Names changes of files in one line, a few of them by their paths.
+pub fn changes_line(changes: &[PathChange]) -> String {
     let mut text = String::new();
     let mut verb = "";
     let mut sorted: Vec<&PathChange> = changes.iter().collect();
@@ -119,16 +119,16 @@ mod tests {
     #[test]
     fn a_line_names_the_changes_by_kind() {
         let change = |path: &str, change| PathChange { path: path.to_owned(), change };
-        assert_eq!(line(&[]), "what is covered has changed");
+        assert_eq!(changes_line(&[]), "what is covered has changed");
         let few = [
             change("a", ChangeKind::Modified),
             change("b", ChangeKind::Added),
             change("c", ChangeKind::Deleted),
             change("d", ChangeKind::Added),
         ];
-        assert_eq!(line(&few), "added b, d; changed a; deleted c");
+        assert_eq!(changes_line(&few), "added b, d; changed a; deleted c");
         let many: Vec<PathChange> =
             (0..10).map(|number| change(&number.to_string(), ChangeKind::Added)).collect();
-        assert_eq!(line(&many), "added 0, 1, 2, 3, 4, 5 and 4 more");
+        assert_eq!(changes_line(&many), "added 0, 1, 2, 3, 4, 5 and 4 more");
     }
 }

@@ -161,6 +161,12 @@ fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(_) => text_of_blocks(value).unwrap_or_else(|| value.to_string()),
+        // What Claude Code reports of a file that was read.
+        Value::Object(fields) if fields.get("file").is_some_and(Value::is_object) => {
+            let file = &fields["file"];
+            let text = |name: &str| file.get(name).and_then(Value::as_str).map(str::to_owned);
+            text("content").or_else(|| text("filePath")).unwrap_or_else(|| "a file".to_owned())
+        }
         Value::Object(fields) => {
             let texts = ["stdout", "stderr", "filePath", "content", "message"];
             let known = texts.iter().filter_map(|name| {
@@ -198,6 +204,10 @@ mod tests {
         );
         assert_eq!(summary(json!([{"type": "text", "text": "7"}])), "7");
         assert_eq!(summary(json!({"x": 1})), "{\"x\":1}");
+        let file = json!({"filePath": "/p/a.txt", "content": "one\n", "numLines": 1});
+        assert_eq!(summary(json!({"type": "text", "file": file})), "one\n");
+        let image = json!({"filePath": "/p/a.png", "base64": "iVBO"});
+        assert_eq!(summary(json!({"type": "image", "file": image})), "/p/a.png");
         assert_eq!(summary(json!([])), "[]");
     }
 }

@@ -36,9 +36,9 @@ use backstitch_core::object::Object;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
 
-pub use boundary::ObservedBoundary;
+pub use boundary::{ObservedBoundary, changes_line};
 pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
-pub(crate) use record::is_observed;
+pub use record::is_observed;
 use record::observed_call_id;
 pub use record::{observed_agent, observed_conversation, observed_origin, observed_prompt_id};
 

@@ -59,7 +59,7 @@ fn extra(value: Value) -> Extra {
 }
 
 /// Returns whether another program runs a call. It is never repeated here, so nobody has to decide about it.
-pub(crate) fn is_observed(started: &CallStarted) -> bool {
+pub fn is_observed(started: &CallStarted) -> bool {
     started.extra.get(FIELD).is_some()
 }
 

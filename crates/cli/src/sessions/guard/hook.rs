@@ -208,6 +208,12 @@ impl Hook {
             Report::Start => session.started().await?,
             Report::Prompt(prompt) => session.prompt(prompt).await?,
             Report::Before(call) => {
+                let path = event.transcript().filter(|_| call.agent.is_none());
+                let said = path.map(|path| Transcript::said_before(self.program, &path, &call.id));
+                let secrets = Secrets::new(keys::all());
+                for text in said.into_iter().flatten() {
+                    session.said(&secrets.redact(&text)).await?;
+                }
                 session.call_started(call).await?;
             }
             Report::After(call, result) => {

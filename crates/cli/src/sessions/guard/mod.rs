@@ -13,6 +13,7 @@
 mod binding;
 mod codex;
 mod command;
+mod continuing;
 mod destructive;
 mod event;
 mod exclude;
@@ -72,6 +73,11 @@ enum Action {
     /// Undo the last rewind of the guarded conversation that this command was started from, or of the latest one.
     #[command(after_help = "Example:\n  backstitch guard undo")]
     Undo(points::GuardUndo),
+    /// Let the program of a guarded conversation continue from its current point, for example after a rewind.
+    #[command(
+        after_help = "Examples:\n  backstitch guard continue 4f2a\n  backstitch guard continue 4f2a --prompt 'Try it without a new dependency'\n  backstitch guard continue 4f2a --print"
+    )]
+    Continue(continuing::GuardContinue),
     /// Record one event of a program, which is read from standard input. The hooks run this.
     #[command(hide = true, after_help = "Example:\n  backstitch guard hook claude-code < event.json")]
     Hook(hook::Hook),
@@ -86,6 +92,7 @@ impl Guard {
             Some(Action::Points(command)) => command.run(common).await,
             Some(Action::Rewind(command)) => command.run(common).await,
             Some(Action::Undo(command)) => command.run(common).await,
+            Some(Action::Continue(command)) => command.run(common).await,
             Some(Action::Hook(command)) => command.run(common).await,
             None => self.command.run(common).await,
         }

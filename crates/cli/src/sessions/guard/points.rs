@@ -151,7 +151,7 @@ impl GuardUndo {
 }
 
 /// Returns the session of the conversation that started this command, or else the latest guarded one.
-async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
+pub(super) async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
     if let Ok(conversation) = std::env::var(CONVERSATION) {
         let binding = Binding::open(&place.directory(), Program::ClaudeCode, &conversation)?;
         if let Some(session) = super::session::bound(place, &binding).await {

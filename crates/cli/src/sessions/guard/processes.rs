@@ -1,7 +1,8 @@
 //! Processes that a program has started and that still run.
 //!
 //! A background command of Claude Code survives its program, and keeps changing files. Each has the id of the conversation
-//! in its environment.
+//! in its environment, and so have the MCP servers of the program, which wait for calls. Claude Code starts each command in
+//! an operating system session of its own, and its servers in the one that it has itself.
 
 use super::program::Program;
 
@@ -16,9 +17,27 @@ pub(super) struct RunningProcess {
 /// out.
 pub(super) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
     match program {
-        Program::ClaudeCode => with_variable("CLAUDE_CODE_SESSION_ID", conversations),
+        Program::ClaudeCode => {
+            let all = with_variable("CLAUDE_CODE_SESSION_ID", conversations);
+            all.iter().filter(|process| is_of_command(process.id, &all)).cloned().collect()
+        }
         Program::Codex => Vec::new(),
     }
+}
+
+/// Whether a process belongs to a command, and not to a server: its operating system session began with a process of the
+/// conversation, or with one that is gone.
+fn is_of_command(id: u32, all: &[RunningProcess]) -> bool {
+    let Some(leader) = field(id, 3) else { return true };
+    let is_there = || std::path::Path::new(&format!("/proc/{leader}")).exists();
+    leader != 0 && (all.iter().any(|process| process.id == leader) || !is_there())
+}
+
+/// Returns a number of a process: the parent is field 1, and the operating system session field 3.
+fn field(id: u32, number: usize) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let rest = &stat[stat.rfind(')')? + 1..];
+    rest.split_ascii_whitespace().nth(number)?.parse().ok()
 }
 
 /// Returns the processes that have one of these values in a variable of their environment. This process and those above it
@@ -54,10 +73,6 @@ pub(super) fn with_variable(_: &str, _: &[String]) -> Vec<RunningProcess> {
 
 #[cfg(target_os = "linux")]
 fn ancestors() -> Vec<u32> {
-    let parent = |id: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let rest = &stat[stat.rfind(')')? + 1..];
-        rest.split_ascii_whitespace().nth(1)?.parse::<u32>().ok().filter(|parent| *parent > 0)
-    };
+    let parent = |id: &u32| field(*id, 1).filter(|parent| *parent > 0);
     std::iter::successors(Some(std::process::id()), parent).take(64).collect()
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::journal::{InnerMessage, Role};
+use backstitch::journal::{EvaluationOutcome, InnerMessage, Role};
 use backstitch::message::Content;
 use backstitch::ports::{FilePath, IndexedSession};
 use backstitch::view::{Evaluation, JournalView};
@@ -19,7 +19,7 @@ use super::command::CommandSession;
 use super::processes;
 use super::program::Program;
 use super::transcript::Transcript;
-use crate::common::quoted;
+use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::keys;
 use crate::sessions::place::short;
@@ -53,9 +53,26 @@ pub(in crate::sessions) struct ContinueCommand {
 }
 
 impl ContinueCommand {
-    /// Returns the command line.
+    /// Returns the command line of the program.
     pub(in crate::sessions) fn line(&self) -> String {
         self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the command line that a person continues with. A conversation that has to be cut off first is cut off by
+    /// `guard continue`, so that one that nobody continues is not left in the list of the program.
+    pub(in crate::sessions) fn offer(&self, common: &Common, session: SessionId) -> String {
+        match self.fork {
+            Some(_) => common.hint(format_args!("guard continue {}", short(session))),
+            None => self.line(),
+        }
+    }
+
+    /// Binds the conversation that the command begins to the session, if that has an id already.
+    pub(in crate::sessions) fn bind(&self, store: &Path, session: SessionId) -> anyhow::Result<()> {
+        if let Some(conversation) = &self.begins {
+            Binding::open(store, self.program, conversation)?.bind(conversation, session, None)?;
+        }
+        Ok(())
     }
 
     /// Makes the command run: a conversation that has to be cut off is cut off, and the conversation that the command
@@ -80,10 +97,7 @@ impl ContinueCommand {
                 }
             }
         }
-        if let Some(conversation) = &self.begins {
-            Binding::open(store, self.program, conversation)?.bind(conversation, session, None)?;
-        }
-        Ok(())
+        self.bind(store, session)
     }
 
     /// Lets the program continue with a prompt, without a terminal.
@@ -168,28 +182,31 @@ impl GuardedSession {
         all
     }
 
+    /// Fails if a command of the program runs.
+    pub(in crate::sessions) fn check_processes(&self, view: &JournalView) -> anyhow::Result<()> {
+        let running = processes::running(self.program, &self.conversations(view));
+        let Some(process) = running.first() else { return Ok(()) };
+        let (title, session) = (self.program.title(), short(view.session_id()));
+        let message = format!(
+            "{title} (session {session}) started process {}, which still runs and may change files: {}",
+            process.id, process.name
+        );
+        Err(busy(message))
+    }
+
     /// Fails if the program may still change files: a call is open, or a process of it runs.
     pub(in crate::sessions) fn check_quiet(&self, view: &JournalView) -> anyhow::Result<()> {
+        self.check_processes(view)?;
         let title = self.program.title();
-        let running = processes::running(self.program, &self.conversations(view));
         let open: Vec<String> = view
             .calls()
             .filter(|call| call.is_open())
             .map(|call| format!("{} [{}]", call.name, short(call.call_id)))
             .collect();
-        let message = if let Some(process) = running.first() {
-            format!(
-                "{title} started process {}, which still runs and may change files: {}",
-                process.id, process.name
-            )
-        } else if !open.is_empty() {
-            format!("{title} has not reported the end of {}", open.join(", "))
-        } else {
+        if open.is_empty() {
             return Ok(());
-        };
-        Err(CommandError::new(ErrorCode::GuardBusy, message)
-            .with_hint("end it first; `--force` rewinds all the same")
-            .into())
+        }
+        Err(busy(format!("{title} has not reported the end of {}", open.join(", "))))
     }
 
     /// Returns the command with which the program continues from a point, whose view this is.
@@ -268,6 +285,12 @@ impl GuardedSession {
     }
 }
 
+fn busy(message: String) -> anyhow::Error {
+    CommandError::new(ErrorCode::GuardBusy, message)
+        .with_hint("end it first; `--force` rewinds all the same")
+        .into()
+}
+
 fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {
     observed_origin(evaluation)?.get(name).and_then(Value::as_str).map(str::to_owned)
 }
@@ -299,7 +322,11 @@ fn record_at(at: &JournalView, latest: &Evaluation) -> Option<String> {
         }
         Content::OptionCall(_) => None,
         Content::Parts(_) if message.role() == Role::User => transcript.record_of_prompt(prompt?),
-        Content::Parts(_) => transcript.record_of_answer(prompt?),
+        // A text before a call is not the answer. The call comes after it in the same answer of the model.
+        Content::Parts(_) if latest.outcome() == Some(EvaluationOutcome::Completed) => {
+            transcript.record_of_answer(prompt?)
+        }
+        Content::Parts(_) => None,
     };
     messages.iter().rev().find_map(|message| known(message))
 }

@@ -12,6 +12,9 @@ use super::program::Program;
 /// The most bytes that are read of the end of a transcript.
 const END: u64 = 4 * 1024 * 1024;
 
+/// The most bytes of the end of a transcript that are read for what came just before.
+const RECENT: u64 = 512 * 1024;
+
 /// The most transcripts of sub-agents.
 const SUB_AGENTS: usize = 1_000;
 
@@ -81,6 +84,21 @@ impl Transcript {
         last
     }
 
+    /// Returns what the program has said in the answer that makes a call, if it is the first call of that answer. At the report
+    /// of a call, the transcript has all of that already.
+    pub(super) fn said_before(program: Program, path: &Path, call: &str) -> Vec<String> {
+        let markers: &[&str] = match program {
+            Program::ClaudeCode => &["\"assistant\""],
+            Program::Codex => &["\"response_item\""],
+        };
+        let is_wanted = |line: &str| markers.iter().any(|marker| line.contains(marker));
+        let records = records(path, Some(RECENT), is_wanted).unwrap_or_default();
+        match program {
+            Program::ClaudeCode => said_by_claude(&records, call),
+            Program::Codex => said_by_codex(&records, call),
+        }
+    }
+
     /// Returns the id of the record with the result of a call, after which a conversation can be continued.
     pub(super) fn record_of_result(&self, call: &str) -> Option<String> {
         record_of_result(&self.records, call)
@@ -112,6 +130,43 @@ impl Transcript {
         });
         record_id(answers.last()?)
     }
+}
+
+/// Each block of an answer is a record, and they have the id of the answer in common.
+fn said_by_claude(records: &[Value], call: &str) -> Vec<String> {
+    let text = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let block = |record: &Value| record.pointer("/message/content/0").cloned().unwrap_or(Value::Null);
+    let is_it = |record: &&Value| text(record, "/message/content/0/id").as_deref() == Some(call);
+    let Some(made) = records.iter().rev().find(is_it) else { return Vec::new() };
+    let Some(answer) = text(made, "/message/id") else { return Vec::new() };
+    let blocks =
+        records.iter().filter(|record| text(record, "/message/id").as_ref() == Some(&answer)).map(block);
+    let kind = |block: &Value| text(block, "/type").unwrap_or_default();
+    let blocks: Vec<Value> = blocks.take_while(|block| text(block, "/id").as_deref() != Some(call)).collect();
+    if blocks.iter().any(|block| kind(block) == "tool_use") {
+        return Vec::new();
+    }
+    blocks.iter().filter(|block| kind(block) == "text").filter_map(|block| text(block, "/text")).collect()
+}
+
+/// The messages of an answer come before its calls. Prompts, results and earlier calls end what belongs to it.
+fn said_by_codex(records: &[Value], call: &str) -> Vec<String> {
+    let text = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let is_it = |record: &Value| text(record, "/payload/call_id").as_deref() == Some(call);
+    let Some(made) = records.iter().rposition(is_it) else { return Vec::new() };
+    let mut said = Vec::new();
+    for record in records[..made].iter().rev() {
+        let kind = text(record, "/payload/type").unwrap_or_default();
+        let role = text(record, "/payload/role").unwrap_or_default();
+        match (kind.as_str(), role.as_str()) {
+            ("message", "assistant") => said.extend(text(record, "/payload/content/0/text")),
+            ("reasoning", _) => {}
+            (kind, _) if kind.ends_with("_call") => return Vec::new(),
+            _ => break,
+        }
+    }
+    said.reverse();
+    said
 }
 
 /// Returns how a command of Codex ended, which its hooks do not report. `None` if the transcript does not say it.

@@ -2,6 +2,7 @@
 //!
 //! Records are read and printed page by page, so that a long journal starts to print at once.
 
+mod files;
 mod filter;
 mod graph;
 mod line;
@@ -25,6 +26,7 @@ use super::place::OpenStore;
 use super::waiting::{PendingCall, pending_call};
 use crate::terminal::pager::Pager;
 use crate::usage::Usage;
+use files::CallFiles;
 use filter::RecordFilter;
 use line::Lines;
 
@@ -65,6 +67,7 @@ struct LoggedSession<'a> {
     view: JournalView,
     /// The positions that are visible at the head.
     visible: Vec<Range<Position>>,
+    files: CallFiles,
 }
 
 impl Log {
@@ -111,7 +114,7 @@ impl<'a> LoggedSession<'a> {
     async fn load(common: &'a Common, place: &'a OpenStore, session: SessionId) -> anyhow::Result<Self> {
         let view = place.view(session).await?;
         let visible = view.lineage().visible(view.head());
-        Ok(Self { common, place, view, visible })
+        Ok(Self { common, place, view, visible, files: CallFiles::default() })
     }
 
     /// Returns the position of the first of the last records that a filter selects.
@@ -155,8 +158,17 @@ impl<'a> LoggedSession<'a> {
         }
     }
 
-    async fn print(&self, filter: &RecordFilter, lines: &mut Lines, record: &Record) -> anyhow::Result<()> {
-        let Some(text) = filter.text(record) else { return Ok(()) };
+    async fn print(
+        &mut self,
+        filter: &RecordFilter,
+        lines: &mut Lines,
+        record: &Record,
+    ) -> anyhow::Result<()> {
+        let changes = self.files.changes(&*self.place.store, &self.view, record);
+        let Some(mut text) = filter.text(record) else { return Ok(()) };
+        if let Some(changes) = changes {
+            text = format!("{text} ({changes})");
+        }
         let is_new = record.position >= self.view.head();
         let is_visible = is_new || self.visible.iter().any(|range| range.contains(&record.position));
         let branch = self.view.lineage().branch_of(record.position).0;

@@ -90,6 +90,61 @@ fn calls_at_the_same_time_share_their_changes() {
 }
 
 #[test]
+fn reads_at_the_same_time_share_nothing_and_show_what_was_read() {
+    let stage = Stage::new();
+    let program = StandIn::new(&stage, "one");
+    program.start();
+    program.prompt("Both");
+    let calls = [program.new_call(), program.new_call()];
+    for call in &calls {
+        program.before(call, "Read", json!({"tool_input": {"file_path": "a.txt"}}));
+    }
+    for call in &calls {
+        let file = json!({"filePath": "/p/a.txt", "content": "seven needles\n", "numLines": 1});
+        program.after(call, "Read", json!({"tool_response": {"type": "text", "file": file}}));
+    }
+    program.stop("Done.");
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert!(!log.contains("same time") && log.matches(": seven needles").count() == 2, "{log}");
+    assert!(!log.contains("numLines"), "{log}");
+}
+
+#[test]
+fn texts_before_calls_and_the_files_of_calls_are_in_the_log() {
+    let stage = Stage::new();
+    let program = StandIn::new(&stage, "one");
+    let record = |message: &str, block: serde_json::Value| {
+        let line = json!({"type": "assistant", "uuid": "u", "message": {"id": message, "content": [block]}});
+        let mut text = fs::read_to_string(program.transcript()).unwrap_or_default();
+        text.push_str(&format!("{line}\n"));
+        fs::write(program.transcript(), text).unwrap();
+    };
+    program.start();
+    program.prompt("Mend it");
+    record("m1", json!({"type": "thinking", "thinking": "Hm."}));
+    record("m1", json!({"type": "text", "text": "First the seam."}));
+    record("m1", json!({"type": "tool_use", "id": "toolu_01", "name": "Bash"}));
+    record("m1", json!({"type": "tool_use", "id": "toolu_02", "name": "Bash"}));
+    let before = program.picture();
+    let one = program.shell("echo one > one; echo two > two");
+    program.shell("echo more >> one; rm two");
+    record("m2", json!({"type": "tool_use", "id": "toolu_03", "name": "Bash"}));
+    program.shell("true");
+    record("m3", json!({"type": "text", "text": "Mended."}));
+    program.stop("Mended.");
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    let place = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
+    assert!(
+        place("asked: Mend it") < place("First the seam.")
+            && place("First the seam.") < place("echo one > one")
+    );
+    for words in ["First the seam.", "Mended.", "(added one, two)", "(changed one; deleted two)"] {
+        assert_eq!(log.matches(words).count(), 1, "{words}: {log}");
+    }
+    program.check_point(&format!("before:{}", program.call(&one)), &before);
+}
+
+#[test]
 fn calls_of_a_sub_agent_and_late_writes_are_boundaries_too() {
     let stage = Stage::new();
     let program = StandIn::new(&stage, "one");

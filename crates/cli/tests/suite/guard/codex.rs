@@ -15,6 +15,7 @@ use crate::stage::{Stage, ended, text_of};
 const PROGRAM: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 if [ "$1" != app-server ]; then printf '%s\n' "$*" >> "$here/ran"; exit 0; fi
+if [ -e "$here/hook" ]; then trap 'sh "$here/hook"' EXIT; fi
 while IFS= read -r line; do
     printf '%s\n' "$line" >> "$here/asked"
     id=${line#*\"id\":}; id=${id%%,*}
@@ -224,12 +225,17 @@ fn a_rewind_forks_the_conversation_before_the_turn() {
     let (session, program) = (stage.session(), StandIn::new(&stage, "thread"));
     let point = format!("before:{}", program.call("t2-b"));
     let printed = stage.run(&["rewind", &session, &point]).worked_quietly();
-    assert!(printed.contains("codex resume forked") && printed.contains("inside of a turn"), "{printed}");
-    assert!(asked(&stage).contains(r#"{"threadId":"thread","beforeTurnId":"t2"}"#), "{}", asked(&stage));
+    assert!(printed.contains("guard continue ") && printed.contains("inside of a turn"), "{printed}");
+    assert!(!asked(&stage).contains("thread/fork"), "nobody has continued: {}", asked(&stage));
     assert!(!stage.path("files/t2-b").exists() && stage.path("files/t2-a").exists());
+    let printed = stage.run(&["guard", "continue", &session, "--print"]).worked_quietly();
+    assert_eq!(printed, "codex resume forked\n");
+    assert!(asked(&stage).contains(r#"{"threadId":"thread","beforeTurnId":"t2"}"#), "{}", asked(&stage));
     // Back at the end, the whole conversation continues.
-    let printed = stage.run(&["undo", &session]).worked_quietly();
-    assert!(printed.contains("codex resume thread\n") && !printed.contains("turn"), "{printed}");
+    stage.run(&["undo", &session]).worked_quietly();
+    let printed = stage.run(&["guard", "continue", &session, "--print"]).worked_quietly();
+    assert_eq!(printed, "codex resume thread\n");
+    assert_eq!(asked(&stage).matches("thread/fork").count(), 1, "{}", asked(&stage));
     // Between two turns nothing is lost, and a prompt is passed on without a terminal.
     let point = format!("before:{}", program.call("t2-a"));
     stage.run(&["rewind", &session, &point]).worked_quietly();
@@ -248,6 +254,42 @@ fn a_rewind_forks_the_conversation_before_the_turn() {
 }
 
 #[test]
+fn hooks_of_a_codex_that_the_guard_starts_itself_record_nothing() {
+    let stage = stage();
+    let conversation = Conversation { stage: &stage, id: "thread" };
+    fs::write(stage.path("programs/turns"), r#"[{"id":"t1"}]"#).unwrap();
+    conversation.prompt("t1");
+    conversation.call("t1", "a", 0);
+    conversation.call("t1", "b", 0);
+    conversation.stop("t1");
+    let (session, program) = (stage.session(), StandIn::new(&stage, "thread"));
+    // At its end the app-server reports to the hooks, as the real one does.
+    let event = json!({"session_id": "thread", "cwd": stage.path("files"), "hook_event_name": "SessionEnd", "reason": "other"});
+    fs::write(stage.path("event"), event.to_string()).unwrap();
+    let hook = stage.command(&["guard", "hook", "codex"]);
+    let words: Vec<String> = std::iter::once(hook.get_program())
+        .chain(hook.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let (event, done) = (text_of(&stage.path("event")), text_of(&stage.path("hooked")));
+    fs::write(stage.path("programs/hook"), format!("{} < {event}; echo $? > {done}\n", words.join(" ")))
+        .unwrap();
+    let point = format!("before:{}", program.call("b"));
+    stage.run(&["rewind", &session, &point, "--continue=now"]).worked_quietly();
+    assert_eq!(fs::read_to_string(stage.path("hooked")).unwrap(), "0\n", "the hook ran");
+    let records = program.records();
+    assert_eq!(program.gaps(), Vec::<String>::new());
+    conversation.prompt("t2");
+    assert_eq!(program.gaps(), Vec::<String>::new());
+    let rewound = records.iter().rposition(|record| record["kind"] == "rewound").unwrap();
+    let is_of_rewind = |record: &&Value| {
+        record["kind"] == "workspace_observed" || record["data"]["topic"] == "files_restored"
+    };
+    let later: Vec<&Value> = records[rewound + 1..].iter().filter(|record| !is_of_rewind(record)).collect();
+    assert!(later.is_empty(), "{later:?}");
+}
+
+#[test]
 fn a_codex_that_cannot_fork_continues_the_whole_conversation() {
     let stage = stage();
     let conversation = Conversation { stage: &stage, id: "thread" };
@@ -256,7 +298,12 @@ fn a_codex_that_cannot_fork_continues_the_whole_conversation() {
     conversation.stop("t1");
     fs::remove_file(stage.path("programs/codex")).unwrap();
     let point = format!("before:{}", StandIn::new(&stage, "thread").call("a"));
-    let printed = stage.run(&["rewind", &stage.session(), &point]).worked_quietly();
-    assert!(printed.contains("codex resume thread") && printed.contains("whole conversation"), "{printed}");
-    assert!(printed.contains("cannot be started"), "{printed}");
+    stage.run(&["rewind", &stage.session(), &point]).worked_quietly();
+    let ran = stage.run(&["guard", "continue", &stage.session(), "--print"]);
+    assert_eq!((ran.code, ran.output.as_str()), (Some(0), "codex resume thread\n"), "{}", ran.errors);
+    assert!(
+        ran.errors.contains("whole conversation") && ran.errors.contains("cannot be started"),
+        "{}",
+        ran.errors
+    );
 }

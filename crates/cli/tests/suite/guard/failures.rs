@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::stand_in::StandIn;
-use crate::stage::{Stage, ended};
+use crate::stage::{Stage, ended, wait_until};
 
 #[test]
 fn a_hook_that_cannot_work_says_so_and_stops_nobody() {
@@ -149,17 +149,37 @@ fn a_rewind_waits_for_the_end_of_calls_and_processes() {
     // The program is killed. Its next start closes the call.
     program.report("SessionStart", json!({"source": "resume"}));
     assert_eq!(program.gaps(), ["Bash has no reported end; its files are those of now"]);
-    let mut process =
-        Command::new("sleep").arg("600").env("CLAUDE_CODE_SESSION_ID", "5e55-1d").spawn().unwrap();
+    let started = |words: &[&str]| {
+        Command::new(words[0]).args(&words[1..]).env("CLAUDE_CODE_SESSION_ID", "5e55-1d").spawn().unwrap()
+    };
+    // A command has an operating system session of its own, and a server of the program does not.
+    let mut server = started(&["sleep", "601"]);
+    let mut process = started(&["setsid", "sleep", "600"]);
+    let command = format!("/proc/{}/cmdline", process.id());
+    wait_until("the command", || fs::read_to_string(&command).is_ok_and(|words| words.starts_with("sleep")));
     let refused = stage.run(&["rewind", &session, &point]).failed();
     assert!(refused.contains("still runs") && refused.contains("sleep 600"), "{refused}");
     stage.run(&["rewind", &session, &point, "--force"]).worked_quietly();
     assert_eq!((stage.file("a"), stage.file("half")), (None, None));
     stage.run(&["undo", &session]).worked_quietly();
+    // Another conversation in the same directory may not be rewound then either.
+    let neighbour = StandIn::new(&stage, "0the-r");
+    neighbour.start();
+    neighbour.prompt("Iron it");
+    let other = neighbour.shell("echo two > b");
+    neighbour.stop("Ironed.");
+    let (beside, before) = (stage.session(), format!("before:{}", neighbour.call(&other)));
+    assert_ne!(beside, session);
+    let refused = stage.run(&["rewind", &beside, &before]).failed();
+    assert!(refused.contains("guard_busy") && refused.contains("sleep 600"), "{refused}");
+    assert_eq!(stage.file("b").as_deref(), Some("two\n"));
     process.kill().unwrap();
     process.wait().unwrap();
+    stage.run(&["rewind", &beside, &before]).worked_quietly();
     stage.run(&["rewind", &session, &point]).worked_quietly();
     assert_eq!((stage.file("a"), stage.file("half")), (None, None));
+    server.kill().unwrap();
+    server.wait().unwrap();
     let wrong = stage.run(&["rewind", &session, "start", "--continue"]);
     assert_ne!(wrong.code, Some(0), "there is no `claude` in an empty PATH: {wrong:?}");
 }

@@ -11,3 +11,4 @@ mod real_codex;
 mod real_codex_calls;
 mod settings;
 pub(crate) mod stand_in;
+mod windows;
