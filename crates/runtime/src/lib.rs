@@ -46,8 +46,8 @@ mod waiting;
 
 pub use adapters::Adapters;
 pub use agent::{
-    Agent, AgentEngine, AgentWorkspace, Backoff, DriftPolicy, Fidelity, Mission, OnTruncation, ResumeOptions,
-    SubAgent,
+    Agent, AgentEngine, AgentWorkspace, Backoff, DriftPolicy, Fallback, FallbackReason, Fidelity, Mission,
+    OnTruncation, ResumeOptions, SubAgent,
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;

@@ -123,6 +123,7 @@ impl AgentDefinition {
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
+        agent.fallbacks = self.built_fallbacks(options)?;
         if let Some(retry) = &self.retry {
             agent.backoff = retry.backoff();
         }
@@ -193,10 +194,15 @@ impl AgentDefinition {
         }
         let unknown = match (&self.model, &self.engine) {
             (_, Some(engine)) => engine.unknown_price(&self.prices),
-            (Some(model), None) if model.provider != ModelProvider::Scripted => {
-                let is_known =
-                    self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model);
-                (!is_known).then(|| format!("the price of {model} is unknown: set it in `prices`"))
+            (Some(model), None) => {
+                let models = std::iter::once(model).chain(self.fallbacks.iter().map(|other| &other.model));
+                let is_unknown = |model: &&ModelName| {
+                    model.provider != ModelProvider::Scripted
+                        && !self.prices.contains_key(&model.to_string())
+                        && !self.prices.contains_key(&model.model)
+                };
+                let unknown = models.into_iter().find(is_unknown);
+                unknown.map(|model| format!("the price of {model} is unknown: set it in `prices`"))
             }
             _ => None,
         };
@@ -229,6 +235,7 @@ impl AgentDefinition {
             checked_url(url)?;
         }
         self.check_engine()?;
+        self.check_fallbacks()?;
         self.check_request()?;
         self.check_mode()?;
         if let Some(retry) = &self.retry {
@@ -335,7 +342,7 @@ impl AgentDefinition {
         self.policy_with(&BuildOptions::default())
     }
 
-    fn policy_with(&self, options: &BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
+    pub(super) fn policy_with(&self, options: &BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
         let name = PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
         let model = self
             .model

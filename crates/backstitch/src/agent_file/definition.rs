@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::answering::{AnswerMode, DataDefinition};
 use super::command_tool::CommandToolDefinition;
 use super::engine::EngineDefinition;
+use super::fallback::FallbackDefinition;
 use super::headers::HeaderTexts;
 use super::mcp::McpDefinition;
 use super::model::ModelName;
@@ -40,6 +41,9 @@ pub struct AgentDefinition {
     /// Providers besides the built-in ones.
     #[serde(rename = "provider", skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<ProviderDefinition>,
+    /// Other models for requests that the model does not answer, in order.
+    #[serde(rename = "fallback", skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<FallbackDefinition>,
     /// Replies of a scripted model. A file is read into this field when the definition is resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<Script>,
@@ -136,6 +140,7 @@ impl Default for AgentDefinition {
             model: None,
             base_url: None,
             providers: Vec::new(),
+            fallbacks: Vec::new(),
             script: None,
             engine: None,
             system: None,

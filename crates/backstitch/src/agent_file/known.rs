@@ -80,8 +80,13 @@ fn is_release(rest: &str) -> bool {
 }
 
 impl AgentDefinition {
-    /// Sets the context window and the price of the model where they are known and not set.
+    /// Sets the context window and the price of the model and of its fallbacks, where they are known and not set.
     pub fn fill_known_model(&mut self) {
+        for index in 0..self.fallbacks.len() {
+            let Ok(mut other) = self.fallen_back(&self.fallbacks[index]) else { continue };
+            other.fill_known_model();
+            (self.fallbacks[index].window, self.prices) = (other.window, other.prices);
+        }
         // Another server has its own limits and prices.
         let Some(model) = self.model.as_ref().filter(|_| self.base_url.is_none()) else { return };
         if self.providers.iter().any(|defined| defined.name == model.provider.as_str()) {

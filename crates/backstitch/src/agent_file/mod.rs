@@ -37,6 +37,7 @@ mod command_tool;
 mod definition;
 mod engine;
 mod error;
+mod fallback;
 mod headers;
 mod keys;
 mod known;
@@ -63,6 +64,7 @@ pub use definition::{
 };
 pub use engine::EngineDefinition;
 pub use error::{AgentFileError, Problem, SourceLocation};
+pub use fallback::FallbackDefinition;
 pub use headers::HeaderTexts;
 pub use keys::{KEY_VARIABLES, SERVER_TOKEN_VARIABLE, check_base_url};
 pub use known::{KnownModel, KnownModels};

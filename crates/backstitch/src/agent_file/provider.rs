@@ -179,7 +179,7 @@ pub struct ModelReceiver {
     pub url: String,
     /// The variables. Those of keys of built-in providers are left out at the providers' own addresses.
     pub variables: Vec<String>,
-    /// Whether the agent itself asks there, and not a sub-agent.
+    /// Whether the model of the agent itself is there, and not one of a fallback or a sub-agent.
     pub is_main: bool,
 }
 
@@ -187,9 +187,15 @@ impl AgentDefinition {
     /// Returns the addresses of the models of this agent and of its sub-agents.
     pub fn model_receivers(&self) -> Vec<ModelReceiver> {
         let own = self.model.iter().filter_map(|model| self.receiver(model));
+        let fallbacks = self.fallbacks.iter().filter_map(|fallback| self.fallen_back(fallback).ok());
+        let own = own.chain(fallbacks.flat_map(|other| other.model_receivers_alone()));
         let below = self.sub_agents.iter().filter_map(|sub_agent| sub_agent.inherited(self, &[]).ok());
         let below = below.flat_map(|agent| agent.model_receivers());
         own.chain(below.map(|receiver| ModelReceiver { is_main: false, ..receiver })).collect()
+    }
+
+    fn model_receivers_alone(&self) -> Option<ModelReceiver> {
+        Some(ModelReceiver { is_main: false, ..self.receiver(self.model.as_ref()?)? })
     }
 
     fn receiver(&self, model: &ModelName) -> Option<ModelReceiver> {
@@ -254,7 +260,8 @@ impl AgentDefinition {
     /// Returns the models of this agent and of its sub-agents.
     fn model_names(&self) -> Vec<&ModelName> {
         let below = self.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref());
-        self.model.iter().chain(below.flat_map(Self::model_names)).collect()
+        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.model);
+        self.model.iter().chain(fallbacks).chain(below.flat_map(Self::model_names)).collect()
     }
 
     /// Returns the variables of keys and headers of this agent and of its sub-agents, except those of built-in
@@ -278,6 +285,11 @@ impl AgentDefinition {
         above.iter().for_each(|provider| known.add_provider(provider));
         if let Some(model) = &self.model {
             known.access(&model.provider)?;
+        }
+        for (index, fallback) in self.fallbacks.iter().enumerate() {
+            let checked = known.access(&fallback.model.provider);
+            let key = || below(&[], "fallback", index).into_iter().chain(["model".to_owned()]).collect();
+            checked.map_err(|problem| Problem { key: key(), ..problem })?;
         }
         for (index, sub_agent) in self.sub_agents.iter().enumerate() {
             let Some(agent) = &sub_agent.agent else { continue };

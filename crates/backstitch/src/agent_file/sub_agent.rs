@@ -73,6 +73,9 @@ impl SubAgentDefinition {
             agent.model = caller.model.clone();
             agent.script = agent.script.or_else(|| caller.script.clone());
             agent.base_url = agent.base_url.or_else(|| caller.base_url.clone());
+            if agent.fallbacks.is_empty() {
+                agent.fallbacks.clone_from(&caller.fallbacks);
+            }
             if agent.request == Default::default() {
                 agent.request = caller.request.clone();
             }

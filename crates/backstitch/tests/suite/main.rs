@@ -3,6 +3,7 @@
 
 mod agent_files;
 mod door;
+mod fallbacks;
 mod file_tools;
 mod guides;
 #[path = "../../../runtime/tests/suite/harness.rs"]

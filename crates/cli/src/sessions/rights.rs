@@ -20,6 +20,9 @@ pub(super) fn rights(definition: &AgentDefinition) -> Vec<String> {
         let model = model.unwrap_or_else(|| "your model".to_owned());
         lines.push(format!("asks {model}{}", at.unwrap_or_default()));
     }
+    for fallback in &definition.fallbacks {
+        lines.push(format!("asks {} if its model does not answer", fallback.model));
+    }
     for provider in &definition.providers {
         let variables = provider.variables();
         let given =

@@ -63,7 +63,7 @@ pub(crate) fn check(definition: &AgentDefinition) -> Result<(), TrustError> {
     let (message, hint) = match kind {
         ReceiverKind::Model { is_main: false } => (
             format!(
-                "a sub-agent of the session asks its model at {url}, and you did not choose that address for your key"
+                "the session asks a model of a sub-agent or a fallback at {url}, and you did not choose that address for your key"
             ),
             "continue it on a terminal, which asks, or unset the variable of the key".to_owned(),
         ),

@@ -20,6 +20,7 @@ mod erasing;
 mod explain;
 mod exports;
 mod failures;
+mod fallbacks;
 mod files;
 mod guard;
 mod help;

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Agent, AgentWorkspace, Backoff, OnTruncation, PromptSource};
+use super::{Agent, AgentWorkspace, Backoff, Fallback, OnTruncation, PromptSource};
 use crate::contract::OutputContract;
 use crate::error::RuntimeError;
 use crate::prices::Prices;
@@ -141,6 +141,13 @@ impl Agent {
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
+        self
+    }
+
+    /// Adds another model for requests that the model before it does not answer.
+    #[must_use]
+    pub fn with_fallback(mut self, fallback: Fallback) -> Self {
+        self.fallbacks.push(fallback);
         self
     }
 

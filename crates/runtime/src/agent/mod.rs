@@ -3,6 +3,7 @@
 mod backoff;
 mod build;
 mod engine;
+mod fallback;
 mod mission;
 mod resume;
 mod sub_agent;
@@ -30,6 +31,7 @@ use serde_json::Value;
 
 pub use backoff::Backoff;
 pub use engine::AgentEngine;
+pub use fallback::{Fallback, FallbackReason};
 pub use mission::Mission;
 pub use resume::{DriftPolicy, Fidelity, ResumeOptions};
 pub(crate) use sub_agent::MissionProblem;
@@ -98,6 +100,8 @@ pub struct Agent {
     pub policy: Arc<dyn Policy>,
     /// The name of the model, which a runtime opens.
     pub(crate) model: Option<String>,
+    /// Other models for requests that the model does not answer, in order.
+    pub fallbacks: Vec<Fallback>,
     /// The program that does its work.
     pub(crate) engine: Option<AgentEngine>,
     pub(crate) files: Option<AgentWorkspace>,
@@ -170,6 +174,7 @@ impl Agent {
             system: None,
             policy: Arc::new(NoPolicy::default()),
             model: None,
+            fallbacks: Vec::new(),
             engine: None,
             files: None,
             is_isolated: false,
@@ -205,7 +210,8 @@ impl Agent {
 
     /// Returns all keys that are neither recorded nor sent.
     pub(crate) fn all_secrets(&self) -> Secrets {
-        self.secrets.and(&self.policy.secrets())
+        let fallbacks = self.fallbacks.iter().filter_map(Fallback::opened);
+        fallbacks.fold(self.secrets.and(&self.policy.secrets()), |all, policy| all.and(&policy.secrets()))
     }
 
     /// Returns the budget of an evaluation. An agent that answers with programs and has sub-agents shares its
@@ -233,6 +239,7 @@ impl Agent {
         } else if self.policy.name().as_str() == NoPolicy::NAME {
             return Err(RuntimeError::NoModel { agent: prompt_path(&self.ns, &self.key) });
         }
+        agent.open_fallbacks(adapters)?;
         agent.adapters = Some(adapters.clone());
         for below in self.tools.iter().filter_map(SubAgent::behind) {
             below.check(adapters)?;

@@ -3,6 +3,7 @@
 //! A request is recorded, with its reservation, before it is sent. An answer is recorded as one batch before
 //! any of its calls run. An incomplete answer leaves nothing behind, and the request is retried.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use backstitch_core::budget::{Amounts, Reservation};
@@ -50,6 +51,8 @@ enum AskOutcome {
 enum AskError {
     /// The provider refused it, or it was too large to be sent. Also holds its digest.
     Refused(PolicyError, Option<Digest>),
+    /// Another model is asked.
+    FallsBack(PolicyError),
     Other(RuntimeError),
 }
 
@@ -92,6 +95,7 @@ impl Asker {
             return Ok(LoopStep::End(ended));
         }
         let (mut refused, mut digests, mut shortenings) = (None, Vec::new(), 0);
+        let mut fallbacks = self.agent.fallbacks.len();
         loop {
             let (machine, refused_before) = (&mut *machine, refused.take());
             match boxed(move || self.ask_once(evaluation, machine, refused_before)).await {
@@ -102,6 +106,11 @@ impl Asker {
                         return Err(error.into());
                     }
                     refused = Some((error, digests.clone()));
+                }
+                Err(AskError::FallsBack(error)) if fallbacks == 0 => return Err(error.into()),
+                Err(AskError::FallsBack(_)) => {
+                    fallbacks -= 1;
+                    (digests, shortenings) = (Vec::new(), 0);
                 }
                 Err(AskError::Other(error)) => return Err(error),
                 Ok(step) => return Ok(step),
@@ -116,10 +125,17 @@ impl Asker {
         machine: &mut dyn Machine,
         refused: Option<(PolicyError, Vec<Option<Digest>>)>,
     ) -> Result<LoopStep, AskError> {
-        let answers_left = answers_left(&self.live.state().await.view, evaluation);
-        let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
+        let (answers_left, agent) = {
+            let view = &self.live.state().await.view;
+            let agent = match self.agent.answering(view, evaluation) {
+                Cow::Borrowed(_) => self.agent.clone(),
+                Cow::Owned(agent) => Arc::new(agent),
+            };
+            (answers_left(view, evaluation), agent)
+        };
+        let (question, left_out) = self.question(&agent, evaluation, machine.show(answers_left)).await?;
         let turn = question.turn;
-        let mut info = self.agent.policy.describe(&question);
+        let mut info = agent.policy.describe(&question);
         if let Some((error, digests)) = refused
             && digests.contains(&info.digest)
         {
@@ -139,16 +155,22 @@ impl Asker {
         crash_point!("ask.before");
         let began = self.live.clock().monotonic();
         let span = spans::request(self.live.id(), turn, &info);
-        let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
+        let asked = self.asked(&agent, evaluation, question, info).instrument(span.clone()).await;
         let asked = asked.inspect_err(|error| spans::failed(&span, error.kind()));
+        let falls_back =
+            matches!(&asked, Err(RuntimeError::Policy(error)) if agent.after(&error.kind).is_some());
         if let Err(RuntimeError::Policy(error)) = &asked
-            && is_refused(&error.kind)
+            && (falls_back || is_refused(&error.kind))
             && let Some(reservation) = &reservation
         {
-            // It was refused, so it costs nothing.
+            // It was refused, so it costs nothing; what a failed attempt cost is charged already.
             let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
             self.live.record(vec![settled.into()]).await?;
         }
+        let asked = match asked {
+            Err(RuntimeError::Policy(error)) if falls_back => return Err(AskError::FallsBack(error)),
+            asked => asked,
+        };
         match asked.map_err(|error| AskError::of(error, digest))? {
             AskOutcome::Answered(mut answer, attempt) => {
                 crash_point!("ask.after");
@@ -191,6 +213,7 @@ impl Asker {
     /// Builds the request. Also returns what it leaves out of the conversation.
     async fn question(
         &self,
+        agent: &Agent,
         evaluation: EvaluationId,
         shown: Option<VisibleHistory>,
     ) -> Result<(PolicyRequest, Vec<String>), RuntimeError> {
@@ -213,11 +236,11 @@ impl Asker {
                 let ShownConversation { messages, media, bytes } =
                     self.content.hydrated.conversation(&transcript, evaluation, followed);
                 let shown =
-                    VisibleHistory { messages, renderer: self.agent.renderer(), ..VisibleHistory::default() };
+                    VisibleHistory { messages, renderer: agent.renderer(), ..VisibleHistory::default() };
                 (shown, media, Some(bytes))
             }
         };
-        shown = fitted(shown, bytes, limit(&self.agent, &view));
+        shown = fitted(shown, bytes, limit(agent, &view));
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {
@@ -231,11 +254,11 @@ impl Asker {
             evaluation_id: evaluation,
             turns,
             media,
-            refusals: refusals(&self.agent, &view),
+            refusals: refusals(agent, &view),
             deltas,
         };
         let left_out = std::mem::take(&mut shown.left_out);
-        Ok((asked.question(&self.agent, shown, transcript, session), left_out))
+        Ok((asked.question(agent, shown, transcript, session), left_out))
     }
 
     /// Records that a request is about to be sent. The inner error names the limit that it would exceed.
@@ -281,6 +304,7 @@ impl Asker {
 
     async fn asked(
         &self,
+        agent: &Agent,
         evaluation: EvaluationId,
         question: PolicyRequest,
         info: RequestInfo,
@@ -296,10 +320,12 @@ impl Asker {
             biased;
             () = self.inbox.stop.cancelled() => Ok(AskOutcome::Stopped),
             () = self.inbox.wait_for_cancel(evaluation) => Ok(AskOutcome::Cancelled),
-            answer = self.with_retries(evaluation, question, info) => match answer {
+            answer = self.with_retries(agent, evaluation, question, info) => match answer {
                 Ok((answer, attempt)) => Ok(AskOutcome::Answered(Box::new(answer), attempt)),
                 Err(RuntimeError::Policy(error)) if error.kind == WAITS => Ok(AskOutcome::Waits(error.message)),
-                Err(RuntimeError::Policy(error)) if error.kind == CONTENT_FILTER => {
+                Err(RuntimeError::Policy(error))
+                    if error.kind == CONTENT_FILTER && agent.after(CONTENT_FILTER).is_none() =>
+                {
                     Ok(AskOutcome::Withheld(error.message))
                 }
                 Err(error) => Err(error),

@@ -91,6 +91,7 @@ pub(crate) async fn question_before(
     clock: Arc<dyn Clock>,
 ) -> Result<PolicyRequest, RuntimeError> {
     let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+    let agent = &*agent.answering(view, evaluation);
     let (hydrated, held) = (ContentCache::default(), ObjectSource::In(store));
     let transcript = hydrated.transcript(held, view.transcript()?).await?;
     let past = EvaluationHistory {

@@ -9,13 +9,16 @@
 use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{AfterFailure, BudgetCharged, RequestFailed};
+use backstitch_core::journal::{AfterFailure, BudgetCharged, Note, RequestFailed};
 use backstitch_core::ports::{PolicyAnswer, PolicyRequest, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
+
+use serde_json::json;
 
 use super::ask::Asker;
 use super::drive::millis;
 use super::stop::recordable;
+use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::{LiveKind, Retry};
 use crate::live::Durable;
@@ -26,21 +29,22 @@ impl Asker {
     /// Returns the answer with the number of the attempt that succeeded.
     pub(super) async fn with_retries(
         &self,
+        agent: &Agent,
         evaluation: EvaluationId,
         question: PolicyRequest,
         info: RequestInfo,
     ) -> Result<(PolicyAnswer, u32), RuntimeError> {
-        let (backoff, turn) = (self.agent.backoff, question.turn);
+        let (backoff, turn) = (agent.backoff, question.turn);
         let mut jitter = jitter_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {
-            let mut error = match self.agent.policy.decide(question.clone(), info.clone()).await {
+            let mut error = match agent.policy.decide(question.clone(), info.clone()).await {
                 Ok(answer) => return Ok((answer, attempt + 1)),
                 // Nothing failed: a person has not answered yet.
                 Err(error) if error.kind == WAITS => return Err(error.into()),
                 Err(error) => error,
             };
             error.message = recordable(&self.agent, &error.message);
-            let usage = self.agent.prices.priced(error.request.usage, &info.provider, &info.model);
+            let usage = agent.prices.priced(error.request.usage, &info.provider, &info.model);
             // A failed attempt that the provider counted is charged.
             let charged = (usage != Amounts::ZERO).then(|| BudgetCharged::new(None, usage).into());
             let failed = |then| RequestFailed {
@@ -59,8 +63,18 @@ impl Asker {
             if !error.retryable || attempt >= backoff.retries {
                 // If it was refused, a shorter or simpler request may follow, which is recorded as another one.
                 let failed = failed(AfterFailure::Stop).into();
-                let records = [failed].into_iter().chain(charged).collect();
-                self.live.record_when(records, Durable::WithNext).await?;
+                let fallback = agent.after(&error.kind).map(|next| {
+                    let (model, next) = (agent.model_name(), next.model_name());
+                    let text =
+                        format!("turn {turn} continues with {next}: {model} did not answer ({})", error.kind);
+                    let data =
+                        json!({ "evaluation_id": evaluation, "turn": turn, "from": model, "to": next });
+                    Note::new("fallback", text).with_data(data).into()
+                });
+                // The choice of another model is durable before that is asked.
+                let durable = if fallback.is_some() { Durable::Now } else { Durable::WithNext };
+                let records = [failed].into_iter().chain(charged).chain(fallback).collect();
+                self.live.record_when(records, durable).await?;
                 return Err(error.into());
             }
             let mut wait = backoff.wait(attempt, error.retry_after, jitter.unit());

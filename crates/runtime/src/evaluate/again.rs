@@ -65,7 +65,8 @@ impl Evaluator {
         let agent = self.agent.clone().with_prompt(prompt, rendered)?;
         let question = question_before(&agent, store, &view, evaluation, clock).await?;
         let is_redacted = is_redacted(store, session, at).await?;
-        Ok(RequestReplay { recorded, rendered: agent.policy.describe(&question), is_redacted })
+        let rendered = agent.answering(&view, evaluation).policy.describe(&question);
+        Ok(RequestReplay { recorded, rendered, is_redacted })
     }
 }
 
