@@ -6,6 +6,7 @@
 
 mod address;
 mod exchange;
+mod limiter;
 
 use std::fmt;
 use std::sync::Arc;

@@ -77,6 +77,10 @@ fn take_of(line: &str) -> Result<Take, String> {
 }
 
 impl Transport for Player {
+    fn has_limits(&self) -> bool {
+        false
+    }
+
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
             let take = self.play(&request).map_err(|miss| TransportError::NotRecorded(Box::new(miss)))?;

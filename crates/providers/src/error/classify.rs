@@ -13,7 +13,7 @@ use crate::provider::Provider;
 use crate::request::RefusedPart;
 
 /// The longest delay that a provider may ask for. An error with a longer one is not retryable.
-const LONGEST_WAIT: Duration = Duration::from_secs(120);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// An error as a provider sent it.
 pub(crate) struct SentError<'a> {

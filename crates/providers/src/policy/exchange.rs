@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 
+use super::limiter::Limiter;
 use super::{ModelPolicy, address};
 use crate::answer::SseDecoder;
 use crate::error::{ErrorKind, ProviderError, quote};
@@ -29,13 +30,24 @@ impl ModelPolicy {
             custom: self.headers.to_vec(),
             body,
         };
+        let limiter = self.limiter();
+        if let Some(limiter) = &limiter {
+            limiter.wait().await;
+        }
         let mut response = self.transport.send(request).await.map_err(|error| self.unreached(&error))?;
         let status = response.status;
         if !(200..300).contains(&status) {
             // A truncated error body says more than the failure to read it.
             let body = self.whole(&mut response, Vec::new(), LONGEST_ERROR).await.unwrap_or_default();
             let body = redact_all(&body, &self.held_secrets());
-            return Err(of_response(provider, status, |name| response.header(name), &body));
+            let error = of_response(provider, status, |name| response.header(name), &body);
+            if let Some(limiter) = limiter {
+                limiter.heed_error(&error, |name| response.header(name));
+            }
+            return Err(error);
+        }
+        if let Some(limiter) = limiter {
+            limiter.heed_headers(|name| response.header(name));
         }
         let (begun, streams) = self.begin(&mut response).await?;
         let answer = if streams {
@@ -48,6 +60,12 @@ impl ModelPolicy {
         let answer = self.held_secrets().into_iter().fold(answer, redact_answer);
         let wants_output = question.output.is_some() || self.options.output_schema.is_some();
         Ok(if wants_output { with_output(answer) } else { answer })
+    }
+
+    /// The limiter of the address and the key; `None` if no server is asked.
+    fn limiter(&self) -> Option<Arc<Limiter>> {
+        let base = self.target.endpoint.as_deref().unwrap_or_else(|| self.target.provider.base_url());
+        self.transport.has_limits().then(|| Limiter::of(base, &self.held_secrets()))
     }
 
     /// Reads the first bytes of a response, until they show whether the answer is streamed. Some servers do

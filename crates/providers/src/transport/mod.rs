@@ -83,4 +83,10 @@ impl TransportError {
 pub trait Transport: Send + Sync {
     /// Sends a request and waits for the head of its response.
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>>;
+
+    /// Whether servers limit the requests, so that all of an account wait if one is asked to. Recordings have no
+    /// limits.
+    fn has_limits(&self) -> bool {
+        true
+    }
 }

@@ -13,6 +13,8 @@ mod forms;
 mod hostile;
 mod lengths;
 #[cfg(feature = "http")]
+mod limits;
+#[cfg(feature = "http")]
 mod lisp;
 #[cfg(feature = "http")]
 mod loopback;

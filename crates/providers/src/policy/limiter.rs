@@ -1,0 +1,157 @@
+//! One limiter for each address and key, over all sessions of a process.
+//!
+//! A server that asks one request to wait limits the account, so all requests with the same address and key wait,
+//! those of sub-agents too. They continue spread over a little more time, so that they do not all arrive at once. A
+//! server may also say in an answer that nothing is left until a certain time. Dropping a request ends its wait, so
+//! cancellation and deadlines interrupt it. Keys are held as digests.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use backstitch_core::digest::Digest;
+
+use crate::error::{ErrorKind, LONGEST_WAIT, ProviderError};
+
+static LIMITERS: LazyLock<Mutex<HashMap<Digest, Arc<Limiter>>>> = LazyLock::new(Mutex::default);
+
+/// The names of limits in headers: what is left, and when it is there again.
+const LIMITS: [(&str, &str); 7] = [
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
+    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+];
+
+/// Delays the requests to one address with one key.
+#[derive(Debug, Default)]
+pub(super) struct Limiter {
+    closed: Mutex<Option<Closed>>,
+}
+
+/// When requests may be sent again, and for how long they could not.
+#[derive(Debug, Clone, Copy)]
+struct Closed {
+    until: Instant,
+    span: Duration,
+}
+
+impl Limiter {
+    /// Returns the limiter of an address and the secrets of its requests.
+    pub(super) fn of(address: &str, secrets: &[&str]) -> Arc<Self> {
+        let identity = std::iter::once(&address).chain(secrets).copied().collect::<Vec<_>>().join("\0");
+        let mut all = LIMITERS.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(Digest::of(identity.as_bytes())).or_default().clone()
+    }
+
+    /// Waits until requests may be sent.
+    pub(super) async fn wait(&self) {
+        loop {
+            let closed = *self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(Closed { until, span }) = closed else { return };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left + span.mul_f64(random() / 10.0)).await;
+        }
+    }
+
+    /// Lets requests wait as an error asks for, or as its headers say.
+    pub(super) fn heed_error<'a>(&self, error: &ProviderError, header: impl Fn(&str) -> Option<&'a str>) {
+        match error.kind {
+            ErrorKind::RateLimited | ErrorKind::Overloaded if error.retry_after.is_some() => {
+                self.close(error.retry_after);
+            }
+            _ => self.heed_headers(header),
+        }
+    }
+
+    /// Lets requests wait if the headers of an answer say that nothing is left.
+    pub(super) fn heed_headers<'a>(&self, header: impl Fn(&str) -> Option<&'a str>) {
+        for (left, reset) in LIMITS {
+            if header(left).is_some_and(|left| left.trim() == "0") {
+                self.close(header(reset).and_then(reset_after));
+            }
+        }
+    }
+
+    /// Closes for this long. The server refuses requests by itself if it asks for more than a request may wait.
+    fn close(&self, wait: Option<Duration>) {
+        let Some(span) = wait.filter(|wait| !wait.is_zero() && *wait <= LONGEST_WAIT) else { return };
+        let until = Instant::now() + span;
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if closed.is_none_or(|before| before.until < until) {
+            *closed = Some(Closed { until, span });
+        }
+    }
+}
+
+/// A random number below 1.
+fn random() -> f64 {
+    let drawn = RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(drawn >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+/// Reads when a limit is lifted: a duration such as `6m0s` or `120ms`, a number of seconds, a date, or the time
+/// since 1970 in seconds or milliseconds.
+fn reset_after(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let until = |date: jiff::Timestamp| Duration::try_from(date.duration_since(jiff::Timestamp::now())).ok();
+    if let Ok(number) = text.parse::<f64>() {
+        return match number {
+            number if !(0.0..1e15).contains(&number) => None,
+            number if number >= 1e12 => until(jiff::Timestamp::from_millisecond(number as i64).ok()?),
+            number if number >= 1e9 => until(jiff::Timestamp::from_second(number as i64).ok()?),
+            number => Some(Duration::from_secs_f64(number)),
+        };
+    }
+    if let Ok(date) = text.parse::<jiff::Timestamp>() {
+        return until(date);
+    }
+    let (mut rest, mut total) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let digits = rest.find(|one: char| !one.is_ascii_digit() && one != '.').filter(|end| *end > 0)?;
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|one: char| one.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(letters);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            _ => return None,
+        };
+        let number = number.parse::<f64>().ok().filter(|number| *number < 1e9)?;
+        total += Duration::from_secs_f64(number * seconds);
+        rest = next;
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resets_are_read_in_all_forms() {
+        let seconds = |text: &str| reset_after(text).map(|wait| wait.as_secs_f64());
+        for (text, expected) in
+            [("6m0s", 360.0), ("120ms", 0.12), ("1s", 1.0), ("2m59.5s", 179.5), ("7", 7.0), ("1.5", 1.5)]
+        {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+        for wrong in ["soon", "5 years", "s", "-1", "", "1e300"] {
+            assert!(seconds(wrong).is_none_or(|seconds| seconds == 0.0), "{wrong}");
+        }
+        let later = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3_600);
+        for text in [later.to_string(), later.as_millisecond().to_string(), later.as_second().to_string()] {
+            assert!(seconds(&text).is_some_and(|seconds| seconds > 1_800.0), "{text}");
+        }
+        assert_eq!(seconds("2001-01-01T00:00:00Z"), None);
+    }
+}
