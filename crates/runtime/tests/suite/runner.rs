@@ -33,7 +33,7 @@ fn note(context: &ToolContext, text: &str) -> Result<(), ToolError> {
     })?
 }
 
-fn tool(name: &str, run: fn(ToolContext, Note) -> Run) -> Tool {
+fn tool(name: &str, run: impl Fn(ToolContext, Note) -> Run + Send + Sync + 'static) -> Tool {
     Tool::builder(name, "Takes a note.")
         .unwrap()
         .effect(Effect::Workspace)
@@ -242,10 +242,13 @@ async fn a_cancelled_call_is_rolled_back_and_pauses_the_session() {
 
 #[tokio::test]
 async fn a_handler_that_does_not_end_poisons_the_session() {
-    let stuck = tool("stuck", |_, _| {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Arc::new(std::sync::Mutex::new(released));
+    let stuck = tool("stuck", move |_, _| {
+        let released = released.clone();
         Box::pin(async move {
-            // Blocks its thread for longer than the grace period, so that it cannot be stopped.
-            std::thread::sleep(Duration::from_secs(3));
+            // Blocks its thread until the grace period is over, so that it cannot be stopped.
+            let _ = released.lock().unwrap().recv();
             Ok(ToolResult::ok("late"))
         })
     });
@@ -256,7 +259,10 @@ async fn a_handler_that_does_not_end_poisons_the_session() {
     let error = tokio::task::spawn_blocking(move || {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(runner.run(call)).unwrap_err()
+        let error = runtime.block_on(runner.run(call)).unwrap_err();
+        // Dropping the async runtime waits for its threads.
+        drop(release);
+        error
     })
     .await
     .unwrap();

@@ -25,10 +25,13 @@ pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";
 /// The variable that names the tool and its step at which the process stops itself until it receives SIGCONT.
 pub(crate) const STOP_IN: &str = "BACKSTITCH_TEST_STOP_IN";
 
-/// A command with a background process that writes until it is killed, while the shell continues.
+/// A command with a background process that writes until it is killed, while the shell continues. It ends only after the
+/// handler has seen the writer, which then creates the file `$seen`. A shell whose handler was killed stops waiting some time.
 const SHELL: &str = "(while :; do echo beat >> beat; sleep 0.01; done) >/dev/null 2>&1 & writer=$!
     while [ ! -s beat ]; do sleep 0.01; done
-    echo half > shell.txt; sleep 0.05; echo whole >> shell.txt
+    echo half > shell.txt; rounds=0
+    while [ ! -e \"$seen\" ] && [ $rounds -lt 6000 ]; do sleep 0.01; rounds=$((rounds + 1)); done
+    echo whole >> shell.txt
     kill $writer; wait $writer 2>/dev/null; rm -f beat";
 
 #[derive(Deserialize, JsonSchema)]
@@ -63,7 +66,7 @@ pub(crate) fn tools(stage: &Stage) -> Tools {
         outer("mail", Effect::Idempotent, outside.clone()),
         outer("order", Effect::External, outside.clone()),
         deploy(outside, stage.place),
-        shell(stage.file("beat")),
+        shell(stage.file("beat"), stage.path("seen")),
     ];
     Tools::new(tools).unwrap()
 }
@@ -184,18 +187,22 @@ fn deploy(outside: PathBuf, place: Place) -> Tool {
 }
 
 /// A shell with a child in the background that keeps writing.
-fn shell(beat: PathBuf) -> Tool {
+fn shell(beat: PathBuf, seen: PathBuf) -> Tool {
     let builder = Tool::builder("shell", "Runs a command.").unwrap().effect(Effect::Workspace);
     builder.handler(move |context: ToolContext, (): ()| {
-        let beat = beat.clone();
+        let (beat, seen) = (beat.clone(), seen.clone());
         async move {
+            // An earlier attempt may have left it.
+            let _ = std::fs::remove_file(&seen);
+            let command = format!("seen='{}'\n{SHELL}", seen.display());
             let dying = async {
                 while !beat.exists() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 halfway("shell", 1);
+                std::fs::write(&seen, "").unwrap();
             };
-            let (outcome, ()) = tokio::join!(context.run_process(ProcessSpec::shell(SHELL)), dying);
+            let (outcome, ()) = tokio::join!(context.run_process(ProcessSpec::shell(command)), dying);
             match outcome? {
                 outcome if outcome.success() => Ok(ToolResult::ok("the shell is done")),
                 outcome => Err(ToolError::new(format!("{}: {}", outcome.exit, outcome.stderr.text()))),
