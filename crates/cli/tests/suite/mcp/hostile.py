@@ -129,7 +129,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         try:
-            if is_stream and MODE != "notes":
+            is_whole = MODE == "notes" and request["method"] == "tools/call"
+            if is_stream and not is_whole:
                 self.wfile.write(b"data: ")
             for piece in pieces:
                 self.wfile.write(piece)
