@@ -138,7 +138,20 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Adapters, Agent, AgentEngine, AgentWorkspace, ApplyOptions, ApplyReport, Approver, ApproverDecision,
     Backoff, CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DiscardedEffect,
-    DriftPolicy, DriveOutcome, Driver, EngineError, Engines, Evaluator, EventStream, Fidelity, FileCheckpointHandler, FilesRestored, FinalAnswer, ForkReport, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport, InvalidArguments, IsolatedWorkspace, Isolation, KeptFiles, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OnTruncation, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, PointSpec, Price, Prices, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock, Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, latest_files, load_view, locate, changes_line, is_observed, locate_with_view, observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply, unfinished, Fallback, FallbackReason,
+    DriftPolicy, DriveOutcome, Driver, EngineError, Engines, Evaluator, EventStream, Fallback,
+    FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, FinalAnswer, ForkReport, FunctionPolicy,
+    HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport, InvalidArguments, IsolatedWorkspace,
+    Isolation, KeptFiles, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission,
+    ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
+    OnTruncation, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult,
+    PointSpec, Price, Prices, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume,
+    ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap,
+    SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock,
+    Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, changes_line, check_arguments,
+    check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces,
+    has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent,
+    observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word,
+    resolve_writable, set_supervisor, supervise_if_asked, undoable_apply, unfinished,
 };
 #[cfg(unix)]
 pub use backstitch_runtime::{

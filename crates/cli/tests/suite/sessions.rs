@@ -239,6 +239,27 @@ fn the_quickstart_holds() {
 }
 
 #[test]
+fn what_a_rewind_and_a_fork_leave_done_outside_is_named() {
+    let script = "[[reply]]\ncall = [{ name = 'shell', arguments = { command = 'echo paid 12' } }]\n[[reply]]\ntext = 'Done.'\n";
+    let place = Place::new(script);
+    let ended = place.start(&["--json", "--shell-effect", "external"]).worked();
+    let ended: Value = serde_json::from_str(ended.lines().last().unwrap()).unwrap();
+    let session = ended["session"].as_str().unwrap();
+    let names_it = |printed: String| {
+        let line =
+            printed.lines().find(|line| line.starts_with("not undone outside: shell")).unwrap_or_default();
+        assert!(line.contains("echo paid 12") && line.contains("paid 12\\n"), "{printed}");
+    };
+    let elsewhere = place.path("forked");
+    names_it(place.run(&["fork", session, "start", "--workspace", text(&elsewhere)]).worked());
+    names_it(place.run(&["rewind", session, "start"]).worked());
+    let undone = place.run(&["undo", session]).worked();
+    assert!(!undone.contains("not undone outside"), "{undone}");
+    let redone = place.json(&["rewind", session, "start"]);
+    assert_eq!(redone["effects"][0]["name"], "shell", "{redone}");
+}
+
+#[test]
 fn a_finished_session_takes_follow_ups() {
     let script =
         ["First.", "Second.", "Third.", "Fourth."].map(|text| format!("[[reply]]\ntext = {text:?}\n"));
