@@ -220,7 +220,7 @@ fn a_command_in_which_the_runtime_ended_three_times_waits_for_a_decision() {
     if is_unsupported() {
         return;
     }
-    let (stage, model) = with_calls(&["echo x > started.$$; sleep 1000"]);
+    let (stage, model) = with_calls(&["mktemp ./started.XXXXXX; sleep 1000"]);
     let started = || {
         let names = std::fs::read_dir(stage.path("files")).unwrap().flatten().map(|entry| entry.file_name());
         names.filter(|name| name.to_string_lossy().starts_with("started.")).collect::<Vec<_>>()

@@ -114,6 +114,7 @@ pub(super) const ROWS: &[Row] = &[
     general("guard status", "guard status", "nothing is guarded").wrong("--nope"),
     of_session("guard points", "guard points", "no guarded session").exits_with(1).held(1, "no guarded session"),
     of_session("guard rewind", "guard rewind start", "no guarded session").exits_with(1).held(1, "no guarded session"),
+    of_session("guard continue", "guard continue", "no guarded session").exits_with(1).held(1, "no guarded session"),
     of_session("guard undo", "guard undo", "no guarded session").exits_with(1).held(1, "no guarded session"),
     of_session("resolve", "resolve {waiting} {call} approve", "decided").wrong("{waiting} {call} perhaps").refused_if_held(),
     of_session("approve", "approve {waiting} --all", "approved").wrong("").held(1, "waits for approval"),
