@@ -52,9 +52,9 @@ impl LiveSession {
         Some(Note::new(TOPIC, text).with_data(data))
     }
 
-    /// Returns the note for a process without a supervisor. Only the first one is noted, and logged once for all
-    /// sessions.
-    pub(crate) fn unsupervised_note(&self) -> Option<Note> {
+    /// Returns the note for a process without a supervisor. Only the first process of the session is noted, in the batch of its
+    /// record, and one line is logged for all sessions.
+    pub(crate) async fn unsupervised_note(&self) -> Option<Note> {
         static LOGGED: Once = Once::new();
 
         if has_supervisor() {
@@ -63,7 +63,10 @@ impl LiveSession {
         LOGGED.call_once(|| {
             tracing::warn!("{UNSUPERVISED}; call `supervise_if_asked` first in `main`, or `set_supervisor`");
         });
-        let is_noted = self.noted_unsupervised.swap(true, Ordering::SeqCst);
-        (!is_noted).then(|| Note::new(PROCESSES, UNSUPERVISED))
+        if self.noted_unsupervised.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        let is_first = self.state().await.view.calls().all(|call| call.processes.is_empty());
+        is_first.then(|| Note::new(PROCESSES, UNSUPERVISED))
     }
 }

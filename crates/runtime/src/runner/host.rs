@@ -118,7 +118,7 @@ impl ToolHost for Host {
                 own: workspace.and_then(|workspace| workspace.own_directory()),
             };
             let gap = self.live.unprotected_note(&spec.sandbox, &directories);
-            let notes = gap.into_iter().chain(self.live.unsupervised_note());
+            let notes = gap.into_iter().chain(self.live.unsupervised_note().await);
             let (live, intent) = (self.live.clone(), self.intent.clone());
             let record = |started: backstitch_core::journal::ProcessStarted| async move {
                 let records = notes.map(RecordBody::from).chain([started.into()]);

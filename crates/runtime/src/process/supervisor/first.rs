@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 
 use super::launch::{StartError, start};
-use super::namespaces::{self, Copied};
+use super::namespaces::{self, CopySide};
 use super::protocol::{GO, Order, Report};
 
 /// What the first process sends once its namespaces are ready. Before it, nothing was started.
@@ -44,8 +44,8 @@ impl FirstProcess {
         let (mut channel, far) = UnixStream::pair()?;
         let supervisor = std::process::id();
         let id = match namespaces::copy_self() {
-            Ok(Copied::Original(id)) => id,
-            Ok(Copied::Copy(user)) => {
+            Ok(CopySide::Original(id)) => id,
+            Ok(CopySide::Copy(user)) => {
                 drop(channel);
                 let served = serve(far, order, streams, (user, supervisor));
                 std::process::exit(i32::from(served.is_err()));
@@ -100,14 +100,14 @@ impl FirstProcess {
 pub(super) fn can_enter() -> bool {
     let Ok((mut channel, far)) = UnixStream::pair() else { return false };
     match namespaces::copy_self() {
-        Ok(Copied::Original(id)) => {
+        Ok(CopySide::Original(id)) => {
             drop(far);
             let mut ready = READY;
             let is_ready = channel.read_exact(&mut ready).is_ok();
             end(id);
             is_ready
         }
-        Ok(Copied::Copy(user)) => {
+        Ok(CopySide::Copy(user)) => {
             let is_ready =
                 namespaces::prepare(user, &Order::default()).and_then(|()| (&far).write_all(&READY));
             std::process::exit(i32::from(is_ready.is_err()));

@@ -31,7 +31,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const TERMINALS: &str = "/dev/pts";
 
 /// The side on which [`copy_self`] returns.
-pub(super) enum Copied {
+pub(super) enum CopySide {
     /// This is the process that was copied.
     Original(Pid),
     /// This is the copy, the first process of new namespaces. The user and the group are those outside.
@@ -40,7 +40,7 @@ pub(super) enum Copied {
 
 /// Copies this process into new namespaces, like `fork`. Fails if the system does not allow that, and if there are other
 /// threads, which a copy would not have.
-pub(super) fn copy_self() -> io::Result<Copied> {
+pub(super) fn copy_self() -> io::Result<CopySide> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads"));
     }
@@ -57,10 +57,10 @@ pub(super) fn copy_self() -> io::Result<Copied> {
     // are read during the call only.
     let copied = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) };
     match copied {
-        0 => Ok(Copied::Copy(user)),
+        0 => Ok(CopySide::Copy(user)),
         number => {
             let id = i32::try_from(number).ok().filter(|number| *number > 0).and_then(Pid::from_raw);
-            id.map(Copied::Original).ok_or_else(io::Error::last_os_error)
+            id.map(CopySide::Original).ok_or_else(io::Error::last_os_error)
         }
     }
 }
