@@ -174,7 +174,8 @@ impl Adapters for HostAdapters {
         let copy = match &self.private {
             Private::Beside(_) => isolated::copy_for(&private, project, session)?,
             Private::Temporary { copies, .. } => {
-                let place = temporary(copies)?;
+                // Not the directory itself, which is locked for its process.
+                let place = temporary(copies)?.join("copies");
                 isolated::copy_into(&place, &private, project, session)?
             }
         };
