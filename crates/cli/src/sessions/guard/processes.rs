@@ -26,11 +26,17 @@ pub(super) fn running(program: Program, conversations: &[String]) -> Vec<Running
 }
 
 /// Whether a process belongs to a command, and not to a server: its operating system session began with a process of the
-/// conversation, or with one that is gone.
+/// conversation, or with one that is gone, unless the program itself is in that session too.
 fn is_of_command(id: u32, all: &[RunningProcess]) -> bool {
     let Some(leader) = field(id, 3) else { return true };
+    let is_own = |id: u32| all.iter().any(|process| process.id == id);
     let is_there = || std::path::Path::new(&format!("/proc/{leader}")).exists();
-    leader != 0 && (all.iter().any(|process| process.id == leader) || !is_there())
+    if is_own(leader) {
+        return true;
+    }
+    let mut above = std::iter::successors(field(id, 1), |parent| field(*parent, 1)).take(64);
+    let mut is_below_program = || above.find(|id| !is_own(*id)).and_then(|id| field(id, 3)) == Some(leader);
+    leader != 0 && !is_there() && !is_below_program()
 }
 
 /// Returns a number of a process: the parent is field 1, and the operating system session field 3.

@@ -129,7 +129,9 @@ fn a_lost_report_is_named_by_the_next_one() {
 #[test]
 fn a_rewind_waits_for_the_end_of_calls_and_processes() {
     let stage = Stage::new();
-    let program = StandIn::new(&stage, "5e55-1d");
+    // Another run of the tests on this machine has other conversations.
+    let conversation = format!("5e55-{}", std::process::id());
+    let program = StandIn::new(&stage, &conversation);
     program.start();
     program.prompt("Mend it");
     let first = program.shell("echo one > a");
@@ -150,7 +152,7 @@ fn a_rewind_waits_for_the_end_of_calls_and_processes() {
     program.report("SessionStart", json!({"source": "resume"}));
     assert_eq!(program.gaps(), ["Bash has no reported end; its files are those of now"]);
     let started = |words: &[&str]| {
-        Command::new(words[0]).args(&words[1..]).env("CLAUDE_CODE_SESSION_ID", "5e55-1d").spawn().unwrap()
+        Command::new(words[0]).args(&words[1..]).env("CLAUDE_CODE_SESSION_ID", &conversation).spawn().unwrap()
     };
     // A command has an operating system session of its own, and a server of the program does not.
     let mut server = started(&["sleep", "601"]);
