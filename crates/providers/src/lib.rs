@@ -18,6 +18,7 @@ mod answer;
 pub mod cassette;
 mod dialects;
 mod error;
+mod facts;
 mod policy;
 mod provider;
 mod request;
@@ -31,7 +32,8 @@ mod wire;
 
 pub use answer::{Delta, EventTooLarge, FinishMeaning, SseDecoder, SseEvent, StreamReader};
 pub use error::{ErrorKind, ProviderError, retry_delay};
-pub use policy::{ModelPolicy, SendError};
+pub use facts::{ModelFacts, ServedPrice};
+pub use policy::{ModelPolicy, SendError, WantedFacts};
 pub use provider::{ModelTarget, Provider};
 pub use request::{
     CacheMarks, Departure, DropReason, InputMessage, MediaBytes, MediaMode, MediaProblem, OpenCalls,

@@ -7,6 +7,7 @@
 mod address;
 mod exchange;
 mod limiter;
+mod lookup;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ use crate::secret::ApiKey;
 use crate::transport::{RequestHeader, Transport};
 use crate::validate::{InvalidRequest, validate};
 use crate::wire::render;
+
+pub use lookup::WantedFacts;
 
 /// A [`Policy`] that asks a model of a provider.
 #[derive(Clone)]

@@ -357,7 +357,8 @@ impl AgentDefinition {
         }
     }
 
-    fn model_policy(
+    /// Builds the policy that asks this model.
+    pub(super) fn model_policy(
         &self,
         name: PolicyName,
         model: &ModelName,

@@ -106,6 +106,10 @@ pub struct AgentDefinition {
     /// requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// Whether servers that are not the provider's own are asked for the window and the price of their models; `None`
+    /// for the default, which is yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discover: Option<bool>,
     /// Maximum active time of an evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Span>,
@@ -161,6 +165,7 @@ impl Default for AgentDefinition {
             budget: BudgetDefinition::default(),
             prices: BTreeMap::new(),
             window: None,
+            discover: None,
             deadline: None,
             max_turns: None,
             max_repeats: None,

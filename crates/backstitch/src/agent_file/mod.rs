@@ -50,6 +50,7 @@ mod provider;
 mod read;
 mod recorded;
 mod retry;
+mod served;
 mod source;
 mod sub_agent;
 mod template;

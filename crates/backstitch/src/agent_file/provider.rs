@@ -79,6 +79,13 @@ pub struct ProviderDefinition {
     /// Whether it stands in for the built-in provider of the same name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
+    /// Whether its server is asked for the windows and prices of its models.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub discover: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl ProviderDefinition {
@@ -91,6 +98,7 @@ impl ProviderDefinition {
             headers: BTreeMap::new(),
             format: ProviderFormat::default(),
             replace: false,
+            discover: true,
         }
     }
 

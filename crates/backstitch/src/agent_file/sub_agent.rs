@@ -88,6 +88,7 @@ impl SubAgentDefinition {
         // The command line and the user decide about the sandbox of the whole session.
         agent.sandbox = caller.sandbox.clone().or(agent.sandbox);
         agent.retry = agent.retry.or(caller.retry);
+        agent.discover = agent.discover.or(caller.discover);
         // A call that needs approval needs it in every agent of the session.
         for (tool, decision) in &caller.approval {
             if agent.knows_tool(tool) {

@@ -93,6 +93,13 @@ impl Money {
     }
 }
 
+impl Money {
+    /// Creates an amount of millionths. Fails above the largest amount.
+    pub(super) fn of_micros(micros: u64) -> Option<Self> {
+        Self::try_from(micros as f64 / 1e6).ok()
+    }
+}
+
 impl TryFrom<f64> for Money {
     type Error = &'static str;
 

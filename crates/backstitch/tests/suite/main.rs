@@ -11,6 +11,7 @@ mod harness;
 mod models;
 mod place;
 mod plan_tools;
+mod served;
 #[cfg(unix)]
 mod shell;
 mod take_over;

@@ -20,6 +20,7 @@ pub(super) const fn address(path: fn(&ModelTarget, bool) -> String) -> Address {
     Address {
         base: "https://api.openai.com/v1",
         path,
+        models: "/models",
         headers: &[],
         key_header: ("authorization", "Bearer "),
         key_variables: &["OPENAI_API_KEY"],

@@ -48,6 +48,8 @@ pub(crate) struct Address {
     pub(crate) base: &'static str,
     /// The path below the address, for a target and whether the answer is streamed.
     pub(crate) path: fn(&ModelTarget, bool) -> String,
+    /// The path of the list of models below the address.
+    pub(crate) models: &'static str,
     /// Headers besides those of every request.
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// The header that holds the key, and the prefix of the key in it.

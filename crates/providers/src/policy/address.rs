@@ -9,10 +9,25 @@ use crate::secret::ApiKey;
 /// The URL of a request for this target.
 pub(super) fn url(target: &ModelTarget, stream: bool) -> String {
     let address = &dialect(target.provider).address;
-    let base = target.endpoint.as_deref().unwrap_or(address.base);
+    below(target.endpoint.as_deref().unwrap_or(address.base), &(address.path)(target, stream))
+}
+
+/// The URL of the list of models at an address.
+pub(super) fn models(provider: Provider, base: &str) -> String {
+    below(base, dialect(provider).address.models)
+}
+
+/// The URL of a path that a server has beside its API, which is below `/v1`.
+pub(super) fn beside(base: &str, path: &str) -> String {
+    let base = base.split_once('?').map_or(base, |(base, _)| base).trim_end_matches('/');
+    format!("{}{path}", base.strip_suffix("/v1").unwrap_or(base))
+}
+
+/// The URL of a path below an address.
+fn below(base: &str, path: &str) -> String {
     // The parameters of an address, such as the version of Azure's API, follow the path.
     let (base, parameters) = base.split_once('?').map_or((base, None), |(base, rest)| (base, Some(rest)));
-    let url = format!("{}{}", base.trim_end_matches('/'), (address.path)(target, stream));
+    let url = format!("{}{path}", base.trim_end_matches('/'));
     match parameters {
         Some(parameters) if url.contains('?') => format!("{url}&{parameters}"),
         Some(parameters) => format!("{url}?{parameters}"),
@@ -61,6 +76,21 @@ mod tests {
         );
         let local = ModelTarget::new(Provider::OpenAiChat, "m").at("http://127.0.0.1:8080/v1/");
         assert_eq!(url(&local, false), "http://127.0.0.1:8080/v1/chat/completions");
+    }
+
+    #[test]
+    fn lists_of_models_are_below_an_address_and_other_questions_beside_it() {
+        let list = |provider, base| models(provider, base);
+        assert_eq!(list(Provider::OpenAiChat, "http://a:1/v1/"), "http://a:1/v1/models");
+        assert_eq!(
+            list(Provider::OpenAiResponses, "http://a/b?api-version=1"),
+            "http://a/b/models?api-version=1"
+        );
+        assert_eq!(list(Provider::Anthropic, "http://a:1"), "http://a:1/v1/models");
+        assert_eq!(list(Provider::Gemini, "http://a:1"), "http://a:1/v1beta/models");
+        assert_eq!(beside("http://a:1/v1/", "/props"), "http://a:1/props");
+        assert_eq!(beside("http://a:1", "/props"), "http://a:1/props");
+        assert_eq!(beside("http://a/gate/v1?api-version=1", "/props"), "http://a/gate/props");
     }
 
     #[test]

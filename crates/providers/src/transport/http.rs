@@ -47,20 +47,37 @@ impl Http {
             .map_err(|error| broken(error, silence))?;
         Ok(Self { client, silence })
     }
+
+    /// Sends what was prepared, with the headers of the request, and waits for the head of the response.
+    async fn answer(
+        &self,
+        builder: reqwest::RequestBuilder,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, TransportError> {
+        let builder = builder.headers(headers_of(request)?);
+        let response = builder.send().await.map_err(|error| broken(error, self.silence))?;
+        let headers = response
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
+        let (status, headers) = (response.status().as_u16(), headers.collect());
+        Ok(HttpResponse { status, headers, body: Box::new(HttpBody { response, silence: self.silence }) })
+    }
 }
 
 impl Transport for Http {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
             let builder = self.client.post(&request.url).body(request.body.as_bytes().to_vec());
-            let builder = builder.headers(headers_of(&request)?);
-            let response = builder.send().await.map_err(|error| broken(error, self.silence))?;
-            let headers = response.headers().iter().filter_map(|(name, value)| {
-                Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-            });
-            let (status, headers) = (response.status().as_u16(), headers.collect());
-            Ok(HttpResponse { status, headers, body: Box::new(HttpBody { response, silence: self.silence }) })
+            self.answer(builder, &request).await
         })
+    }
+
+    fn look_up(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        if !request.body.is_empty() {
+            return self.send(request);
+        }
+        Box::pin(async move { self.answer(self.client.get(&request.url), &request).await })
     }
 }
 

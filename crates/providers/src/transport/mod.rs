@@ -19,7 +19,7 @@ pub use header::{InvalidHeader, RequestHeader};
 pub use http::Http;
 pub use miss::{CassetteMiss, MissReason};
 
-/// A request: always a `POST` with a JSON body.
+/// A request: a `POST` with a JSON body.
 #[derive(Debug, Clone)]
 pub struct HttpRequest {
     /// The URL. It contains no secret.
@@ -83,6 +83,13 @@ impl TransportError {
 pub trait Transport: Send + Sync {
     /// Sends a request and waits for the head of its response.
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>>;
+
+    /// Asks a server about its models: a `GET` if the request has no body, else a `POST`. By default nothing is sent, so
+    /// that recordings and scripts ask nobody.
+    fn look_up(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        let _ = request;
+        Box::pin(async { Err(TransportError::broken("this transport asks no server about its models")) })
+    }
 
     /// Whether servers limit the requests, so that all of an account wait if one is asked to. Recordings have no
     /// limits.

@@ -32,6 +32,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     address: Address {
         base: "https://api.anthropic.com",
         path: |_, _| "/v1/messages".to_owned(),
+        models: "/v1/models",
         headers: &[("anthropic-version", VERSION)],
         key_header: ("x-api-key", ""),
         key_variables: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],

@@ -28,6 +28,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     address: Address {
         base: "https://generativelanguage.googleapis.com",
         path,
+        models: "/v1beta/models",
         headers: &[],
         key_header: ("x-goog-api-key", ""),
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
