@@ -33,6 +33,7 @@ impl Config {
         definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));
         definition.deadline = definition.deadline.or_else(|| self.strongest(|settings| settings.deadline));
         definition.retry = definition.retry.or_else(|| self.strongest(|settings| settings.retry));
+        definition.discover = definition.discover.or_else(|| self.strongest(|settings| settings.discover));
         for layer in self.layers().rev() {
             for (model, price) in &layer.settings.prices {
                 definition.prices.entry(model.clone()).or_insert(*price);

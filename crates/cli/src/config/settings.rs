@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     pub(crate) prices: BTreeMap<String, PriceDefinition>,
     /// Numbers of tokens that models accept, by `PROVIDER:MODEL`.
     pub(crate) windows: BTreeMap<String, u64>,
+    /// Whether servers are asked for the windows and prices of their models.
+    pub(crate) discover: Option<bool>,
     /// Whether the command adds its own instructions and those of the project.
     pub(crate) instructions: Option<bool>,
     pub(crate) color: Option<ColorChoice>,

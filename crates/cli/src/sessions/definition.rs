@@ -428,6 +428,17 @@ pub(super) async fn pinned(
     Ok(definition)
 }
 
+/// Asks the servers of models for the windows and prices that nothing else names, so that they are recorded in the
+/// definition. Nothing is asked at an address that the user did not choose, since keys are sent there.
+pub(super) async fn with_served_models(common: &Common, mut definition: AgentDefinition) -> AgentDefinition {
+    if addresses::check(&definition).is_ok() {
+        let options = BuildOptions { key: Box::new(keys::key), transport: None };
+        let notes = definition.fill_served_models(&options).await;
+        notes.iter().filter(|_| !common.quiet).for_each(|note| eprintln!("{note}"));
+    }
+    definition
+}
+
 /// Builds the agent of a definition, with the keys that the command was started with.
 pub(super) fn built(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
     addresses::check(definition)?;

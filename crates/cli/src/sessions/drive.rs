@@ -17,6 +17,7 @@ use serde_json::json;
 use super::Common;
 use super::definition::{
     AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, in_mode, pinned,
+    with_served_models,
 };
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
@@ -51,7 +52,8 @@ impl Run {
             Some(path) => mission::of_file(path)?,
             None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
         };
-        let mut definition = pinned(common, self.agent.definition(common)?).await?;
+        let definition = pinned(common, self.agent.definition(common)?).await?;
+        let mut definition = with_served_models(common, definition).await;
         // An agent that cannot be built is refused before anything is created.
         let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;
@@ -288,7 +290,12 @@ impl SessionToDrive {
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view, None).await?;
-        let mut is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
+        let is_other_model = model.apply(&mut definition)?;
+        if is_other_model {
+            addresses::ask(common, &definition)?;
+            definition = with_served_models(common, definition).await;
+        }
+        let mut is_other = is_other_model | moved.apply(&mut definition)?;
         if let Some(mode) = sandbox {
             definition.sandbox = Some(in_mode(definition.sandbox.take(), mode));
             is_other = true;

@@ -45,6 +45,8 @@ pub(crate) struct Asked {
 pub(crate) struct Model {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
+    /// Questions about the model itself.
+    looked_up: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Model {
@@ -52,17 +54,37 @@ impl Model {
         Self::with_limit(provider, answers, usize::MAX)
     }
 
+    /// Answers the question for its list of models with this one.
+    pub(crate) fn listing(provider: &'static str, answers: impl Into<Vec<Said>>, models: &Value) -> Self {
+        Self::started(provider, answers.into(), usize::MAX, Some(models.to_string()))
+    }
+
     /// Refuses requests with a body of more than so many bytes, as too long for its context.
     pub(crate) fn with_limit(provider: &'static str, answers: impl Into<Vec<Said>>, most: usize) -> Self {
+        Self::started(provider, answers.into(), most, None)
+    }
+
+    fn started(provider: &'static str, answers: Vec<Said>, most: usize, models: Option<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let (requests, mut answers) = (asked.clone(), VecDeque::from(answers.into()));
+        let looked_up: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (requests, questions) = (asked.clone(), looked_up.clone());
+        let mut answers = VecDeque::from(answers);
         // The thread ends with the test.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let Some(request) = read_request(&mut stream) else { continue };
+                if is_about_model(&request) {
+                    let is_list = request.head.lines().next().is_some_and(|line| line.contains("/models "));
+                    let models = models.clone().filter(|_| is_list);
+                    let status = if models.is_some() { "200 OK" } else { "404 Not Found" };
+                    questions.lock().unwrap().push(request);
+                    let answer = Said::Refused(status, models.unwrap_or_default());
+                    answer_with(&mut stream, provider, &answer);
+                    continue;
+                }
                 let refused =
                     refusal(provider, &request).or_else(|| (request.body.len() > most).then(too_long));
                 requests.lock().unwrap().push(request);
@@ -70,7 +92,12 @@ impl Model {
                 std::thread::spawn(move || answer_with(&mut stream, provider, &answer));
             }
         });
-        Self { url, asked }
+        Self { url, asked, looked_up }
+    }
+
+    /// Returns the questions about the model itself so far.
+    pub(crate) fn looked_up(&self) -> Vec<Asked> {
+        self.looked_up.lock().unwrap().clone()
     }
 
     /// Returns the requests so far.
@@ -89,6 +116,11 @@ fn refusal(provider: &str, request: &Asked) -> Option<Said> {
         "400 Bad Request",
         json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string(),
     ))
+}
+
+/// Whether a request asks for the window or the price of a model.
+fn is_about_model(request: &Asked) -> bool {
+    request.head.starts_with("GET ") || request.head.starts_with("POST /api/show ")
 }
 
 fn too_long() -> Said {

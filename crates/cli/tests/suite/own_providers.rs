@@ -231,3 +231,38 @@ fn a_token_of_anthropic_is_sent_as_a_token() {
     assert!(head.contains(&format!("authorization: bearer {WORK}")) && !head.contains("x-api-key"), "{head}");
     is_clean(&stage);
 }
+
+#[test]
+fn what_a_server_tells_about_its_model_is_recorded_and_not_asked_again() {
+    let stage = with_keys();
+    let pricing = json!({"prompt": "0.00000125", "completion": "0.00001"});
+    let models = json!({"data": [{"id": MODEL, "context_length": 32_768, "pricing": pricing}]});
+    let answers = [Said::Text("Done."), Said::Text("Again."), Said::Text("Unasked.")];
+    let work = Model::listing("openai-chat", answers, &models);
+    let settings = format!(
+        "model = 'work:{MODEL}'\n[[provider]]\nname = 'work'\nbase_url = '{}'\nkey = 'WORK_KEY'\n",
+        work.url
+    );
+    configured(&stage, &settings);
+    // Without a price, a budget of money would be refused.
+    let ran = stage.run(&["run", "Mend", "--budget", "money=1"]);
+    let told =
+        format!("work:{MODEL} has a window of 32768 tokens, and prices of 1.25 and 10 for a million tokens");
+    assert!(ran.errors.contains(&told), "{}", ran.errors);
+    assert_eq!(ran.worked_quietly(), "Done.\n");
+    let asked = work.looked_up();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].head.contains(WORK), "{}", asked[0].head);
+    let agent = recorded(&stage);
+    assert_eq!(agent["window"], 32_768);
+    assert_eq!(agent["prices"][format!("work:{MODEL}")], json!({"input": 1.25, "output": 10.0}));
+
+    let session = stage.session();
+    assert_eq!(stage.run(&["ask", &session, "More"]).worked_quietly(), "Again.\n");
+    assert_eq!(work.looked_up().len(), 1, "a recorded session asks nothing");
+
+    configured(&stage, &format!("discover = false\n{settings}"));
+    assert_eq!(stage.run(&["run", "Mend"]).worked_quietly(), "Unasked.\n");
+    assert_eq!(work.looked_up().len(), 1);
+    is_clean(&stage);
+}

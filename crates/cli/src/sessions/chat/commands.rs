@@ -9,7 +9,7 @@ use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
-use crate::sessions::definition::add_provider_of;
+use crate::sessions::definition::{add_provider_of, with_served_models};
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::live::{grouped, money};
 use crate::sessions::restores::{RestoreCause, Restores};
@@ -174,6 +174,7 @@ impl Conversation {
         }
         definition.set_model(model)?;
         definition.fill_known_model();
+        let definition = with_served_models(&self.common, definition).await;
         // A model that cannot be used, such as one without a key, changes nothing.
         let built = agent_of(&self.common, &definition)?;
         (self.definition, self.built) = (definition, built);

@@ -18,7 +18,9 @@ use super::recap::recap;
 use super::slash;
 use crate::error::says_more;
 use crate::sessions::Common;
-use crate::sessions::definition::{AgentFlags, answers_with, built, changed, definition_of, pinned};
+use crate::sessions::definition::{
+    AgentFlags, answers_with, built, changed, definition_of, pinned, with_served_models,
+};
 use crate::sessions::drive::with_rules;
 use crate::sessions::guard::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
@@ -63,6 +65,7 @@ impl Conversation {
     ) -> anyhow::Result<Self> {
         let Some(name) = name else {
             let definition = pinned(common, flags.definition(common)?).await?;
+            let definition = with_served_models(common, definition).await;
             let built = agent_of(common, &definition)?;
             return Ok(Self {
                 common: common.clone(),
@@ -82,6 +85,9 @@ impl Conversation {
         bring_back(&view, &definition).await?;
         let project = view.isolation().map(|isolated| PathBuf::from(&isolated.record.project));
         let is_other = flags.model.apply(&mut definition)?;
+        if is_other {
+            definition = with_served_models(common, definition).await;
+        }
         let built = agent_of(common, &definition)?;
         let common = common.naming(place.store.path());
         let opened = Self { common, place: Some(place), definition, built, session: Some(session), project };
