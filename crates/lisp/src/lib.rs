@@ -60,5 +60,5 @@ pub use stored::{restore_changes, restore_memory, restore_value, store_changes, 
 pub use types::type_label;
 pub use value::{
     AtomRef, Closure, Cursor, CursorStep, Exception, Keyword, LazyCell, List, ListNode, Map, Pattern, Ratio,
-    Sequence, Set, Stamp, Symbol, Temporal, Text, TimeUnit, Value, Vector, compare, equal,
+    Sequence, Set, Stamp, Symbol, Temporal, Text, TimeUnit, Value, Vector, Zone, compare, equal,
 };

@@ -53,7 +53,9 @@ const LEAVES: &[&[Native]] = &[
     core::unchecked::NATIVES,
     bits::NATIVES,
     dates::NATIVES,
+    dates::AMOUNTS,
     dates::CIVIL,
+    dates::ZONES,
     format::NATIVES,
     json::NATIVES,
     math::convert::NATIVES,
@@ -93,5 +95,12 @@ pub(crate) const SYNONYMS: &[(&str, &str)] = &[
 
 /// Returns all tables of plain values.
 pub(crate) fn constants() -> &'static [&'static [Constant]] {
-    &[core::sequences::CONSTANTS, dates::CONSTANTS, dates::CIVIL_CONSTANTS, math::CONSTANTS]
+    &[
+        core::sequences::CONSTANTS,
+        dates::CONSTANTS,
+        dates::AMOUNT_CONSTANTS,
+        dates::CIVIL_CONSTANTS,
+        dates::ZONE_CONSTANTS,
+        math::CONSTANTS,
+    ]
 }

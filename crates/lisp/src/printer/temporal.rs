@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::library::{DAYS, MONTHS};
 use crate::reader::Tag;
-use crate::value::Temporal;
+use crate::value::{Temporal, Zone};
 
 /// Returns the text of `toString`, which `str` returns.
 pub(crate) fn temporal_text(temporal: &Temporal) -> String {
@@ -28,7 +28,37 @@ pub(crate) fn temporal_text(temporal: &Temporal) -> String {
             format!("{}{}", &name[..1], name[1..].to_lowercase())
         }
         Temporal::Formatter(pattern) => pattern.to_string(),
+        Temporal::OffsetDateTime(local, offset) => date_time_text(*local) + &offset_text(*offset),
+        Temporal::ZonedDateTime(local, Zone::Offset(offset)) => {
+            date_time_text(*local) + &offset_text(*offset)
+        }
+        Temporal::ZonedDateTime(local, Zone::Utc(name)) => format!("{}Z[{name}]", date_time_text(*local)),
+        Temporal::Zone(Zone::Offset(offset)) => offset_text(*offset),
+        Temporal::Zone(Zone::Utc(name)) => name.to_string(),
+        Temporal::Period(parts) => period_text(*parts),
+        Temporal::LocalTime(time) => {
+            date_time_text(jiff::civil::date(1970, 1, 1).to_datetime(*time)).split_off("1970-01-01T".len())
+        }
     }
+}
+
+/// `ZoneOffset.toString`: `Z`, `+01:00` or `+01:00:30`.
+fn offset_text(offset: i32) -> String {
+    if offset == 0 {
+        return "Z".to_owned();
+    }
+    let (sign, seconds) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs());
+    let text = format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60);
+    if seconds % 60 == 0 { text } else { format!("{text}:{:02}", seconds % 60) }
+}
+
+/// `Period.toString`: the parts that are not zero, each with its own sign.
+fn period_text(parts: [i32; 3]) -> String {
+    if parts == [0; 3] {
+        return "P0D".to_owned();
+    }
+    let shown = parts.into_iter().zip(["Y", "M", "D"]).filter(|(count, _)| *count != 0);
+    shown.fold("P".to_owned(), |text, (count, unit)| format!("{text}{count}{unit}"))
 }
 
 /// The name of a constant of Java: `SUNDAY`.
@@ -77,6 +107,11 @@ pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
         Temporal::Month(_) => (Tag::Month, temporal_text(temporal)),
         Temporal::Unit(unit) => (Tag::Unit, unit.name().to_owned()),
         Temporal::Formatter(_) => (Tag::Formatter, temporal_text(temporal)),
+        Temporal::OffsetDateTime(..) => (Tag::OffsetDateTime, temporal_text(temporal)),
+        Temporal::ZonedDateTime(..) => (Tag::ZonedDateTime, temporal_text(temporal)),
+        Temporal::Zone(_) => (Tag::Zone, temporal_text(temporal)),
+        Temporal::Period(_) => (Tag::Period, temporal_text(temporal)),
+        Temporal::LocalTime(_) => (Tag::LocalTime, temporal_text(temporal)),
         Temporal::Date(milliseconds) => {
             let text = match Timestamp::from_millisecond(*milliseconds) {
                 Ok(instant) => {

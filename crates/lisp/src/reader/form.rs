@@ -210,11 +210,21 @@ pub enum Tag {
     Unit,
     /// `#time/formatter "dd.MM.yyyy"`: a `DateTimeFormatter`.
     Formatter,
+    /// `#time/offset-date-time "2026-01-02T03:04+01:00"`: an `OffsetDateTime`.
+    OffsetDateTime,
+    /// `#time/zoned-date-time "2026-01-02T03:04Z[UTC]"`: a `ZonedDateTime`.
+    ZonedDateTime,
+    /// `#time/zone "+01:00"`: a `ZoneOffset` or a `ZoneId`.
+    Zone,
+    /// `#time/period "P1M"`: a `Period`.
+    Period,
+    /// `#time/time "10:15"`: a `LocalTime`.
+    LocalTime,
 }
 
 impl Tag {
     /// All tags.
-    pub const ALL: [Tag; 10] = [
+    pub const ALL: [Tag; 15] = [
         Tag::Inst,
         Tag::Uuid,
         Tag::LocalDate,
@@ -225,6 +235,11 @@ impl Tag {
         Tag::Month,
         Tag::Unit,
         Tag::Formatter,
+        Tag::OffsetDateTime,
+        Tag::ZonedDateTime,
+        Tag::Zone,
+        Tag::Period,
+        Tag::LocalTime,
     ];
 
     /// Returns the tag as it is written, without the hash.
@@ -240,6 +255,11 @@ impl Tag {
             Tag::Month => "time/month",
             Tag::Unit => "time/unit",
             Tag::Formatter => "time/formatter",
+            Tag::OffsetDateTime => "time/offset-date-time",
+            Tag::ZonedDateTime => "time/zoned-date-time",
+            Tag::Zone => "time/zone",
+            Tag::Period => "time/period",
+            Tag::LocalTime => "time/time",
         }
     }
 

@@ -52,7 +52,7 @@ pub use ratio::Ratio;
 pub use sequence::Sequence;
 pub use set::Set;
 pub(crate) use shape::Shape;
-pub use temporal::{Temporal, TimeUnit};
+pub use temporal::{Temporal, TimeUnit, Zone};
 pub use text::{Keyword, Symbol, Text};
 pub use vector::Vector;
 

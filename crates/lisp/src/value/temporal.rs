@@ -25,6 +25,35 @@ pub enum Temporal {
     Unit(TimeUnit),
     /// A `java.time.format.DateTimeFormatter`: its pattern.
     Formatter(Box<str>),
+    /// A `java.time.OffsetDateTime`: a local day and time, and the offset of its clock from UTC in seconds.
+    OffsetDateTime(jiff::civil::DateTime, i32),
+    /// A `java.time.ZonedDateTime`, in a zone whose offset does not change.
+    ZonedDateTime(jiff::civil::DateTime, Zone),
+    /// A `java.time.ZoneOffset` or another `java.time.ZoneId`.
+    Zone(Zone),
+    /// A `java.time.Period`: years, months and days.
+    Period([i32; 3]),
+    /// A `java.time.LocalTime`: a time of day without a place.
+    LocalTime(jiff::civil::Time),
+}
+
+/// A time zone with one offset.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Zone {
+    /// An offset from UTC in seconds.
+    Offset(i32),
+    /// A name of UTC.
+    Utc(Box<str>),
+}
+
+impl Zone {
+    /// Returns its offset from UTC in seconds.
+    pub fn seconds(&self) -> i32 {
+        match self {
+            Zone::Offset(seconds) => *seconds,
+            Zone::Utc(_) => 0,
+        }
+    }
 }
 
 /// A unit of time, from the shortest on.
@@ -110,6 +139,11 @@ impl Temporal {
             Temporal::Month(_) => "month",
             Temporal::Unit(_) => "unit",
             Temporal::Formatter(_) => "formatter",
+            Temporal::OffsetDateTime(..) => "offset-date-time",
+            Temporal::ZonedDateTime(..) => "zoned-date-time",
+            Temporal::Zone(_) => "zone",
+            Temporal::Period(_) => "period",
+            Temporal::LocalTime(_) => "time",
         }
     }
 
@@ -125,7 +159,23 @@ impl Temporal {
             Temporal::Month(_) => 7,
             Temporal::Unit(_) => 8,
             Temporal::Formatter(_) => 9,
+            Temporal::OffsetDateTime(..) => 10,
+            Temporal::ZonedDateTime(..) => 11,
+            Temporal::Zone(_) => 12,
+            Temporal::Period(_) => 13,
+            Temporal::LocalTime(_) => 14,
         }
+    }
+
+    /// Returns the nanoseconds since 1970 of a date and time with an offset.
+    pub(crate) fn epoch_nanoseconds(&self) -> Option<i128> {
+        let (local, offset) = match self {
+            Temporal::OffsetDateTime(local, offset) => (local, *offset),
+            Temporal::ZonedDateTime(local, zone) => (local, zone.seconds()),
+            _ => return None,
+        };
+        let epoch = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
+        Some(local.duration_since(epoch).as_nanos() - i128::from(offset) * 1_000_000_000)
     }
 }
 
@@ -150,6 +200,16 @@ impl Ord for Temporal {
                 a.cmp(b)
             }
             (Temporal::Unit(a), Temporal::Unit(b)) => a.cmp(b),
+            (Temporal::OffsetDateTime(a, _), Temporal::OffsetDateTime(b, _)) => {
+                self.epoch_nanoseconds().cmp(&other.epoch_nanoseconds()).then(a.cmp(b))
+            }
+            (Temporal::ZonedDateTime(a, zone), Temporal::ZonedDateTime(b, other_zone)) => {
+                let by_instant = self.epoch_nanoseconds().cmp(&other.epoch_nanoseconds());
+                by_instant.then(a.cmp(b)).then(zone.cmp(other_zone))
+            }
+            (Temporal::Zone(a), Temporal::Zone(b)) => a.cmp(b),
+            (Temporal::Period(a), Temporal::Period(b)) => a.cmp(b),
+            (Temporal::LocalTime(a), Temporal::LocalTime(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
         }
     }

@@ -38,7 +38,6 @@ const MISTAKES: &[&str] = &[
     "(.getDayOfWek (LocalDate/parse \"2026-03-01\"))",
     "(Scanner. 1)",
     "(System/getenv \"HOME\")",
-    "(java.time.LocalDate/ofYearDay 2026 1)",
     "(s/join \", \" [1 2])",
     "(UUID/randomUUID)",
     "(java.util.UUID/randomUUID)",

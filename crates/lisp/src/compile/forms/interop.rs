@@ -10,9 +10,10 @@ use crate::reader::{Form, Name, Span};
 /// The methods that there are. The type of an object is not known here, and a method with a similar name may
 /// mean something else.
 const METHODS: &str = "dates have .plusDays .minusDays .plusWeeks .plusMonths .plusYears .isBefore .isAfter .getYear \
-.getMonthValue .getDayOfMonth .getDayOfWeek .getDayOfYear .toEpochDay .lengthOfMonth .isLeapYear .format; instants have \
-.toEpochMilli .plusSeconds; durations have .toDays .toHours .toMinutes .toMillis; strings have .length .substring .indexOf \
-.contains .startsWith .endsWith .trim .toUpperCase .toLowerCase .replace .split; lists have .indexOf .contains";
+.getMonthValue .getDayOfMonth .getDayOfWeek .getDayOfYear .toEpochDay .lengthOfMonth .isLeapYear .plus .minus .format; \
+instants have .toEpochMilli .plusSeconds .truncatedTo .atOffset; date-times have .toLocalDate .toLocalTime .getHour .toInstant; \
+durations have .toDays .toHours .toMinutes .toMillis; strings have .length .substring .indexOf .contains \
+.startsWith .endsWith .trim .toUpperCase .toLowerCase .replace .split; lists have .indexOf .contains";
 
 impl Analyser<'_> {
     /// Compiles `.method` and `Class.` in call position; `None` for any other name.

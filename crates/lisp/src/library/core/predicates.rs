@@ -3,7 +3,7 @@
 use super::{NEXT, NOT};
 use crate::error::Result;
 use crate::library::{Arity, Native, type_error};
-use crate::value::{Temporal, Value, number};
+use crate::value::{Temporal, Value, Zone, number};
 
 macro_rules! predicates {
     ($($name:literal => $pattern:pat $(if $guard:expr)?,)*) => {
@@ -142,6 +142,12 @@ fn class(value: &Value) -> Value {
             Temporal::Month(_) => "java.time.Month",
             Temporal::Unit(_) => "java.time.temporal.ChronoUnit",
             Temporal::Formatter(_) => "java.time.format.DateTimeFormatter",
+            Temporal::OffsetDateTime(..) => "java.time.OffsetDateTime",
+            Temporal::ZonedDateTime(..) => "java.time.ZonedDateTime",
+            Temporal::Zone(Zone::Offset(_)) => "java.time.ZoneOffset",
+            Temporal::Zone(Zone::Utc(_)) => "java.time.ZoneRegion",
+            Temporal::Period(_) => "java.time.Period",
+            Temporal::LocalTime(_) => "java.time.LocalTime",
         },
     })
 }
@@ -171,6 +177,7 @@ fn instance(wanted: &Value, value: &Value) -> Result<Value> {
             value.shape().depth() > 0 && !matches!(value, Value::Closure(_))
         }
         "CharSequence" | "Comparable" if matches!(value, Value::String(_)) => true,
+        "ZoneId" => matches!(value, Value::Temporal(temporal) if matches!(**temporal, Temporal::Zone(_))),
         "Named" => matches!(value, Value::Keyword(_) | Value::Symbol(_)),
         wanted => match class(value) {
             Value::Symbol(own) => own.full().rsplit('.').next() == Some(wanted),
@@ -220,6 +227,12 @@ pub(crate) const CLASSES: &[&str] = &[
     "Pattern",
     "LocalDate",
     "LocalDateTime",
+    "LocalTime",
+    "OffsetDateTime",
+    "ZonedDateTime",
+    "ZoneOffset",
+    "ZoneId",
+    "Period",
     "DayOfWeek",
     "Month",
     "ChronoUnit",

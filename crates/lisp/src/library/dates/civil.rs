@@ -4,10 +4,11 @@ use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
+use super::amounts::nanoseconds_of;
 use super::functions::epoch_day;
 use super::pattern::{DatePattern, Fields};
 use super::text::{parse_date_time, unreadable};
-use super::{as_temporal, instant_of, integer, out_of_range, temporal, text};
+use super::{as_temporal, at_civil, civil_of, instant_of, integer, out_of_range, temporal, text};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Constant, Native, type_error};
 use crate::value::{Temporal, TimeUnit, Value};
@@ -50,8 +51,16 @@ pub(crate) const NATIVES: &[Native] = &[
         let date = date_of(".atStartOfDay", &a[0])?;
         Ok(temporal(Temporal::LocalDateTime(date.to_datetime(Time::midnight()))))
     }),
-    Native::leaf(".atTime", Arity::between(3, 4), &[], |_, a| {
+    Native::leaf(".atTime", Arity::between(2, 4), &[], |_, a| {
         let date = date_of(".atTime", &a[0])?;
+        if let [_, time] = a {
+            return match as_temporal(time) {
+                Some(Temporal::LocalTime(time)) => {
+                    Ok(temporal(Temporal::LocalDateTime(date.to_datetime(*time))))
+                }
+                _ => Err(type_error(".atTime", "a time of day", time)),
+            };
+        }
         let part = |at: usize| a.get(at).map_or(Ok(0), |value| integer(".atTime", value));
         let (hour, minute, second) = (part(1)?, part(2)?, part(3)?);
         let time =
@@ -60,13 +69,22 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time().ok_or_else(none)?))))
     }),
     Native::leaf(".getHour", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(date_time(".getHour", &a[0])?.hour().into()))
+        Ok(Value::Integer(time_of(".getHour", &a[0])?.hour().into()))
     }),
     Native::leaf(".getMinute", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(date_time(".getMinute", &a[0])?.minute().into()))
+        Ok(Value::Integer(time_of(".getMinute", &a[0])?.minute().into()))
     }),
     Native::leaf(".getSecond", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(date_time(".getSecond", &a[0])?.second().into()))
+        Ok(Value::Integer(time_of(".getSecond", &a[0])?.second().into()))
+    }),
+    Native::leaf(".getNano", Arity::exactly(1), &[], |_, a| {
+        let nanoseconds = match as_temporal(&a[0]) {
+            Some(Temporal::Instant(instant)) => instant.as_nanosecond(),
+            Some(Temporal::Duration(duration)) => duration.as_nanos(),
+            _ => nanoseconds_of(time_of(".getNano", &a[0])?),
+        };
+        // The remainder is less than a second.
+        Ok(Value::Integer(nanoseconds.rem_euclid(1_000_000_000) as i64))
     }),
     Native::leaf(".getDayOfWeek", Arity::exactly(1), &[], |_, a| {
         let day = date_of(".getDayOfWeek", &a[0])?.weekday().to_monday_one_offset();
@@ -92,8 +110,9 @@ pub(crate) const NATIVES: &[Native] = &[
         Some(Temporal::Unit(unit)) => between(*unit, &a[1], &a[2]),
         _ => Err(type_error(".between", "a unit such as ChronoUnit/DAYS", &a[0])),
     }),
-    Native::leaf(".until", Arity::exactly(3), &[], |_, a| match as_temporal(&a[2]) {
-        Some(Temporal::Unit(unit)) => between(*unit, &a[0], &a[1]),
+    Native::leaf(".until", Arity::between(2, 3), &[], |_, a| match a.get(2).map(as_temporal) {
+        None => super::amounts::period_between(".until", &a[0], &a[1]),
+        Some(Some(Temporal::Unit(unit))) => between(*unit, &a[0], &a[1]),
         _ => Err(type_error(".until", "a unit such as ChronoUnit/DAYS", &a[2])),
     }),
     Native::leaf("DateTimeFormatter/ofPattern", Arity::exactly(1), &[], |_, a| {
@@ -110,7 +129,14 @@ pub(crate) const NATIVES: &[Native] = &[
         let fields = match as_temporal(value) {
             Some(Temporal::LocalDate(date)) => Fields::of_date(*date),
             Some(Temporal::LocalDateTime(found)) => Fields::of_date_time(*found),
-            _ => return Err(type_error(".format", "a local date or a local date-time", value)),
+            Some(Temporal::OffsetDateTime(found, offset)) => {
+                Fields::of_date_time(*found).with_offset(*offset)
+            }
+            Some(Temporal::ZonedDateTime(found, zone)) => {
+                Fields::of_date_time(*found).with_offset(zone.seconds())
+            }
+            Some(Temporal::LocalTime(time)) => Fields::of_time(*time),
+            _ => return Err(type_error(".format", "a date or a date-time", value)),
         };
         let formatted = pattern_of(".format", formatter)?.format(&fields)?;
         c.string(formatted)
@@ -159,11 +185,11 @@ pub(super) fn date_by(written: &str, formatter: &Value) -> Result<Date> {
     parse_by("LocalDate/parse", written, formatter)?.date().ok_or_else(|| unfit(written, formatter))
 }
 
-fn parse_by(function: &str, written: &str, formatter: &Value) -> Result<Fields> {
+pub(super) fn parse_by(function: &str, written: &str, formatter: &Value) -> Result<Fields> {
     pattern_of(function, formatter)?.read(written).ok_or_else(|| unfit(written, formatter))
 }
 
-fn unfit(written: &str, formatter: &Value) -> Error {
+pub(super) fn unfit(written: &str, formatter: &Value) -> Error {
     match as_temporal(formatter) {
         Some(Temporal::Formatter(pattern)) => {
             unreadable("a date in the form of the pattern", written, pattern)
@@ -181,9 +207,14 @@ fn pattern_of(function: &str, formatter: &Value) -> Result<DatePattern> {
 }
 
 fn date_time(function: &str, value: &Value) -> Result<DateTime> {
+    as_temporal(value).and_then(civil_of).ok_or_else(|| type_error(function, "a date-time", value))
+}
+
+/// The time of day of a date-time or a local time.
+pub(super) fn time_of(function: &str, value: &Value) -> Result<Time> {
     match as_temporal(value) {
-        Some(Temporal::LocalDateTime(found)) => Ok(*found),
-        _ => Err(type_error(function, "a local date-time", value)),
+        Some(Temporal::LocalTime(time)) => Ok(*time),
+        _ => date_time(function, value).map(DateTime::time),
     }
 }
 
@@ -191,8 +222,11 @@ fn date_time(function: &str, value: &Value) -> Result<DateTime> {
 pub(super) fn date_of(function: &str, value: &Value) -> Result<Date> {
     match as_temporal(value) {
         Some(Temporal::LocalDate(date)) => Ok(*date),
-        Some(Temporal::LocalDateTime(found)) => Ok(found.date()),
-        _ => Err(type_error(function, "a local date", value)),
+        other => {
+            let local =
+                other.and_then(civil_of).ok_or_else(|| type_error(function, "a local date", value))?;
+            Ok(local.date())
+        }
     }
 }
 
@@ -210,7 +244,9 @@ fn with(function: &str, arguments: &[Value]) -> Result<Value> {
     let day = if function == ".withDayOfMonth" { day } else { day.min(last) };
     let moved = Date::new(year, month, day).map_err(|_| none())?;
     Ok(temporal(match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDateTime(found)) => Temporal::LocalDateTime(moved.to_datetime(found.time())),
+        Some(found) if civil_of(found).is_some() => {
+            at_civil(found, moved.to_datetime(civil_of(found).unwrap_or_default().time()))
+        }
         _ => Temporal::LocalDate(moved),
     }))
 }
@@ -223,7 +259,24 @@ fn between(unit: TimeUnit, from: &Value, to: &Value) -> Result<Value> {
             format!("a {} is not measured in {}", value.type_name(), unit.name().to_lowercase()),
         )
     };
+    let stamps = as_temporal(from).zip(as_temporal(to)).filter(|(from, to)| {
+        from.epoch_nanoseconds().is_some() && std::mem::discriminant(*from) == std::mem::discriminant(*to)
+    });
+    if let Some((from, to)) = stamps {
+        // Both on the clock of the first, whose days count.
+        let local = |value: &Temporal| civil_of(value).unwrap_or_default();
+        let moved = to.epoch_nanoseconds().unwrap_or(0) - from.epoch_nanoseconds().unwrap_or(0);
+        let by = jiff::SignedDuration::new((moved / 1_000_000_000) as i64, (moved % 1_000_000_000) as i32);
+        let end = local(from).checked_add(by).map_err(|_| out_of_range())?;
+        let (from, to) = (Temporal::LocalDateTime(local(from)), Temporal::LocalDateTime(end));
+        return between(unit, &temporal(from), &temporal(to));
+    }
     let count = match (as_temporal(from), as_temporal(to)) {
+        (Some(Temporal::LocalTime(start)), Some(Temporal::LocalTime(end))) => {
+            let unit =
+                unit.nanoseconds().filter(|_| unit < TimeUnit::Days).ok_or_else(|| unsupported(from))?;
+            (nanoseconds_of(*end) - nanoseconds_of(*start)) / unit
+        }
         (Some(Temporal::LocalDate(from_date)), Some(Temporal::LocalDate(to))) => {
             in_dates(unit, *from_date, *to).ok_or_else(|| unsupported(from))?
         }

@@ -3,8 +3,9 @@
 use jiff::civil::Date;
 use jiff::{SignedDuration, Span};
 
+use super::amounts::nanoseconds_of;
 use super::text::{date_text, inst, parse_date, parse_duration, parse_instant, unreadable};
-use super::{as_temporal, instant_of, integer, out_of_range, temporal, text};
+use super::{as_temporal, at_civil, civil_of, instant_of, integer, out_of_range, temporal, text};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, type_error};
 use crate::value::{Temporal, Value};
@@ -75,6 +76,22 @@ pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> 
     {
         return Ok(temporal(Temporal::Duration(to.duration_since(*from))));
     }
+    if let (Some(from), Some(to)) = (as_temporal(&arguments[0]), as_temporal(&arguments[1])) {
+        let between = match (from, to, from.epoch_nanoseconds(), to.epoch_nanoseconds()) {
+            (Temporal::LocalTime(from), Temporal::LocalTime(to), ..) => {
+                Some(nanoseconds_of(*to) - nanoseconds_of(*from))
+            }
+            (_, _, Some(start), Some(end)) if std::mem::discriminant(from) == std::mem::discriminant(to) => {
+                Some(end - start)
+            }
+            (Temporal::Instant(start), _, _, Some(end)) => Some(end - start.as_nanosecond()),
+            _ => None,
+        };
+        if let Some(nanoseconds) = between {
+            let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+            return Ok(temporal(Temporal::Duration(SignedDuration::new(seconds as i64, rest as i32))));
+        }
+    }
     let (from, to) = (instant(&arguments[0])?, instant(&arguments[1])?);
     Ok(temporal(Temporal::Duration(to.duration_since(from))))
 }
@@ -114,13 +131,20 @@ pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ord
                 | Temporal::DayOfWeek(_)
                 | Temporal::Month(_)
                 | Temporal::Unit(_)
-                | Temporal::Formatter(_),
+                | Temporal::Formatter(_)
+                | Temporal::Zone(_)
+                | Temporal::Period(_),
             )
             | None,
             _,
         ) => Err(type_error(function, expected, &arguments[0])),
         (Some(a), Some(b)) if std::mem::discriminant(a) == std::mem::discriminant(b) => {
-            Ok(Value::Boolean(a.cmp(b) == wanted))
+            // Of date-times with an offset, only the instants count.
+            let order = match (a.epoch_nanoseconds(), b.epoch_nanoseconds()) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                _ => a.cmp(b),
+            };
+            Ok(Value::Boolean(order == wanted))
         }
         (Some(a), _) => Err(type_error(function, &format!("another {}", a.type_name()), &arguments[1])),
     }
@@ -137,8 +161,9 @@ pub(super) fn shift(
         Some(Temporal::LocalDate(date)) => {
             Ok(temporal(Temporal::LocalDate(date.checked_add(span).map_err(|_| out_of_range())?)))
         }
-        Some(Temporal::LocalDateTime(found)) => {
-            Ok(temporal(Temporal::LocalDateTime(found.checked_add(span).map_err(|_| out_of_range())?)))
+        Some(found) if civil_of(found).is_some() => {
+            let local = civil_of(found).unwrap_or_default();
+            Ok(temporal(at_civil(found, local.checked_add(span).map_err(|_| out_of_range())?)))
         }
         Some(Temporal::Duration(duration)) if function.ends_with("Days") => {
             let hours = i64::from(span.get_days()).saturating_mul(24);
@@ -154,9 +179,11 @@ pub(super) fn move_by(function: &str, arguments: &[Value], milliseconds: i64) ->
     let count = integer(function, &arguments[1])?;
     let by = SignedDuration::from_millis(count.checked_mul(milliseconds).ok_or_else(out_of_range)?);
     match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDateTime(found)) => {
-            Ok(temporal(Temporal::LocalDateTime(found.checked_add(by).map_err(|_| out_of_range())?)))
+        Some(found) if civil_of(found).is_some() => {
+            let local = civil_of(found).unwrap_or_default();
+            Ok(temporal(at_civil(found, local.checked_add(by).map_err(|_| out_of_range())?)))
         }
+        Some(Temporal::LocalTime(time)) => Ok(temporal(Temporal::LocalTime(time.wrapping_add(by)))),
         Some(Temporal::Instant(instant)) => {
             Ok(temporal(Temporal::Instant(instant.checked_add(by).map_err(|_| out_of_range())?)))
         }

@@ -1,15 +1,18 @@
 //! Dates, instants and durations: the part of `java.time` and `java.util.Date` that programs of agents use.
 //!
-//! The only time zone is UTC, and the only clock is the start time of the program, so time does not change
-//! while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
+//! Time zones have a fixed offset from UTC, and the only clock is the start time of the program, so time does
+//! not change while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
 
+mod amounts;
 mod civil;
 mod functions;
 mod pattern;
 mod text;
+mod zones;
 
 use std::sync::Arc;
 
+pub(crate) use amounts::{CONSTANTS as AMOUNT_CONSTANTS, NATIVES as AMOUNTS};
 pub(crate) use civil::{CONSTANTS as CIVIL_CONSTANTS, NATIVES as CIVIL};
 use functions::{
     duration_between, duration_of, duration_parse, epoch_day, in_units, instant_parse, local_date_of,
@@ -18,7 +21,9 @@ use functions::{
 pub(crate) use pattern::{DAYS, MONTHS};
 pub(crate) use text::parse_tagged;
 use text::parse_uuid;
+pub(crate) use zones::{CONSTANTS as ZONE_CONSTANTS, NATIVES as ZONES};
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 
@@ -29,6 +34,16 @@ use crate::value::{Temporal, Value};
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("LocalDate/parse", Arity::between(1, 2), &[], local_date_parse),
     Native::leaf("LocalDate/of", Arity::exactly(3), &[], local_date_of),
+    Native::leaf("LocalDate/ofYearDay", Arity::exactly(2), &[], |_, a| {
+        let (year, day) = (integer("LocalDate/ofYearDay", &a[0])?, integer("LocalDate/ofYearDay", &a[1])?);
+        let date = || {
+            let first = jiff::civil::Date::new(i16::try_from(year).ok()?, 1, 1).ok()?;
+            let date = first.checked_add(Span::new().try_days(day.checked_sub(1)?).ok()?).ok()?;
+            (date.year() == first.year()).then_some(date)
+        };
+        let none = || Error::new(ErrorKind::InvalidArgument, format!("the year {year} has no day {day}"));
+        Ok(temporal(Temporal::LocalDate(date().ok_or_else(none)?)))
+    }),
     Native::leaf("LocalDate/ofEpochDay", Arity::exactly(1), &[], local_date_of_epoch_day),
     Native::leaf("LocalDate/now", Arity::exactly(0), &[], |context, _| {
         Ok(temporal(Temporal::LocalDate(instant_of(context.now())?.to_zoned(TimeZone::UTC).date())))
@@ -72,13 +87,20 @@ pub(crate) const NATIVES: &[Native] = &[
         _ => Err(type_error(".getTime", "a date", &arguments[0])),
     }),
     Native::leaf(".toInstant", Arity::between(1, 2), &[], |_, arguments| match as_temporal(&arguments[0]) {
-        // The only time zone is UTC.
         Some(Temporal::LocalDateTime(found)) => {
+            let offset = arguments.get(1).ok_or_else(|| {
+                type_error(".toInstant", "a date-time with an offset", &arguments[0])
+                    .hint("name the offset of its clock: `(.toInstant d ZoneOffset/UTC)`")
+            })?;
+            let found = zones::at_offset(*found, zones::offset(".toInstant", offset)?, 0)?;
             let zoned = found.to_zoned(TimeZone::UTC).map_err(|_| out_of_range())?;
             Ok(temporal(Temporal::Instant(zoned.timestamp())))
         }
         Some(Temporal::Date(milliseconds)) => Ok(temporal(Temporal::Instant(instant_of(*milliseconds)?))),
-        _ => Err(type_error(".toInstant", "a date", &arguments[0])),
+        other => match other.and_then(zones::instant_of_stamp) {
+            Some(instant) => Ok(temporal(Temporal::Instant(instant?))),
+            None => Err(type_error(".toInstant", "a date", &arguments[0])),
+        },
     }),
     Native::leaf(".toEpochMilli", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
@@ -149,6 +171,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".lengthOfMonth", Arity::exactly(1), &[], |_, a| {
         on_date(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))
     }),
+    Native::leaf(".lengthOfYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::LocalDate(date)) => Ok(Value::Integer(date.days_in_year().into())),
+        _ => Err(type_error(".lengthOfYear", "a local date", &arguments[0])),
+    }),
     Native::leaf(".isLeapYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::LocalDate(date)) => Ok(Value::Boolean(date.in_leap_year())),
         _ => Err(type_error(".isLeapYear", "a local date", &arguments[0])),
@@ -183,7 +209,6 @@ pub(crate) const NATIVES: &[Native] = &[
 pub(crate) const CONSTANTS: &[Constant] = &[
     ("Instant/EPOCH", || temporal(Temporal::Instant(Timestamp::UNIX_EPOCH))),
     ("LocalDate/EPOCH", || temporal(Temporal::LocalDate(jiff::civil::date(1970, 1, 1)))),
-    ("ZoneOffset/UTC", || Value::symbol("Z")),
     ("Duration/ZERO", || temporal(Temporal::Duration(SignedDuration::ZERO))),
 ];
 
@@ -195,6 +220,25 @@ fn as_temporal(value: &Value) -> Option<&Temporal> {
     match value {
         Value::Temporal(temporal) => Some(temporal),
         _ => None,
+    }
+}
+
+/// The local date and time of a value that has both.
+fn civil_of(value: &Temporal) -> Option<DateTime> {
+    match value {
+        Temporal::LocalDateTime(local)
+        | Temporal::OffsetDateTime(local, _)
+        | Temporal::ZonedDateTime(local, _) => Some(*local),
+        _ => None,
+    }
+}
+
+/// The same kind of value at another local date and time.
+fn at_civil(value: &Temporal, local: DateTime) -> Temporal {
+    match value {
+        Temporal::OffsetDateTime(_, offset) => Temporal::OffsetDateTime(local, *offset),
+        Temporal::ZonedDateTime(_, zone) => Temporal::ZonedDateTime(local, zone.clone()),
+        _ => Temporal::LocalDateTime(local),
     }
 }
 

@@ -48,13 +48,15 @@ pub(super) struct Fields {
     minute: Option<i64>,
     second: Option<i64>,
     nanosecond: Option<i64>,
+    /// The offset from UTC in seconds.
+    offset: Option<i32>,
 }
 
 impl DatePattern {
     pub(super) fn parse(pattern: &str) -> Result<Self> {
         let invalid = |reason: String| {
             Error::new(ErrorKind::InvalidArgument, format!("DateTimeFormatter/ofPattern: {reason}"))
-                .hint("the letters are y M d D E H h m s S a; other text stands between single quotes")
+                .hint("the letters are y M d D E H h m s S a X x Z; other text stands between single quotes")
         };
         if pattern.len() > LONGEST {
             return Err(invalid(format!("a pattern has at most {LONGEST} bytes")));
@@ -83,7 +85,7 @@ impl DatePattern {
                     }
                 },
                 letter if letter.is_ascii_alphabetic() => {
-                    if !"yuMLdDEHhmsSa".contains(letter) {
+                    if !"yuMLdDEHhmsSaXxZ".contains(letter) {
                         return Err(invalid(format!("`{letter}` is not a known letter")));
                     }
                     let mut count = 1;
@@ -95,7 +97,7 @@ impl DatePattern {
                         'y' | 'u' => 4,
                         'M' | 'L' | 'E' => 4,
                         'S' => 9,
-                        'D' => 3,
+                        'D' | 'X' | 'x' | 'Z' => 3,
                         'a' => 1,
                         _ => 2,
                     };
@@ -120,8 +122,8 @@ impl DatePattern {
                 Part::Literal(literal) => text.push_str(literal),
                 Part::Field(letter, count) => {
                     let formatted = fields.formatted(*letter, *count).ok_or_else(|| {
-                        Error::new(ErrorKind::Type, format!(".format: a local date has no `{letter}`"))
-                            .hint("a time of day needs a LocalDateTime: `(.atStartOfDay date)`")
+                        Error::new(ErrorKind::Type, format!(".format: the value has no `{letter}`"))
+                            .hint("a time of day needs a LocalDateTime: `(.atStartOfDay date)`, and an offset an OffsetDateTime")
                     })?;
                     text.push_str(&formatted);
                 }
@@ -139,7 +141,7 @@ impl DatePattern {
                 Part::Literal(literal) => rest = rest.strip_prefix(literal.as_str())?,
                 Part::Field(letter, count) => {
                     // A number of any length ends where its digits do, unless another one follows.
-                    let is_followed = matches!(self.0.get(at + 1), Some(Part::Field(next, count)) if !(matches!(next, 'E' | 'a') || matches!(next, 'M' | 'L') && *count > 2));
+                    let is_followed = matches!(self.0.get(at + 1), Some(Part::Field(next, count)) if !(matches!(next, 'E' | 'a' | 'X' | 'x' | 'Z') || matches!(next, 'M' | 'L') && *count > 2));
                     rest = fields.read(*letter, *count, is_followed, rest)?;
                 }
             }
@@ -173,6 +175,20 @@ impl Fields {
         }
     }
 
+    pub(super) fn of_time(time: Time) -> Self {
+        let date = jiff::civil::date(1970, 1, 1);
+        let all = Self::of_date_time(date.to_datetime(time));
+        Self { year: None, month: None, day: None, day_of_year: None, day_of_week: None, ..all }
+    }
+
+    pub(super) fn with_offset(self, seconds: i32) -> Self {
+        Self { offset: Some(seconds), ..self }
+    }
+
+    pub(super) fn offset(&self) -> Option<i32> {
+        self.offset
+    }
+
     fn formatted(&self, letter: char, count: usize) -> Option<String> {
         let padded = |number: i64| format!("{number:0count$}");
         let name = |names: &[&str], number: i64| {
@@ -193,6 +209,17 @@ impl Fields {
             's' => padded(self.second?),
             'S' => format!("{:09}", self.nanosecond?).chars().take(count).collect(),
             'a' => if self.is_afternoon? { "PM" } else { "AM" }.to_owned(),
+            'X' if self.offset? == 0 => "Z".to_owned(),
+            'X' | 'x' | 'Z' => {
+                let offset = self.offset?;
+                let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60);
+                let (hours, minutes) = (minutes / 60, minutes % 60);
+                match (letter, count) {
+                    ('X' | 'x', 1) if minutes == 0 => format!("{sign}{hours:02}"),
+                    ('X' | 'x', 3) => format!("{sign}{hours:02}:{minutes:02}"),
+                    _ => format!("{sign}{hours:02}{minutes:02}"),
+                }
+            }
             _ => return None,
         })
     }
@@ -206,6 +233,22 @@ impl Fields {
                 "PM" => true,
                 _ => return None,
             });
+            return Some(rest);
+        }
+        if matches!(letter, 'X' | 'x' | 'Z') {
+            if letter == 'X'
+                && let Some(rest) = text.strip_prefix('Z')
+            {
+                self.offset = Some(0);
+                return Some(rest);
+            }
+            let length = match (letter, count) {
+                ('X' | 'x', 1) if !text.as_bytes().get(3).is_some_and(u8::is_ascii_digit) => 3,
+                ('X' | 'x', 3) => 6,
+                _ => 5,
+            };
+            let (written, rest) = text.split_at_checked(length)?;
+            self.offset = Some(super::text::offset_of(written)?);
             return Some(rest);
         }
         if letter == 'E' || matches!(letter, 'M' | 'L') && count > 2 {
@@ -259,6 +302,11 @@ impl Fields {
 
     /// The date and the time, if both are known.
     pub(super) fn date_time(&self) -> Option<DateTime> {
+        Some(DateTime::from_parts(self.date()?, self.time()?))
+    }
+
+    /// The time of day, if it is known.
+    pub(super) fn time(&self) -> Option<Time> {
         let hour = match (self.hour, self.half_day_hour, self.is_afternoon) {
             (Some(hour), ..) => hour,
             (None, Some(hour @ 1..=12), Some(is_afternoon)) => hour % 12 + if is_afternoon { 12 } else { 0 },
@@ -271,6 +319,6 @@ impl Fields {
             i8::try_from(part(self.second)).ok()?,
             i32::try_from(part(self.nanosecond)).ok()?,
         );
-        Some(DateTime::from_parts(self.date()?, time.ok()?))
+        time.ok()
     }
 }

@@ -1,12 +1,12 @@
 //! Dates, instants and durations as texts.
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::Tag;
-use crate::value::{Temporal, TimeUnit};
+use crate::value::{Temporal, TimeUnit, Zone};
 
 use super::pattern::{DAYS, DatePattern, MONTHS};
 
@@ -33,6 +33,11 @@ pub(crate) fn parse_tagged(tag: Tag, text: &str) -> Result<Temporal> {
             .map(Temporal::Unit)
             .ok_or_else(|| unreadable("a unit of time", text, "DAYS")),
         Tag::Formatter => DatePattern::parse(text).map(|_| Temporal::Formatter(text.into())),
+        Tag::OffsetDateTime => parse_offset_date_time(text),
+        Tag::ZonedDateTime => parse_zoned_date_time(text),
+        Tag::Zone => parse_zone(text).map(Temporal::Zone),
+        Tag::Period => parse_period(text),
+        Tag::LocalTime => parse_time(text).map(Temporal::LocalTime),
     }
 }
 
@@ -50,7 +55,9 @@ pub(super) fn parse_date_time(text: &str) -> Result<DateTime> {
     found.ok_or_else(|| {
         let error = unreadable("a date and a time", text, "2026-01-02T03:04");
         if text.ends_with(['Z', 'z']) || text.contains('+') {
-            return error.hint("a text with an offset is an instant: `(Instant/parse text)`");
+            return error.hint(
+                "a text with an offset is read by `(OffsetDateTime/parse text)` or `(Instant/parse text)`",
+            );
         }
         error
     })
@@ -64,10 +71,153 @@ pub(super) fn parse_date(text: &str) -> Result<Date> {
 }
 
 pub(super) fn parse_instant(text: &str) -> Result<Timestamp> {
-    // Java's `Instant` has a time and an offset, with a `T` between date and time.
-    let shaped = text.as_bytes().get(10).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'T'));
-    let instant = if shaped { text.parse().ok() } else { None };
-    instant.ok_or_else(|| unreadable("an instant", text, "2026-01-02T03:04:05Z"))
+    let found = || {
+        let (local, offset) = split_offset(text)?;
+        // Java's `Instant` needs seconds, takes a leap second, and has colons in its offset.
+        let has_seconds = local.len() >= "2026-01-02T03:04:05".len();
+        let is_fit = has_seconds && (!has_leap_second(local) || local.get(11..16) == Some("23:59"));
+        let offset = offset_of(offset).filter(|_| is_fit && matches!(offset.len(), 1 | 6 | 9))?;
+        let stamp = Temporal::OffsetDateTime(parse_date_time(local).ok()?, offset);
+        Timestamp::from_nanosecond(stamp.epoch_nanoseconds()?).ok()
+    };
+    found().ok_or_else(|| {
+        let error = unreadable("an instant", text, "2026-01-02T03:04:05Z");
+        match parse_zoned_date_time(text) {
+            Ok(_) => error.hint("this text is read by `(.toInstant (ZonedDateTime/parse text))`"),
+            Err(_) => error,
+        }
+    })
+}
+
+/// Splits a text before its offset.
+fn split_offset(text: &str) -> Option<(&str, &str)> {
+    let at = text.get("2026-01-02T".len()..)?.find(['Z', 'z', '+', '-'])?;
+    text.split_at_checked("2026-01-02T".len() + at)
+}
+
+/// Whether the seconds of a date and time are 60, which the date library takes for 59.
+fn has_leap_second(local: &str) -> bool {
+    local.get(17..19) == Some("60")
+}
+
+/// Parses an ISO date and time with an offset: `Z`, `+01`, `+01:00` or `+01:00:30`.
+pub(super) fn parse_offset_date_time(text: &str) -> Result<Temporal> {
+    let found = || {
+        let (local, offset) = split_offset(text)?;
+        let is_fit = local.len() >= "2026-01-02T03:04".len() && !has_leap_second(local);
+        let offset = offset_of(offset).filter(|_| is_fit && matches!(offset.len(), 1 | 3 | 6 | 9))?;
+        Some(Temporal::OffsetDateTime(parse_date_time(local).ok()?, offset))
+    };
+    found().ok_or_else(|| {
+        let error = unreadable("a date and a time with an offset", text, "2026-01-02T03:04:05+01:00");
+        match text.as_bytes() {
+            [.., b'+' | b'-', a, b, c, d] if [a, b, c, d].iter().all(|byte| byte.is_ascii_digit()) => error.hint(
+                "an offset without a colon needs a pattern: `(OffsetDateTime/parse text (DateTimeFormatter/ofPattern \"yyyy-MM-dd'T'HH:mm:ssZ\"))`",
+            ),
+            [.., b']'] => error.hint("a text with a zone in brackets is read by `(ZonedDateTime/parse text)`"),
+            _ => error,
+        }
+    })
+}
+
+/// Parses the same with an optional zone in brackets, in which the time then is.
+pub(super) fn parse_zoned_date_time(text: &str) -> Result<Temporal> {
+    let (stamp, zone) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+        Some((stamp, zone)) => (stamp, Some(parse_zone(zone)?)),
+        None => (text, None),
+    };
+    match parse_offset_date_time(stamp)? {
+        Temporal::OffsetDateTime(local, offset) => match zone {
+            None => Ok(Temporal::ZonedDateTime(local, Zone::Offset(offset))),
+            Some(zone) => {
+                let local = super::zones::at_offset(local, offset, zone.seconds())?;
+                Ok(Temporal::ZonedDateTime(local, zone))
+            }
+        },
+        other => Ok(other),
+    }
+}
+
+/// Parses an offset, or one of the names of UTC.
+pub(super) fn parse_zone(text: &str) -> Result<Zone> {
+    match text {
+        "UTC" | "GMT" | "UT" | "Etc/UTC" | "Etc/GMT" | "Zulu" | "Etc/Zulu" | "Etc/UCT" | "UCT" => {
+            Ok(Zone::Utc(text.into()))
+        }
+        _ if text.starts_with(['Z', '+', '-']) => parse_zone_offset(text).map(Zone::Offset),
+        _ => Err(Error::new(ErrorKind::InvalidArgument, format!("the time zone {text:?} is not known"))
+            .hint("UTC and offsets such as \"+02:00\" are known, rules of regions and summer time are not")),
+    }
+}
+
+/// Parses an offset as `ZoneOffset.of` does.
+pub(super) fn parse_zone_offset(text: &str) -> Result<i32> {
+    offset_of(text).filter(|_| text != "z").ok_or_else(|| {
+        Error::new(ErrorKind::InvalidArgument, format!("ZoneOffset/of: {text:?} is not an offset"))
+            .hint("it is written like \"+02:00\" or \"Z\", up to 18 hours")
+    })
+}
+
+/// The seconds of `Z`, `+h`, `+hh`, `+hhmm`, `+hh:mm`, `+hhmmss` or `+hh:mm:ss`.
+pub(super) fn offset_of(text: &str) -> Option<i32> {
+    if matches!(text, "Z" | "z") {
+        return Some(0);
+    }
+    let (is_negative, digits) = match text.as_bytes().first()? {
+        b'+' => (false, &text[1..]),
+        b'-' => (true, &text[1..]),
+        _ => return None,
+    };
+    let parts: Vec<&str> = match digits.len() {
+        1 | 2 => vec![digits],
+        4 => vec![digits.get(..2)?, digits.get(2..)?],
+        6 => vec![digits.get(..2)?, digits.get(2..4)?, digits.get(4..)?],
+        5 | 8 => digits.split(':').collect(),
+        _ => return None,
+    };
+    let mut seconds = 0;
+    for (part, unit) in parts.iter().zip([3600, 60, 1]) {
+        let is_number =
+            part.bytes().all(|byte| byte.is_ascii_digit()) && (part.len() == 2 || digits.len() == 1);
+        let number: i32 = if is_number { part.parse().ok()? } else { return None };
+        if unit < 3600 && number > 59 {
+            return None;
+        }
+        seconds += number * unit;
+    }
+    let seconds = if is_negative { -seconds } else { seconds };
+    (seconds.abs() <= 18 * 3600).then_some(seconds)
+}
+
+/// Parses an ISO time of day. Seconds may be missing.
+pub(super) fn parse_time(text: &str) -> Result<Time> {
+    let found = match text.get(6..8) {
+        Some("60") => None,
+        _ if text.len() < "10:15".len() => None,
+        _ => parse_date_time(&format!("1970-01-01T{text}")).ok(),
+    };
+    found.map(DateTime::time).ok_or_else(|| unreadable("a time of day", text, "10:15:30"))
+}
+
+/// Parses `PnYnMnWnD`, each part with a sign of its own, as `Period.parse` does.
+pub(super) fn parse_period(text: &str) -> Result<Temporal> {
+    let found = || {
+        let upper = text.to_ascii_uppercase();
+        let (is_negative, written) = sign(&upper);
+        let mut rest = written.strip_prefix('P').filter(|rest| !rest.is_empty())?;
+        let mut counts = [0_i64; 4];
+        for (count, unit) in counts.iter_mut().zip(['Y', 'M', 'W', 'D']) {
+            if let Some((number, after)) = rest.split_once(unit) {
+                *count = whole(number)?;
+                rest = after;
+            }
+        }
+        let [years, months, weeks, days] = counts;
+        let days = days.checked_add(weeks.checked_mul(7)?)?;
+        let part = |count: i64| i32::try_from(if is_negative { count.checked_neg()? } else { count }).ok();
+        rest.is_empty().then_some(Temporal::Period([part(years)?, part(months)?, part(days)?]))
+    };
+    found().ok_or_else(|| unreadable("a period", text, "P1Y2M3D"))
 }
 
 /// Parses `PnDTnHnMn.nS`, each part with a sign of its own, as `Duration.parse` does.

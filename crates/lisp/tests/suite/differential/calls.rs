@@ -93,6 +93,7 @@ const SKIPPED: &[&str] = &[
     "System/currentTimeMillis",
     "LocalDate/now",
     "LocalDateTime/now",
+    "OffsetDateTime/now",
     "Instant/now",
     "Date.",
     "Math/random",
@@ -132,7 +133,7 @@ const SKIPPED: &[&str] = &[
 /// fails, or a keyword if it cannot be compared.
 const EVALUATE: &str = r##"
 (require '[clojure.string :as str] '[clojure.set :as set] 'clojure.walk 'clojure.math 'clojure.pprint)
-(import '(java.time LocalDate LocalDateTime Instant Duration DayOfWeek Month ZoneOffset)
+(import '(java.time LocalDate LocalDateTime LocalTime Instant Duration Period DayOfWeek Month OffsetDateTime ZonedDateTime ZoneOffset ZoneId)
         '(java.time.format DateTimeFormatter) '(java.time.temporal ChronoUnit) '(java.util Date UUID))
 (def texts (read-string (slurp (first *command-line-args*))))
 (def values (mapv eval texts))

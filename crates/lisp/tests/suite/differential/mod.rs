@@ -8,10 +8,12 @@
 
 mod calls;
 mod collections;
+mod dates;
 mod generator;
 mod scalars;
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use backstitch_lisp::{Limits, read_edn, to_edn};
 
@@ -25,6 +27,8 @@ const PROGRAMS: u64 = 2_000;
 /// or nil if the program fails.
 const EVALUATE: &str = r#"
 (require '[clojure.string :as str] '[clojure.set :as set] 'clojure.walk)
+(import '(java.time LocalDate LocalDateTime LocalTime Instant Duration Period DayOfWeek Month OffsetDateTime ZonedDateTime ZoneOffset ZoneId)
+        '(java.time.format DateTimeFormatter) '(java.time.temporal ChronoUnit))
 (with-open [in (clojure.java.io/reader (first *command-line-args*))]
   (doseq [line (line-seq in)]
     (prn (try (pr-str (eval (read-string (read-string line)))) (catch Throwable _ nil)))))
@@ -36,8 +40,14 @@ fn programs_mean_the_same_in_clojure() {
     let count = from_environment("LISP_DIFFERENTIAL").unwrap_or(PROGRAMS);
     let seed = from_environment("LISP_DIFFERENTIAL_SEED").unwrap_or(1);
     let programs: Vec<String> = (0..count).map(|at| Generator::new(seed, at).program()).collect();
-    let Some(theirs) = evaluate_in_clojure(&programs) else { return };
-    assert_eq!(theirs.len(), programs.len(), "Clojure answered every program");
+    compare(&programs, &format!("seed {seed}"));
+}
+
+/// Evaluates programs here and in Clojure. Panics with those that differ.
+fn compare(programs: &[String], origin: &str) {
+    let Some(theirs) = evaluate_in_clojure(programs) else { return };
+    let count = programs.len();
+    assert_eq!(theirs.len(), count, "Clojure answered every program");
     let mut differences = Vec::new();
     let mut values = 0;
     for (program, theirs) in programs.iter().zip(&theirs) {
@@ -58,7 +68,7 @@ fn programs_mean_the_same_in_clojure() {
     }
     assert!(
         differences.is_empty(),
-        "{} of {count} programs differ (seed {seed}):\n{}",
+        "{} of {count} programs differ ({origin}):\n{}",
         differences.len(),
         differences[..differences.len().min(40)].join("\n")
     );
@@ -91,8 +101,10 @@ fn evaluate_in_clojure(programs: &[String]) -> Option<Vec<Option<String>>> {
     reason = "it starts Clojure"
 )]
 fn run_clojure(script: &str, files: &[(&str, &str)]) -> Option<String> {
-    let mark = files.first().map_or("", |(name, _)| name);
-    let name = format!("backstitch-differential-{}-{mark}", std::process::id());
+    // Tests of one process may run at the same time.
+    static SCRIPTS: AtomicU64 = AtomicU64::new(0);
+    let number = SCRIPTS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("backstitch-differential-{}-{number}", std::process::id());
     let directory = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&directory).expect("a directory for temporary files");
     let path = directory.join("evaluate.clj");

@@ -1,0 +1,236 @@
+//! `Period`, and the methods that add, subtract and cut amounts of any unit.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::{SignedDuration, Span, Timestamp};
+
+use super::functions::epoch_day;
+use super::text::parse_period;
+use super::{as_temporal, at_civil, civil_of, integer, out_of_range, temporal, text};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, Constant, Native, type_error};
+use crate::value::{Temporal, TimeUnit, Value};
+
+const DAY: i128 = 86_400_000_000_000;
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("Period/parse", Arity::exactly(1), &[], |_, a| {
+        parse_period(text("Period/parse", &a[0])?).map(temporal)
+    }),
+    Native::leaf("Period/of", Arity::exactly(3), &[], |_, a| {
+        Ok(period([part("Period/of", &a[0], 1)?, part("Period/of", &a[1], 1)?, part("Period/of", &a[2], 1)?]))
+    }),
+    Native::leaf("Period/ofDays", Arity::exactly(1), &[], |_, a| {
+        Ok(period([0, 0, part("Period/ofDays", &a[0], 1)?]))
+    }),
+    Native::leaf("Period/ofWeeks", Arity::exactly(1), &[], |_, a| {
+        Ok(period([0, 0, part("Period/ofWeeks", &a[0], 7)?]))
+    }),
+    Native::leaf("Period/ofMonths", Arity::exactly(1), &[], |_, a| {
+        Ok(period([0, part("Period/ofMonths", &a[0], 1)?, 0]))
+    }),
+    Native::leaf("Period/ofYears", Arity::exactly(1), &[], |_, a| {
+        Ok(period([part("Period/ofYears", &a[0], 1)?, 0, 0]))
+    }),
+    Native::leaf("Period/between", Arity::exactly(2), &[], |_, a| {
+        period_between("Period/between", &a[0], &a[1])
+    }),
+    Native::leaf(".getYears", Arity::exactly(1), &[], |_, a| part_of(".getYears", &a[0], 0)),
+    Native::leaf(".getMonths", Arity::exactly(1), &[], |_, a| part_of(".getMonths", &a[0], 1)),
+    Native::leaf(".getDays", Arity::exactly(1), &[], |_, a| part_of(".getDays", &a[0], 2)),
+    Native::leaf(".toTotalMonths", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+        Some(Temporal::Period([years, months, _])) => {
+            Ok(Value::Integer(i64::from(*years) * 12 + i64::from(*months)))
+        }
+        _ => Err(type_error(".toTotalMonths", "a period", &a[0])),
+    }),
+    Native::leaf(".plus", Arity::between(2, 3), &[], |_, a| add(".plus", a, 1)),
+    Native::leaf(".minus", Arity::between(2, 3), &[], |_, a| add(".minus", a, -1)),
+    Native::leaf(".truncatedTo", Arity::exactly(2), &[], |_, a| truncate(&a[0], &a[1])),
+];
+
+pub(crate) const CONSTANTS: &[Constant] = &[("Period/ZERO", || period([0; 3]))];
+
+fn period(parts: [i32; 3]) -> Value {
+    temporal(Temporal::Period(parts))
+}
+
+fn part(function: &str, value: &Value, times: i64) -> Result<i32> {
+    let count = integer(function, value)?.checked_mul(times).and_then(|count| i32::try_from(count).ok());
+    count.ok_or_else(|| Error::new(ErrorKind::Arithmetic, format!("{function}: integer overflow")))
+}
+
+fn part_of(function: &str, value: &Value, at: usize) -> Result<Value> {
+    match as_temporal(value) {
+        Some(Temporal::Period(parts)) => Ok(Value::Integer(parts[at].into())),
+        _ => Err(type_error(function, "a period", value)),
+    }
+}
+
+/// Years, months and days from one date to another.
+pub(super) fn period_between(function: &str, from: &Value, to: &Value) -> Result<Value> {
+    let date = |value: &Value| match as_temporal(value) {
+        Some(Temporal::LocalDate(date)) => Ok(*date),
+        _ => Err(type_error(function, "a local date", value)),
+    };
+    let (from, to) = (date(from)?, date(to)?);
+    let month = |date: Date| i64::from(date.year()) * 12 + i64::from(date.month());
+    let (mut months, mut days) = (month(to) - month(from), i64::from(to.day()) - i64::from(from.day()));
+    if months > 0 && days < 0 {
+        months -= 1;
+        let span = Span::new().try_months(months).map_err(|_| out_of_range())?;
+        days = epoch_day(to) - epoch_day(from.checked_add(span).map_err(|_| out_of_range())?);
+    } else if months < 0 && days > 0 {
+        months += 1;
+        days -= i64::from(to.days_in_month());
+    }
+    let part = |count: i64| i32::try_from(count).map_err(|_| out_of_range());
+    Ok(period([part(months / 12)?, part(months % 12)?, part(days)?]))
+}
+
+/// An amount of time to add.
+enum Amount {
+    Calendar { months: i64, days: i64 },
+    Nanoseconds(i128),
+}
+
+/// Reads `(.plus x duration)`, `(.plus x period)` and `(.plus x count unit)`.
+fn amount(function: &str, a: &[Value], sign: i64) -> Result<Amount> {
+    let overflow = || Error::new(ErrorKind::Arithmetic, format!("{function}: integer overflow"));
+    let calendar = |months: i64, days: i64| Amount::Calendar { months: months * sign, days: days * sign };
+    match (as_temporal(&a[1]), a.get(2)) {
+        (Some(Temporal::Duration(duration)), None) => {
+            Ok(Amount::Nanoseconds(duration.as_nanos() * i128::from(sign)))
+        }
+        (Some(Temporal::Period([years, months, days])), None) => {
+            Ok(calendar(i64::from(*years) * 12 + i64::from(*months), (*days).into()))
+        }
+        (_, Some(unit)) => {
+            let count = integer(function, &a[1])?;
+            let Some(Temporal::Unit(unit)) = as_temporal(unit) else {
+                return Err(type_error(function, "a unit such as ChronoUnit/DAYS", unit));
+            };
+            let times = |factor: i64| {
+                count.checked_mul(factor).filter(|count| *count != i64::MIN).ok_or_else(overflow)
+            };
+            match unit {
+                TimeUnit::Years => Ok(calendar(times(12)?, 0)),
+                TimeUnit::Months => Ok(calendar(times(1)?, 0)),
+                TimeUnit::Weeks
+                    if matches!(as_temporal(&a[0]), Some(Temporal::Instant(_) | Temporal::Duration(_))) =>
+                {
+                    Err(unsupported(&a[0], *unit))
+                }
+                TimeUnit::Weeks => Ok(calendar(0, times(7)?)),
+                TimeUnit::Days => Ok(calendar(0, times(1)?)),
+                unit => {
+                    let length = unit.nanoseconds().unwrap_or(DAY);
+                    let total = length.checked_mul(count.into()).ok_or_else(overflow)?;
+                    Ok(Amount::Nanoseconds(total * i128::from(sign)))
+                }
+            }
+        }
+        _ => Err(type_error(function, "a duration, a period, or a count and a unit", &a[1])),
+    }
+}
+
+fn unsupported(value: &Value, unit: TimeUnit) -> Error {
+    let message = format!("a {} does not have {}", value.type_name(), unit.name().to_lowercase());
+    Error::new(ErrorKind::Type, message)
+}
+
+fn add(function: &str, a: &[Value], sign: i64) -> Result<Value> {
+    let Some(start) = as_temporal(&a[0]) else { return Err(type_error(function, "a date or a time", &a[0])) };
+    if let (Temporal::Period(one), Some(Temporal::Period(other)), None) =
+        (start, as_temporal(&a[1]), a.get(2))
+    {
+        let mut sum = *one;
+        for (part, other) in sum.iter_mut().zip(other) {
+            let other = i64::from(*other) * sign;
+            *part = i32::try_from(i64::from(*part) + other).map_err(|_| out_of_range())?;
+        }
+        return Ok(period(sum));
+    }
+    let amount = amount(function, a, sign)?;
+    let refused = || type_error(function, "a date or a time that has this unit", &a[0]);
+    Ok(temporal(match (start, amount) {
+        (Temporal::LocalDate(date), Amount::Calendar { months, days }) => {
+            let moved = by_calendar(date.to_datetime(Time::midnight()), months, days)?;
+            Temporal::LocalDate(moved.date())
+        }
+        (start, Amount::Calendar { months, days }) if civil_of(start).is_some() => {
+            let local = civil_of(start).unwrap_or_default();
+            at_civil(start, by_calendar(local, months, days)?)
+        }
+        (start, Amount::Nanoseconds(nanoseconds)) if civil_of(start).is_some() => {
+            let local = civil_of(start).unwrap_or_default();
+            at_civil(start, local.checked_add(duration(nanoseconds)?).map_err(|_| out_of_range())?)
+        }
+        (Temporal::LocalTime(time), Amount::Nanoseconds(nanoseconds)) => {
+            Temporal::LocalTime(time_at((nanoseconds_of(*time) + nanoseconds).rem_euclid(DAY)))
+        }
+        (Temporal::Instant(instant), Amount::Nanoseconds(nanoseconds)) => {
+            Temporal::Instant(instant.checked_add(duration(nanoseconds)?).map_err(|_| out_of_range())?)
+        }
+        (Temporal::Instant(instant), Amount::Calendar { months: 0, days }) => {
+            let by = duration(i128::from(days) * DAY)?;
+            Temporal::Instant(instant.checked_add(by).map_err(|_| out_of_range())?)
+        }
+        (Temporal::Duration(one), Amount::Nanoseconds(nanoseconds)) => {
+            Temporal::Duration(one.checked_add(duration(nanoseconds)?).ok_or_else(out_of_range)?)
+        }
+        // A day of a duration has 24 hours; a period is not one.
+        (Temporal::Duration(one), Amount::Calendar { months: 0, days }) if a.len() == 3 => {
+            Temporal::Duration(one.checked_add(duration(i128::from(days) * DAY)?).ok_or_else(out_of_range)?)
+        }
+        _ => return Err(refused()),
+    }))
+}
+
+fn by_calendar(local: DateTime, months: i64, days: i64) -> Result<DateTime> {
+    let months = Span::new().try_months(months).map_err(|_| out_of_range())?;
+    let days = Span::new().try_days(days).map_err(|_| out_of_range())?;
+    local.checked_add(months).and_then(|moved| moved.checked_add(days)).map_err(|_| out_of_range())
+}
+
+fn duration(nanoseconds: i128) -> Result<SignedDuration> {
+    let seconds = i64::try_from(nanoseconds / 1_000_000_000).map_err(|_| out_of_range())?;
+    // The remainder is less than a second.
+    Ok(SignedDuration::new(seconds, (nanoseconds % 1_000_000_000) as i32))
+}
+
+/// The nanoseconds of a time since midnight.
+pub(super) fn nanoseconds_of(time: Time) -> i128 {
+    let seconds = i128::from(time.hour()) * 3600 + i128::from(time.minute()) * 60 + i128::from(time.second());
+    seconds * 1_000_000_000 + i128::from(time.subsec_nanosecond())
+}
+
+/// The time at a number of nanoseconds since midnight, which must be within a day.
+fn time_at(nanoseconds: i128) -> Time {
+    let (seconds, nanosecond) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    Time::new(hour as i8, minute as i8, second as i8, nanosecond as i32).unwrap_or_else(|_| Time::midnight())
+}
+
+fn truncate(value: &Value, unit: &Value) -> Result<Value> {
+    let Some(Temporal::Unit(unit)) = as_temporal(unit) else {
+        return Err(type_error(".truncatedTo", "a unit such as ChronoUnit/HOURS", unit));
+    };
+    let length = unit.nanoseconds().ok_or_else(|| {
+        Error::new(ErrorKind::Type, format!(".truncatedTo: {} are too long", unit.name().to_lowercase()))
+            .hint("cut to days, and then write `(.withDayOfMonth d 1)`")
+    })?;
+    let cut = |time: Time| time_at(nanoseconds_of(time) / length * length);
+    Ok(temporal(match as_temporal(value) {
+        Some(Temporal::LocalTime(time)) => Temporal::LocalTime(cut(*time)),
+        Some(Temporal::Instant(instant)) => {
+            let nanoseconds = instant.as_nanosecond().div_euclid(length) * length;
+            Temporal::Instant(Timestamp::from_nanosecond(nanoseconds).map_err(|_| out_of_range())?)
+        }
+        Some(Temporal::Duration(found)) => Temporal::Duration(duration(found.as_nanos() / length * length)?),
+        Some(found) if civil_of(found).is_some() => {
+            let local = civil_of(found).unwrap_or_default();
+            at_civil(found, local.date().to_datetime(cut(local.time())))
+        }
+        _ => return Err(type_error(".truncatedTo", "a date-time, an instant or a time of day", value)),
+    }))
+}
