@@ -2,9 +2,11 @@
 //!
 //! Data under a name that begins with `_` is left out of samples by its name. An error may quote the value
 //! itself (`"pin-7788" is not an integer`), and so may the value of a program that only reads it. Both are
-//! searched for the firewalled texts and numbers before they are recorded for the model. Values shorter than
-//! [`SHORTEST`] characters are not searched for: they would be found at random. What a program prints, defines
-//! or passes to a tool is shown as it is.
+//! searched for the firewalled texts and numbers before they are recorded for the model, and for pieces of the
+//! texts of [`PIECE`] characters or more. Values shorter than [`SHORTEST`] characters are not searched for: they
+//! would be found at random. What a program prints, defines or passes to a tool is shown as it is.
+
+use std::collections::HashSet;
 
 use serde_json::{Map as Object, Value as Json};
 
@@ -15,6 +17,12 @@ const SHORTEST: usize = 4;
 
 /// The shortest beginning of a longer text that is recognised, since an error may quote only that.
 const BEGINNING: usize = 8;
+
+/// The shortest piece of a longer text that is recognised. Words and phrases of ordinary texts are shorter.
+const PIECE: usize = 12;
+
+/// The maximum number of pieces that are known. Those of short texts come first: keys are short.
+const MOST_PIECES: usize = 100_000;
 
 /// The maximum number of values. Data with more firewalled ones is a table, of which the first rows are known.
 const MOST: usize = 10_000;
@@ -27,6 +35,8 @@ const HIDDEN: &str = "[hidden]";
 pub(crate) struct Firewall {
     /// The texts, the longest first, since one may be part of another.
     texts: Vec<String>,
+    /// Every [`PIECE`] characters of the texts, as they are and as they are quoted.
+    pieces: HashSet<String>,
 }
 
 impl Firewall {
@@ -37,23 +47,45 @@ impl Firewall {
         }
         texts.sort_unstable_by(|one: &String, other| other.len().cmp(&one.len()).then(one.cmp(other)));
         texts.dedup();
-        Self { texts }
+        let mut pieces = HashSet::new();
+        for text in texts.iter().rev() {
+            for written in [text.as_str(), &escaped(text)] {
+                let left = MOST_PIECES.saturating_sub(pieces.len());
+                pieces.extend(windows(written).take(left).map(|(_, piece)| piece.to_owned()));
+            }
+        }
+        Self { texts, pieces }
+    }
+
+    /// Returns a text without pieces of the values.
+    fn without_pieces(&self, text: String) -> String {
+        if self.pieces.is_empty() {
+            return text;
+        }
+        let found = windows(&text).filter(|(_, piece)| self.pieces.contains(*piece));
+        let (mut shown, mut end) = (String::new(), 0);
+        for (at, piece) in found {
+            if at > end || at == 0 {
+                shown.push_str(&text[end..at]);
+                shown.push_str(HIDDEN);
+            }
+            end = at + piece.len();
+        }
+        shown + &text[end..]
     }
 
     /// Returns a text without the values.
     pub(crate) fn hide(&self, mut text: String) -> String {
         for secret in &self.texts {
             // A text is quoted as it is, or as the language or Rust writes a string.
-            let escaped = format!("{secret:?}");
-            let escaped = &escaped[1..escaped.len() - 1];
-            for written in [secret.as_str(), escaped] {
+            for written in [secret.as_str(), &escaped(secret)] {
                 if text.contains(written) {
                     text = text.replace(written, HIDDEN);
                 }
             }
             text = without_beginning(text, secret);
         }
-        text
+        self.without_pieces(text)
     }
 
     /// Returns a value without the values.
@@ -73,6 +105,18 @@ impl Firewall {
             other => other,
         }
     }
+}
+
+/// A text as it is written in a string literal.
+fn escaped(text: &str) -> String {
+    let quoted = format!("{text:?}");
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Every [`PIECE`] characters of a text, with their place.
+fn windows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]).skip(PIECE);
+    text.char_indices().zip(ends).map(|((start, _), end)| (start, &text[start..end]))
 }
 
 /// Replaces the beginning of a value that was cut.
@@ -133,6 +177,23 @@ mod tests {
         assert_eq!(hide(&format!("{:?} is no date", "a".repeat(20) + "\"b")), "\"[hidden]\" is no date");
         assert_eq!(hide("\"aaaaaaaaaaaa...\""), "\"[hidden]...\"");
         assert_eq!(hide("visible 1"), "visible 1");
+    }
+
+    #[test]
+    fn pieces_are_hidden_once_for_each_place() {
+        let Json::Object(data) = json!({
+            "_key": "0123456789abcdefghij", "_note": "the line\nwith a \"quoted\" word", "_long": "x".repeat(MOST_PIECES * 2),
+        }) else {
+            panic!("an object")
+        };
+        let firewall = Firewall::of(&data);
+        let hide = |text: &str| firewall.hide(text.to_owned());
+        assert_eq!(hide("<56789abcdefghi>"), "<[hidden]>");
+        assert_eq!(hide("3456789abcde and 456789abcdef"), "[hidden] and [hidden]");
+        assert_eq!(hide("456789abcde"), "456789abcde");
+        assert_eq!(hide("\"ine\\nwith a \\\"quo\""), "\"[hidden]\"");
+        assert_eq!(hide("ä56789abcdefghiß"), "ä[hidden]ß");
+        assert_eq!(hide(""), "");
     }
 
     #[test]

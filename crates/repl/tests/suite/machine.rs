@@ -88,6 +88,29 @@ fn firewalled_values_reach_no_request_through_errors_or_results() {
 }
 
 #[test]
+fn pieces_of_firewalled_texts_reach_no_request() {
+    let key = "sk-0123456789abcdefghijklmnopqrstuv";
+    for program in [
+        "(subs data/_key 4 16)",
+        "[(subs data/_key 10) {:a (str \"<\" (subs data/_key 3 20) \">\")}]",
+        "(throw (ex-info (str \"no \" (subs data/_key 7 22) \" there\") {}))",
+        "(str/split data/_key #\"8\")",
+    ] {
+        let (simulation, _) = simulate(agent().with_data("_key", json!(key)), &[program, "(return 1)"]);
+        let shown = &simulation.shown[1];
+        let pieces = (0..=key.len() - 12).map(|at| &key[at..at + 12]);
+        for piece in pieces {
+            assert!(!shown.contains(piece), "{program}: {shown}");
+        }
+        assert!(shown.contains("[hidden]"), "{program}: {shown}");
+    }
+    // Words of a hidden text may be used.
+    let agent = agent().with_data("_note", json!("the customer called about the refund"));
+    let (simulation, _) = simulate(agent, &["(str \"customer \" 1)", "(return 1)"]);
+    assert!(simulation.shown[1].contains("customer 1"), "{}", simulation.shown[1]);
+}
+
+#[test]
 fn answers_without_a_program_are_failed_turns() {
     let mut simulation = Simulation::new(agent(), &["I am thinking.", "", "```clojure\n(return 1)\n```"]);
     let ending = simulation.drive();
