@@ -34,7 +34,8 @@ const ENDING: &str = "\
 - `(return value)` ends the work with the answer, `(fail \"reason\")` ends it without one. Both end the program at once.
 - What you define with `def` and `defn` stays for your next programs. Write docstrings: they are shown to you.
 - You see what a program prints. If it prints nothing, you see samples of what it defined, the results of its calls, \
-and, if it defined nothing, its value. Print counts, names and a few items rather than everything.
+and, if it defined nothing, its value. Print counts, names and a few items rather than everything. Define small \
+functions, and call them in a later program.
 - A program that fails keeps none of its definitions. The tools that it called have been called all the same.
 - `*1` `*2` `*3` are the values of your last programs. `(task \"id\" expression)` records the value under the id; \
 a later program with the same id gets that value, and the expression is not run again.";
@@ -46,7 +47,7 @@ const LANGUAGE: &str = "\
 - JSON objects are maps with keyword keys: `(:total row)`; `(get row \"total\")` works too. Maps and sets iterate in the \
 order of their keys.
 - Forms: def defn fn #() let if when cond case condp and or do for doseq dotimes loop recur -> ->> as-> some-> cond-> \
-if-let when-let try catch throw; destructuring, `& rest`.
+if-let when-let try catch throw; destructuring, `& rest`. Without `%`, `#()` takes no argument: write `(fn [_] ...)`.
 - Sequences: map mapv filter remove reduce keep mapcat map-indexed group-by frequencies sort sort-by distinct partition \
 partition-by take drop take-while first rest last nth count some every? apply range concat into conj zipmap flatten.
 - Maps: get get-in assoc assoc-in update update-in dissoc merge merge-with select-keys keys vals update-vals. \
@@ -59,7 +60,8 @@ parse-long parse-double re-find re-seq re-matches. Patterns have no lookaround a
 ";
 
 const DATES: &str = "\
-- Dates: LocalDate/parse LocalDate/now LocalDateTime/parse Instant/parse Duration/between DateTimeFormatter/ofPattern; \
+- Dates: LocalDate/parse LocalDate/now LocalDateTime/parse OffsetDateTime/parse Instant/parse Duration/between \
+DateTimeFormatter/ofPattern; \
 `(.plusDays d 1)`, `(.isBefore a b)`, `(.between ChronoUnit/DAYS a b)`, `(.getDayOfWeek d)`. The time does not change \
 while a program runs.
 ";
@@ -163,7 +165,9 @@ fn example(agent: &PromptParts<'_>) -> String {
             (format!("(def found \"What I was given.\" data/{name})\n(println found)"), "found")
         }
         (None, Some(call)) => {
-            (format!("(def found \"What there is.\" {})\n(println found)", call.with_map()), "found")
+            // A program that fails defines nothing.
+            let found = format!("(try {} (catch Exception e (ex-message e)))", call.with_map());
+            (format!("(def found \"What there is.\"\n  {found})\n(println found)"), "found")
         }
         (None, None) => (
             "(def found \"Squares.\" (map #(* % %) (range 10)))\n(println (count found) (first found))"
