@@ -120,10 +120,15 @@ fn store(common: &Common, config: &Config, here: &Path) -> Finding {
     opened(path)
 }
 
+/// Returns the store of this directory, if it has one that can be found.
+fn store_path(common: &Common, config: &Config, here: &Path) -> Option<PathBuf> {
+    let named = common.store.clone().or_else(|| config.store());
+    named.or_else(|| stores::existing(here).ok().flatten())
+}
+
 /// Lists the directories with copies of this project. `None` if there are no copies.
 fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
-    let named = common.store.clone().or_else(|| config.store());
-    let store = named.or_else(|| stores::existing(here).ok().flatten())?;
+    let store = store_path(common, config, here)?;
     let root = project::root(here);
     let mut found = Vec::new();
     for place in isolated::places(store.parent()?, &root) {
@@ -137,9 +142,8 @@ fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
 
 /// Names what killed processes have left. `None` if there is nothing.
 fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
-    let named = common.store.clone().or_else(|| config.store());
-    let store = named.or_else(|| stores::existing(here).ok().flatten());
-    let store = store.filter(|path| path.exists()).and_then(|path| SqliteStore::open_read_only(path).ok());
+    let store = store_path(common, config, here).filter(|path| path.exists());
+    let store = store.and_then(|path| SqliteStore::open_read_only(path).ok());
     let mut found = store.map(|store| store.unfinished()).unwrap_or_default();
     found.extend(backstitch::left_temporaries());
     let first = found.first()?.display();

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::points::current;
+use super::points::named_or_current;
 use super::resume::GuardedSession;
 use crate::common::Common;
 use crate::sessions::place::OpenStore;
@@ -33,10 +33,7 @@ pub(crate) struct GuardContinue {
 impl GuardContinue {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
-        let session = match &self.session {
-            Some(session) => place.session(Some(session)).await?,
-            None => current(&place).await?,
-        };
+        let session = named_or_current(&place, self.session.as_deref()).await?;
         let view = place.view(session).await?;
         let guarded = GuardedSession::of(&view).ok_or_else(|| {
             Usage(

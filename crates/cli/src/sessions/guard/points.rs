@@ -66,10 +66,7 @@ struct CallPoint<'a> {
 impl Points {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
-        let session = match &self.session {
-            Some(session) => place.session(Some(session)).await?,
-            None => current(&place).await?,
-        };
+        let session = named_or_current(&place, self.session.as_deref()).await?;
         let view = place.view(session).await?;
         let points = points(&place, &view)?;
         let now = SystemClock::new().now();
@@ -150,8 +147,16 @@ impl GuardUndo {
     }
 }
 
+/// Returns the session that a user names, or else the current one.
+pub(super) async fn named_or_current(place: &OpenStore, name: Option<&str>) -> anyhow::Result<SessionId> {
+    match name {
+        Some(name) => place.session(Some(name)).await,
+        None => current(place).await,
+    }
+}
+
 /// Returns the session of the conversation that started this command, or else the latest guarded one.
-pub(super) async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
+async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
     if let Ok(conversation) = std::env::var(CONVERSATION) {
         let binding = Binding::open(&place.directory(), Program::ClaudeCode, &conversation)?;
         if let Some(session) = super::session::bound(place, &binding).await {
