@@ -290,13 +290,15 @@ async fn fallbacks_and_sub_agents_know_their_windows_too() {
     agent.build_with(options()).unwrap();
 }
 
+type Answer = Box<dyn Fn() -> Reply + Send + Sync>;
+
 #[tokio::test]
 async fn hostile_servers_tell_nothing_and_break_nothing() {
     let elsewhere = Server::answering("GET /v1/models", priced_list());
     let target = format!("location: {}/models\r\n", elsewhere.url);
     let entry = |window: Value| Reply::Json(json!({"data": [{"id": "m", "context_length": window}]}));
     let deep: &'static str = "[".repeat(100_000).leak();
-    let answers: Vec<(&str, Box<dyn Fn() -> Reply + Send + Sync>)> = vec![
+    let answers: Vec<(&str, Answer)> = vec![
         ("window 0", Box::new(move || entry(json!(0)))),
         ("negative window", Box::new(move || entry(json!(-5)))),
         ("huge window", Box::new(move || entry(json!(u64::MAX)))),
