@@ -1,7 +1,7 @@
 //! Asking a server that is not the provider's own about a model.
 //!
 //! Such a server knows the window of its model, and some know the price. A few questions are asked in turn until the
-//! window is told, with the key and the headers of every request, for at most some seconds. No failure is an error: what
+//! window is known, with the key and the headers of every request, for at most some seconds. No failure is an error: what
 //! is not told is not known. What was told is remembered while the process runs.
 
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ static KNOWN: LazyLock<Mutex<HashMap<Digest, ModelFacts>>> = LazyLock::new(Mutex
 pub enum WantedFacts {
     /// The price, which only lists of models tell.
     Price,
-    /// The window, and the price if it is told beside it.
+    /// The window, and the price if it is listed beside it.
     Window,
 }
 
@@ -61,7 +61,7 @@ impl ModelPolicy {
         facts
     }
 
-    /// Asks until everything is told. Fails if the server cannot be reached or does not answer, since it would not
+    /// Asks until everything is known. Fails if the server cannot be reached or does not answer, since it would not
     /// answer the next question either.
     async fn ask_server(
         &self,
