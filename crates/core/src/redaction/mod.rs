@@ -9,6 +9,7 @@
 
 mod content;
 mod document;
+mod fields;
 mod record;
 mod search;
 

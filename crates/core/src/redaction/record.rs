@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::document::{Document, Token, TokenKind, spliced};
+use super::fields::{FREE, NAMES};
 use super::{MARKER, PLAIN_MARKER, SensitiveValue};
 use crate::digest::Digest;
 use crate::journal::{InnerMessage, Position, Record, RecordBody};
@@ -49,36 +50,6 @@ pub struct RedactedText {
     /// How many of them hold the value still, because they give the text its structure.
     pub kept: u64,
 }
-
-/// Fields whose names and numbers belong to the format, but whose content is free-form data.
-const FREE: [&str; 9] =
-    ["agent", "arguments", "items", "output", "result", "steps", "tags", "value", "extend"];
-
-/// Fields with names that other records, programs or providers depend on.
-const NAMES: [&str; 22] = [
-    "boot",
-    "decider",
-    "endpoint",
-    "id",
-    "idempotency_key",
-    "interpreter",
-    "kind",
-    "mime",
-    "modality",
-    "model",
-    "name",
-    "option_name",
-    "path",
-    "policy",
-    "prompt_key",
-    "prompt_ns",
-    "provider",
-    "provider_call_id",
-    "renderer",
-    "slice",
-    "started",
-    "topic",
-];
 
 /// Redacts a stored record. Returns `None` if it neither holds the value nor names an object with a copy.
 pub fn redact_record(
