@@ -1,21 +1,15 @@
 //! Wire validators: they find invalid requests before they are sent.
 //!
 //! Each provider has a table of [`Rule`]s. A rule depends only on the JSON of a request, and shares no code
-//! with the renderers, so that a mistake there is not repeated here. The published form of each request is
-//! checked separately ([`validate_form`]): fields, types, and dependencies. Rules that only the provider can
+//! with the renderers, so that a mistake there is not repeated here. Rules that only the provider can
 //! check are not in the tables: whether a signature is genuine, whether thoughts are unchanged, whether a URL
 //! can be loaded.
-//!
-//! The forms are written by hand after the type definitions of the providers' SDKs, as of 2026-11-15:
-//! `openai` 6.49.0, `@anthropic-ai/sdk` 1.8.0 and `@google/genai` 2.32.0, all from npm. Of fields that are
-//! never sent they contain only the names. Fields that only answers have are not included.
 
 use serde_json::Value;
 
 use crate::dialects::dialect;
 use crate::provider::Provider;
 pub use crate::rules::Rule;
-use crate::rules::{Form, problems};
 
 /// A rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,20 +40,6 @@ fn list(violations: &[Violation]) -> String {
 /// The rules of a provider.
 pub fn rules(provider: Provider) -> &'static [Rule] {
     dialect(provider).rules
-}
-
-/// Refuses a request that does not have the published form: with an unknown field, a wrong type, or a missing
-/// dependency.
-///
-/// Strict servers refuse such requests, and others ignore unknown fields. A provider may send a field that is
-/// newer than these tables and require it back, so this is checked in tests, where all answers are known, and
-/// not before each request.
-pub fn validate_form(provider: Provider, request: &Value) -> Result<(), InvalidRequest> {
-    let found = problems(&Form::Object(dialect(provider).form), request);
-    let broken =
-        found.into_iter().map(|place| Violation { rule: "form", what: "it has the published form", place });
-    let violations: Vec<Violation> = broken.collect();
-    if violations.is_empty() { Ok(()) } else { Err(InvalidRequest { provider, violations }) }
 }
 
 /// Refuses a request that breaks a rule of its provider.

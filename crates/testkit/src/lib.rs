@@ -6,6 +6,7 @@
 //! - [`tool::conformance`] is the suite that every way of calling tools passes;
 //! - `crash`, with the feature of that name, kills a process at a crash point;
 //! - [`program`] finds real programs of others, and scripts models for them;
+//! - [`request_form`] checks requests against the published forms of providers;
 //! - [`fold`] compares views of journals;
 //! - [`source`] finds cycles between the modules of a crate;
 //! - [`block_on`] runs a future to its end without an async runtime.
@@ -18,6 +19,7 @@ pub mod crash;
 pub mod filesystem;
 pub mod fold;
 pub mod program;
+pub mod request_form;
 pub mod sample;
 pub mod source;
 pub mod store;

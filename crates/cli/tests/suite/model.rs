@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backstitch::providers::Provider;
-use backstitch::providers::validate::{validate, validate_form};
+use backstitch::providers::validate::validate;
+use backstitch_testkit::request_form::check_form;
 use serde_json::{Value, json};
 
 /// The name of the model.
@@ -110,8 +111,8 @@ impl Model {
 fn refusal(provider: &str, request: &Asked) -> Option<Said> {
     let provider = Provider::named(provider)?;
     let body: Value = serde_json::from_str(&request.body).ok()?;
-    let valid = validate(provider, &body).and_then(|()| validate_form(provider, &body));
-    let message = valid.err()?.to_string();
+    let valid = validate(provider, &body).map_err(|error| error.to_string());
+    let message = valid.and_then(|()| check_form(provider.as_str(), &body)).err()?;
     Some(Said::Refused(
         "400 Bad Request",
         json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string(),

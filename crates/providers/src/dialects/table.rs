@@ -10,7 +10,7 @@ use crate::request::{
     MediaRules, OptionProblem, OutputSchema, RenderError, RenderReport, RequestInput, RequestLimits,
     RequestOptions,
 };
-use crate::rules::{Rule, Shape};
+use crate::rules::Rule;
 
 /// All particulars of a provider.
 pub(crate) struct Dialect {
@@ -38,8 +38,6 @@ pub(crate) struct Dialect {
     pub(crate) classify: Classify,
     /// The requests that the provider refuses. Shares no code with `render`.
     pub(crate) rules: &'static [Rule],
-    /// The published form of a request. Shares no code with `render`.
-    pub(crate) form: &'static Shape,
 }
 
 /// Addresses and authorisation of requests.

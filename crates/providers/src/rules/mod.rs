@@ -1,17 +1,14 @@
-//! The elements of wire validators: [`Rule`]s over the JSON of a request, and [`Form`]s that describe all of
-//! it.
+//! The elements of wire validators: [`Rule`]s over the JSON of a request.
 //!
-//! The tables are in the folders of the providers (`rules.rs` and `form.rs`). They depend only on the JSON,
-//! and share no code with the renderers, so that a mistake there is not repeated here. A test enforces this.
+//! The tables are in the folders of the providers (`rules.rs`). They depend only on the JSON, and share no code
+//! with the renderers, so that a mistake there is not repeated here. A test enforces this.
 
-mod form;
 mod look;
 
 use std::fmt;
 
 use serde_json::Value;
 
-pub(crate) use form::{Field, Form, Shape, Together, maybe, needed, problems};
 pub(crate) use look::{
     ensure, is_closed_everywhere, is_object_text, is_plain_name, is_web_or_data, items, repeated, text,
 };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, Part, RoleHint};
 use backstitch_core::ports::PolicyAnswer;
-use backstitch_providers::validate::validate_form;
 use backstitch_providers::{CacheMarks, Provider, RequestOptions, ThinkingBudget, parse};
+use backstitch_testkit::request_form::check_form;
 use serde_json::{Value, json};
 
 use super::support::{Talk, target, whole_answer};
@@ -91,7 +91,7 @@ fn a_field_that_is_not_known_is_refused_wherever_it_stands() {
         for place in places {
             let mut odd = request.clone();
             odd.pointer_mut(&place).unwrap()["news"] = 1.into();
-            assert!(validate_form(provider, &odd).is_err(), "{provider}: {place}");
+            assert!(check_form(provider.as_str(), &odd).is_err(), "{provider}: {place}");
         }
     }
 }
@@ -109,7 +109,7 @@ fn nothing_is_null_and_nothing_has_another_type() {
                 for odd_value in [Value::Null, json!([[[]]])] {
                     let mut odd = request.clone();
                     odd.pointer_mut(&place).unwrap()[&name] = odd_value.clone();
-                    let refused = validate_form(provider, &odd);
+                    let refused = check_form(provider.as_str(), &odd);
                     assert!(refused.is_err(), "{provider}: {odd_value} at {place}/{name}");
                 }
             }
@@ -148,9 +148,9 @@ fn what_goes_together_goes_together() {
     ];
     for (index, (provider, change)) in cases.into_iter().enumerate() {
         let mut request = rich(provider, provider);
-        validate_form(provider, &request).unwrap();
+        check_form(provider.as_str(), &request).unwrap();
         change(&mut request);
-        assert!(validate_form(provider, &request).is_err(), "case {index}");
+        assert!(check_form(provider.as_str(), &request).is_err(), "case {index}");
     }
 }
 

@@ -19,12 +19,12 @@ use backstitch_core::ports::PolicyRequest;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{Evaluation, JournalView, Transcript};
-use backstitch_providers::validate::validate_form;
 use backstitch_providers::{
     CacheMarks, ModelPolicy, ModelTarget, OpenCalls, Provider, RequestOptions, StructuredOutput,
     ThinkingBudget, UnsupportedMediaPolicy,
 };
 use backstitch_repl::transcript::{Elide, ElideOptions, KeepAll, TranscriptCompression, Trim, TrimOptions};
+use backstitch_testkit::request_form::check_form;
 use backstitch_testkit::{fold, sample};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ impl Checker {
             let rendered = policy.request(&question);
             let rendered =
                 rendered.unwrap_or_else(|error| panic!("{what} at {:?}, {provider}: {error}", view.head()));
-            validate_form(*provider, &rendered.body)
+            check_form(provider.as_str(), &rendered.body)
                 .unwrap_or_else(|error| panic!("{what} at {:?}: {error}", view.head()));
             let text = rendered.body.to_string();
             self.counted.replayed += usize::from(text.contains("\"hm\""));

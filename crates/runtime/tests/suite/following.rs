@@ -7,7 +7,7 @@ use backstitch_core::journal::{Effect, Finish, Position, RecordBody, Role};
 use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
-use backstitch_providers::validate::{validate, validate_form};
+use backstitch_providers::validate::validate;
 use backstitch_providers::{
     HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
 };
@@ -18,6 +18,7 @@ use backstitch_runtime::{
     Tools,
 };
 use backstitch_store::MemoryStore;
+use backstitch_testkit::request_form::check_form;
 use serde_json::{Value, json};
 
 use crate::history::before;
@@ -105,7 +106,8 @@ fn check_requests(asked: &Asked) {
         for question in asked.lock().unwrap().iter() {
             let body = policy.request(question).unwrap().body;
             validate(provider, &body).unwrap_or_else(|error| panic!("{provider}: {error}\n{body:#}"));
-            validate_form(provider, &body).unwrap_or_else(|error| panic!("{provider}: {error}\n{body:#}"));
+            check_form(provider.as_str(), &body)
+                .unwrap_or_else(|error| panic!("{provider}: {error}\n{body:#}"));
         }
     }
 }

@@ -4,7 +4,6 @@
 //! unchanged. The raw payload of an answer is its `content`.
 
 mod error;
-mod form;
 mod request;
 mod response;
 mod rules;
@@ -60,7 +59,6 @@ pub(super) static DIALECT: Dialect = Dialect {
     finish_reasons: response::FINISH_REASONS,
     classify: error::classify,
     rules: rules::RULES,
-    form: &form::REQUEST,
 };
 
 fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {

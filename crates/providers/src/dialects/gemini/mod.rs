@@ -5,7 +5,6 @@
 //! list of parts.
 
 mod error;
-mod form;
 mod request;
 mod response;
 mod rules;
@@ -58,7 +57,6 @@ pub(super) static DIALECT: Dialect = Dialect {
     finish_reasons: response::FINISH_REASONS,
     classify: error::classify,
     rules: rules::RULES,
-    form: &form::REQUEST,
 };
 
 fn path(target: &ModelTarget, stream: bool) -> String {

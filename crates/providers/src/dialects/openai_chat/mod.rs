@@ -3,7 +3,6 @@
 //! Each call is answered by a `tool` message right after the message that made it. Results are text; media of
 //! results stands in a user message after them. The raw payload of an answer is its `message`.
 
-mod form;
 mod request;
 mod response;
 mod rules;
@@ -48,5 +47,4 @@ pub(super) static DIALECT: Dialect = Dialect {
     finish_reasons: response::FINISH_REASONS,
     classify: openai::classify,
     rules: rules::RULES,
-    form: &form::REQUEST,
 };

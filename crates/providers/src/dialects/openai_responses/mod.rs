@@ -3,7 +3,6 @@
 //! The input is a flat list of items. Reasoning is encrypted, and is always sent together with the item that
 //! it led to. The raw payload of an answer is its list of output items.
 
-mod form;
 mod request;
 mod response;
 mod rules;
@@ -49,5 +48,4 @@ pub(super) static DIALECT: Dialect = Dialect {
     finish_reasons: response::FINISH_REASONS,
     classify: openai::classify,
     rules: rules::RULES,
-    form: &form::REQUEST,
 };

@@ -20,11 +20,12 @@ use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_core::view::Transcript;
-use backstitch_providers::validate::{validate, validate_form};
+use backstitch_providers::validate::validate;
 use backstitch_providers::{
     HttpRequest, HttpResponse, ModelTarget, Provider, RenderedRequest, RequestOptions, Thread, Transport,
     TransportError, render,
 };
+use backstitch_testkit::request_form::check_form;
 use backstitch_testkit::sample;
 use serde_json::{Value, json};
 
@@ -173,8 +174,8 @@ impl Talk {
     pub(crate) fn render_for(&self, target: &ModelTarget, options: &RequestOptions) -> RenderedRequest {
         let messages = self.messages();
         let rendered = render(&Thread::of(&messages), &tools(), target, options).unwrap();
-        let valid = validate(target.provider, &rendered.body);
-        if let Err(error) = valid.and_then(|()| validate_form(target.provider, &rendered.body)) {
+        let valid = validate(target.provider, &rendered.body).map_err(|error| error.to_string());
+        if let Err(error) = valid.and_then(|()| check_form(target.provider.as_str(), &rendered.body)) {
             panic!("{error}\n{:#}", rendered.body);
         }
         rendered

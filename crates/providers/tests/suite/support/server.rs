@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use backstitch_providers::Provider;
-use backstitch_providers::validate::{validate, validate_form};
+use backstitch_providers::validate::validate;
+use backstitch_testkit::request_form::check_form;
 use serde_json::{Value, json};
 
 /// A received request.
@@ -166,8 +167,9 @@ fn refused(request: &Seen) -> Option<Served> {
         line if line.contains("generatecontent") => Provider::Gemini,
         _ => return None,
     };
-    let valid = validate(provider, &request.body).and_then(|()| validate_form(provider, &request.body));
-    let body = json!({"error": {"message": valid.err()?.to_string(), "type": "invalid_request_error"}});
+    let valid = validate(provider, &request.body).map_err(|error| error.to_string());
+    let valid = valid.and_then(|()| check_form(provider.as_str(), &request.body));
+    let body = json!({"error": {"message": valid.err()?, "type": "invalid_request_error"}});
     Some(Served::whole(400, "application/json", &[], &body.to_string()))
 }
 

@@ -1,7 +1,7 @@
 //! The form of a request to Gemini's `generateContent`.
 
-use crate::rules::Form::{Any, Boolean, Count, List, Map, Number, Object, Text, Word};
-use crate::rules::{Shape, Together, maybe, needed};
+use super::form::Form::{Any, Boolean, Count, List, Map, Number, Object, Text, Word};
+use super::form::{Shape, Together, maybe, needed};
 
 /// A request.
 pub(super) static REQUEST: Shape = Shape::of(

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::rules::Form::{Any, Boolean, By, Count, List, Map, Number, Object, Text, TextOr, Word};
-use crate::rules::{Field, Shape, Together, maybe, needed};
+use super::form::Form::{Any, Boolean, By, Count, List, Map, Number, Object, Text, TextOr, Word};
+use super::form::{Field, Shape, Together, maybe, needed};
 
 /// A request.
 pub(super) static REQUEST: Shape = Shape {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// The form of a value.
-pub(crate) enum Form {
+pub(super) enum Form {
     /// Any value except `null`.
     Any,
     /// Any object.
@@ -32,41 +32,41 @@ pub(crate) enum Form {
 }
 
 /// The shape of an object.
-pub(crate) struct Shape {
+pub(super) struct Shape {
     /// The name in errors.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// All possible fields.
-    pub(crate) fields: &'static [Field],
+    pub(super) fields: &'static [Field],
     /// The dependencies between fields.
-    pub(crate) together: &'static [Together],
+    pub(super) together: &'static [Together],
 }
 
 impl Shape {
     /// An object with independent fields.
-    pub(crate) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
+    pub(super) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, together: &[] }
     }
 }
 
 /// A field of an object.
-pub(crate) struct Field {
+pub(super) struct Field {
     name: &'static str,
     form: Form,
     is_needed: bool,
 }
 
 /// A required field.
-pub(crate) const fn needed(name: &'static str, form: Form) -> Field {
+pub(super) const fn needed(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: true }
 }
 
 /// An optional field.
-pub(crate) const fn maybe(name: &'static str, form: Form) -> Field {
+pub(super) const fn maybe(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: false }
 }
 
 /// A dependency between fields.
-pub(crate) enum Together {
+pub(super) enum Together {
     /// Exactly one of them is present.
     OneOf(&'static [&'static str]),
     /// At most one of them is present.
@@ -76,7 +76,7 @@ pub(crate) enum Together {
 }
 
 /// Returns all problems of a value, each with its place.
-pub(crate) fn problems(form: &Form, value: &Value) -> Vec<String> {
+pub(super) fn problems(form: &Form, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(form, value, "", &mut found);
     found
