@@ -8,7 +8,6 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use backstitch_core::journal::Effect;
 use backstitch_core::tool::ToolSpec;
 use backstitch_lisp::{Limits, is_keyword_name};
 use serde_json::{Map as Object, Value as Json};
@@ -194,7 +193,7 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call of the first tool without effects whose parameters are plain.
     fn of_pure_tool(agent: &PromptParts<'a>) -> Option<Self> {
-        let pure = agent.tools.iter().filter(|tool| tool.effect == Effect::Pure);
+        let pure = agent.tools.iter().filter(|tool| tool.effect.only_reads());
         let mut calls = pure.map(|tool| Self::of(tool.name.as_str(), &tool.parameters));
         calls.find(|call| !call.arguments.is_empty())
     }
@@ -267,6 +266,7 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use backstitch_core::journal::Effect;
     use backstitch_core::tool::{ToolName, ToolSpec};
     use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome, Tools, from_json};
     use serde_json::json;

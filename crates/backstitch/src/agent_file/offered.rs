@@ -7,7 +7,6 @@ use super::build::BuildOptions;
 use super::definition::{AgentDefinition, Approve, SectionDefinition};
 use super::error::{AgentFileError, Problem, near};
 use super::values::ToolChoice;
-use crate::journal::Effect;
 use crate::prompt::Section;
 use crate::tool::{Approval, Tool, WorkspaceUse};
 use crate::tools::{Shell, file_tools, plan_tools, recall};
@@ -72,7 +71,7 @@ impl ToolCatalog {
         }
         for tool in &mut offered.all {
             let named = definition.approval.get(tool.name().as_str());
-            let usual = definition.approval.get(DEFAULT).filter(|_| tool.spec.effect != Effect::Pure);
+            let usual = definition.approval.get(DEFAULT).filter(|_| !tool.spec.effect.only_reads());
             if named.or(usual) == Some(&Approve::Ask) {
                 Arc::make_mut(&mut tool.spec).approval = Approval::Needed;
             }

@@ -35,7 +35,7 @@ pub use crate::payload::{
     AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, CarriedCall, CarriedEvaluation,
     CarriedObject, Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed,
     EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LargeRecord, OmittedFile, ProcessStarted,
-    ProgramStarted, Provenance, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted,
+    ProgramStarted, Provenance, ProviderSidecar, Recovery, RequestFailed, RequestFinished, RequestStarted,
     ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, WorkspaceRevision, WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};

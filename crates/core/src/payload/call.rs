@@ -5,29 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::effect::Effect;
 use crate::budget::{Amounts, Reservation};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, ReservationId, SessionId};
 use crate::message::{Large, large};
 use crate::object::ObjectId;
-
-/// The effect class of a call: its possible effect on the world outside of the session, and the recovery
-/// after a crash.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Only reads. Runs again after a crash.
-    Pure,
-    /// Changes only session state and files of the workspace. After a crash both are restored and the call
-    /// runs again.
-    Workspace,
-    /// Changes the world, but idempotently under one key. Runs again with the same key.
-    Idempotent,
-    /// Changes the world. Never runs again without a decision. This is the default.
-    #[default]
-    External,
-}
 
 /// The key under which a call's effect must happen at most once: the ids of the session and of the call.
 ///

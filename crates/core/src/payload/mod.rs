@@ -4,6 +4,7 @@
 //! types that the two share. They are public as part of [`journal`](crate::journal).
 
 mod call;
+mod effect;
 mod evaluation;
 mod finish;
 mod inner_message;
@@ -14,9 +15,10 @@ mod request;
 mod resource;
 
 pub use call::{
-    BudgetCharged, CallFinished, CallStarted, CallVerdict, Effect, IdempotencyKey, OmittedFile,
-    ProcessStarted, RequestStarted, StepFinished, WorkspaceRevision, WorkspaceRoot,
+    BudgetCharged, CallFinished, CallStarted, CallVerdict, IdempotencyKey, OmittedFile, ProcessStarted,
+    RequestStarted, StepFinished, WorkspaceRevision, WorkspaceRoot,
 };
+pub use effect::{Effect, Recovery};
 pub use evaluation::{
     EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted,
     TurnFinished,

@@ -31,10 +31,7 @@ pub enum WorkspaceUse {
 impl WorkspaceUse {
     /// The default: pure tools read, all others write.
     pub fn default_of(effect: Effect) -> Self {
-        match effect {
-            Effect::Pure => Self::Read,
-            Effect::Workspace | Effect::Idempotent | Effect::External => Self::Write,
-        }
+        if effect.only_reads() { Self::Read } else { Self::Write }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::journal::Effect;
+use backstitch_core::journal::{Effect, Recovery};
 use backstitch_core::tool::ToolSpec;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig, Tool, ToolAnnotations};
 
@@ -54,11 +54,9 @@ fn offered(spec: &ToolSpec) -> Tool {
 }
 
 fn annotations(effect: Effect) -> ToolAnnotations {
-    let hints = ToolAnnotations::new().read_only(effect == Effect::Pure);
-    match effect {
-        Effect::Pure => hints.idempotent(true).open_world(false),
-        Effect::Workspace => hints.open_world(false),
-        Effect::Idempotent => hints.idempotent(true).open_world(true),
-        Effect::External => hints.open_world(true),
+    let hints = ToolAnnotations::new().read_only(effect.only_reads()).open_world(effect.acts_outside());
+    match effect.recovery() {
+        Recovery::Repeat | Recovery::RepeatWithKey => hints.idempotent(true),
+        Recovery::RestoreAndRepeat | Recovery::Decide => hints,
     }
 }

@@ -71,10 +71,10 @@ struct DefaultMission {
 
 impl SubAgent {
     /// Creates a tool with this name, which takes a mission as text. Its effect class follows from the
-    /// agent's tools.
+    /// agent's tools. It is never pure, since the agent has a session.
     pub fn new(name: &str, description: impl Into<String>, agent: Agent) -> Result<Self, InvalidToolName> {
         let specs = || agent.tools.iter().map(|tool| &tool.spec);
-        let effect = specs().map(|spec| spec.effect).fold(Effect::Workspace, stronger);
+        let effect = specs().map(|spec| spec.effect).fold(Effect::Workspace, Effect::max);
         let workspace = specs().map(|spec| spec.workspace).fold(WorkspaceUse::None, wider);
         let resources = specs().map(|spec| spec.resources).max().unwrap_or_default();
         let tool = Tool::builder(name, description)?.effect(effect).workspace(workspace).resources(resources);
@@ -193,17 +193,6 @@ impl fmt::Debug for SubAgent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("SubAgent").finish_non_exhaustive()
     }
-}
-
-/// Returns the stronger of two effect classes. An agent is never pure, since it has a session.
-fn stronger(one: Effect, other: Effect) -> Effect {
-    let strength = |effect| match effect {
-        Effect::Pure => 0,
-        Effect::Workspace => 1,
-        Effect::Idempotent => 2,
-        Effect::External => 3,
-    };
-    if strength(other) > strength(one) { other } else { one }
 }
 
 /// Returns the use of files that includes both.

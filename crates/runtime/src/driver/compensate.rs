@@ -5,7 +5,7 @@
 //! even if the process crashes. The result is recorded with the call, and as a note for people.
 
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{Decision, Effect, Note, RecordBody, StepFinished};
+use backstitch_core::journal::{Decision, Note, RecordBody, StepFinished};
 use backstitch_core::tool::Compensate;
 use backstitch_core::view::{Call, CallStatus};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl Calls {
         let tool = self.agent.tools.get(&call.name)?;
         let effect = call.intent.as_ref().map_or(tool.spec.effect, |intent| intent.record.effect);
         let is_owed = is_failed
-            && effect == Effect::External
+            && !effect.is_repeatable()
             && call.session().is_none()
             && !call.steps.contains_key(ENDED);
         tool.compensate.clone().filter(|_| is_owed)

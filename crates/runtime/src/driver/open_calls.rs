@@ -5,7 +5,7 @@
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, Effect, PauseReason, SessionPaused, WorkspaceRevision};
+use backstitch_core::journal::{Decision, PauseReason, Recovery, SessionPaused, WorkspaceRevision};
 use backstitch_core::message::OptionResult;
 use backstitch_core::tool::ReconcileOutcome;
 use backstitch_core::view::{Call, CallStatus};
@@ -128,11 +128,11 @@ impl Calls {
             return Ok(true);
         }
         let mut detail = call.name.clone();
-        if effect != Effect::External {
+        if effect.is_repeatable() {
             // The repository is not rolled back, so what the call did there would happen twice. A call that was
             // stopped, and not interrupted, has left it as it was.
-            let moves = match effect {
-                Effect::Workspace if !call.files_restored => {
+            let moves = match effect.recovery() {
+                Recovery::RestoreAndRepeat if !call.files_restored => {
                     self.live.repository_moves(call.call_id).await?.join("; ")
                 }
                 _ => String::new(),
@@ -146,7 +146,7 @@ impl Calls {
                 return Ok(true);
             }
         }
-        let tool = self.agent.tools.get(&call.name).filter(|_| effect == Effect::External);
+        let tool = self.agent.tools.get(&call.name).filter(|_| !effect.is_repeatable());
         if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
             let arguments = self.content.started_with(call).await?;
             let by = Some(call.name.clone());

@@ -301,5 +301,5 @@ impl Walk<'_> {
 }
 
 fn is_outside(started: &CallStarted) -> bool {
-    matches!(started.effect, Effect::Idempotent | Effect::External) && !is_observed(started)
+    started.effect.acts_outside() && !is_observed(started)
 }

@@ -8,7 +8,7 @@
 use backstitch_core::digest::Digest;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    Effect, IdempotencyKey, Origin, PauseReason, Position, RecordBody, SessionPaused,
+    Effect, IdempotencyKey, Origin, PauseReason, Position, RecordBody, Recovery, SessionPaused,
 };
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Call, CallStatus, JournalView};
@@ -41,7 +41,7 @@ impl LiveSession {
         &self,
         run: FirstRun<'_>,
     ) -> Result<Option<Repetition>, RuntimeError> {
-        if !matches!(run.effect, Effect::Idempotent | Effect::External) {
+        if !run.effect.acts_outside() {
             return Ok(None);
         }
         let view = self.state().await.view.clone();
@@ -57,9 +57,7 @@ impl LiveSession {
         let history = Journals::read(store, root).await?.effects(root, None);
         if history.was_asked_about(run.call) {
             // A person decided that it runs again. In a fork, it has the key that it had in the parent.
-            let same = history.of_call(run.call).filter(|known| {
-                (run.effect, known.started.effect) == (Effect::Idempotent, Effect::Idempotent)
-            });
+            let same = history.of_call(run.call).filter(|known| have_a_key(run.effect, known.started.effect));
             return Ok(same.map(|known| Repetition::WithKey(known.started.idempotency_key.clone())));
         }
         let wanted = Digest::of_json(run.arguments).ok();
@@ -70,7 +68,7 @@ impl LiveSession {
                 continue;
             }
             claims.add(effect.at, run.call);
-            if (run.effect, effect.started.effect) == (Effect::Idempotent, Effect::Idempotent) {
+            if have_a_key(run.effect, effect.started.effect) {
                 return Ok(Some(Repetition::WithKey(effect.started.idempotency_key.clone())));
             }
             self.record(vec![pause(run.call, effect).into()]).await?;
@@ -139,6 +137,11 @@ pub(crate) async fn pauses_of(
     Ok(pauses.collect())
 }
 
+/// Whether both of two effects happen at most once for their key.
+fn have_a_key(one: Effect, other: Effect) -> bool {
+    [one, other].iter().all(|effect| effect.recovery() == Recovery::RepeatWithKey)
+}
+
 /// Returns the effects that a session leaves behind when it goes back to a cut, of itself or of the session that it
 /// is a fork of.
 pub(super) async fn effects_after(
@@ -146,8 +149,7 @@ pub(super) async fn effects_after(
     view: &JournalView,
     (session, cut): (SessionId, Position),
 ) -> Result<Vec<DiscardedEffect>, RuntimeError> {
-    let is_outside =
-        |call: &Call| matches!(call.recorded_effect(), Some(Effect::Idempotent | Effect::External));
+    let is_outside = |call: &Call| call.recorded_effect().is_some_and(Effect::acts_outside);
     if !view.calls().any(|call| is_outside(call) || call.session().is_some()) {
         return Ok(Vec::new());
     }

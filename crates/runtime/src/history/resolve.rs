@@ -170,10 +170,8 @@ impl LiveSession {
     /// Ends an interrupted call with an error, and leaves the files as they are.
     pub(crate) async fn end_keeping_files(&self, call: &Call) -> Result<(), RuntimeError> {
         let effect = call.intent.as_ref().map_or(Effect::External, |intent| intent.record.effect);
-        let unknown = match effect {
-            Effect::External | Effect::Idempotent => "; whether it had an effect outside is not known",
-            Effect::Pure | Effect::Workspace => "",
-        };
+        let unknown =
+            if effect.acts_outside() { "; whether it had an effect outside is not known" } else { "" };
         let told = format!(
             "{} was interrupted and is not run again; its files were kept as they were found{unknown}",
             call.name

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::{Effect, InnerMessage, Position};
+use backstitch_core::journal::{InnerMessage, Position};
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::view::Call;
 use serde_json::{Map, Value};
@@ -48,7 +48,7 @@ fn reason_of_end(known: &KnownCalls, call: &Call) -> &'static str {
     let effect = call.intent.as_ref().map(|intent| intent.record.effect);
     match effect {
         _ if known.ended.contains(&call.call_id) => UNDONE,
-        Some(Effect::External) => {
+        Some(effect) if !effect.is_repeatable() => {
             "was interrupted, because its server ended; its changes to files were rolled back, but what it did elsewhere, such as over the network, may have happened: check that before you repeat it"
         }
         _ => "was interrupted, because its server ended; its changes to files were rolled back",

@@ -80,7 +80,7 @@ impl ToolRunner {
     ) -> Result<CallOutcome, RuntimeError> {
         let view = self.live.state().await.view.clone();
         let known = view.call(call.call_id).filter(|known| known.may_have_run());
-        if let Some(Effect::Idempotent | Effect::External) = known.and_then(Call::recorded_effect) {
+        if known.and_then(Call::recorded_effect).is_some_and(Effect::acts_outside) {
             message.push_str("; an earlier attempt was interrupted, and may have had an effect outside");
         }
         self.refuse(call, Failure::by_runtime("denied", message, Retry::Refused)).await

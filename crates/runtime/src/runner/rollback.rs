@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::journal::{
-    CallFinished, CallVerdict, Effect, InnerMessage, ObservationCause, PauseReason, RecordBody,
-    WorkspaceObserved, WorkspaceRevision,
+    CallFinished, CallVerdict, InnerMessage, ObservationCause, PauseReason, RecordBody, WorkspaceObserved,
+    WorkspaceRevision,
 };
 use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, PreparedCommit, Session, SessionError};
@@ -72,11 +72,10 @@ impl ToolRunner {
                 ("deadline_exceeded", message, Retry::Refused, CallOutcome::DeadlineExceeded)
             }
             Stop::Cancelled | Stop::Abandoned => {
-                let unknown = match started.tool.spec.effect {
-                    Effect::External | Effect::Idempotent => {
-                        "; whether it had an effect outside is not known"
-                    }
-                    Effect::Pure | Effect::Workspace => "",
+                let unknown = if started.tool.spec.effect.acts_outside() {
+                    "; whether it had an effect outside is not known"
+                } else {
+                    ""
                 };
                 let mut message = format!("{name} was cancelled before it was done{unknown}");
                 if !moves.is_empty() {
@@ -96,7 +95,7 @@ impl ToolRunner {
     /// outside does not: its agent receives an error, and decides.
     fn runs_again(&self, started: &Attempt) -> bool {
         let is_stopped = self.caller.is_some() && started.waiter.stop().is_cancelled();
-        is_stopped && started.tool.spec.effect != Effect::External
+        is_stopped && started.tool.spec.effect.is_repeatable()
     }
 
     /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on

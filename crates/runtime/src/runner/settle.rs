@@ -1,7 +1,7 @@
 //! Successful handlers: the changes are committed, or the call runs again after a conflict.
 
 use backstitch_core::crash_point;
-use backstitch_core::journal::{CallVerdict, Effect};
+use backstitch_core::journal::CallVerdict;
 use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{ToolResult, ToolStatus, with_causes};
@@ -147,7 +147,7 @@ impl ToolRunner {
 
 /// True if a call can run again without repeating an effect outside.
 fn is_repeatable(started: &Attempt) -> bool {
-    matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace)
+    !started.intent.record().effect.acts_outside()
 }
 
 /// Returns the failure for the model if the session refuses the changes of a call.

@@ -6,7 +6,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
-use backstitch_core::journal::{CallStarted, Effect, PauseReason, RecordBody};
+use backstitch_core::journal::{CallStarted, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
 use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_causes};
 use serde_json::{Map, Value};
@@ -44,7 +44,7 @@ impl ToolRunner {
         let live = &self.live;
         // The intent of a pure call can wait, unless it names objects that have to be stored with it.
         let changes_resources = self.resource_use(tool) == ResourceUse::Write;
-        let record_now = tool.spec.effect != Effect::Pure || before.is_some() || changes_resources;
+        let record_now = !tool.spec.effect.only_reads() || before.is_some() || changes_resources;
 
         crash_point!("call.before_intent");
         let started = live

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backstitch::SystemClock;
 use backstitch::budget::Amounts;
-use backstitch::journal::{CallVerdict, Decision, Effect};
+use backstitch::journal::{CallVerdict, Decision};
 use backstitch::reason_word;
 use backstitch::time::{Clock as _, Timestamp};
 use serde_json::Value;
@@ -58,7 +58,8 @@ fn facts(report: &CallReport) -> Vec<(&'static str, Text)> {
         facts.push(("asked", Text::new().plain(moment(at))));
     }
     if let Some(effect) = report.effect {
-        facts.push(("effect", Text::new().plain(effect_words(effect))));
+        let words = format!("{}: {}", effect.as_str(), effect.description());
+        facts.push(("effect", Text::new().plain(words)));
     }
     for pause in &report.pauses {
         let text = format!("for {}, {}", reason_word(pause.reason), moment(pause.at));
@@ -109,15 +110,6 @@ fn attempt(attempt: &Attempt) -> Text {
     };
     let text = text.plain(format!("; started {}", local(attempt.started_at)));
     if attempt.is_visible { text } else { text.add(Role::Dim, " (before a rewind)") }
-}
-
-fn effect_words(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Pure => "pure: it only reads",
-        Effect::Workspace => "workspace: it changes only state and files, which can be undone",
-        Effect::Idempotent => "idempotent: it changes the world, at most once for its key",
-        Effect::External => "external: it may change the world",
-    }
 }
 
 /// Prints a value under a title. Texts of several lines are printed as they are, indented.
