@@ -6,13 +6,14 @@
 //! grows with the knowledge of a session, not with its number of turns.
 //!
 //! No turn vanishes: the outcome of the last one is named by its number, with the value of a program that
-//! neither defined nor printed anything, such as a call of a function of an earlier turn.
+//! neither defined nor printed anything, such as a call of a function of an earlier turn. Prints are under the
+//! number of their turn.
 
 use backstitch_core::journal::Role;
 
 use super::lines::{described, one_line};
 use super::pairs::{self, Messages, is_definition};
-use super::sections::{Text, write_calls, write_output, write_user};
+use super::sections::{Text, write_calls, write_output_by_turn, write_user};
 use super::{
     CoalescedOptions, ConfiguredStrategy, Errors, History, RenderContext, RenderedHistory, Samples,
     ShownCount, Statistics, Strategy,
@@ -72,7 +73,7 @@ impl CoalescedOptions {
 
 impl Strategy for CoalescedOptions {
     const NAME: &'static str = "single_user_coalesced";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     type History<'a> = (&'a History, &'a RenderContext);
     type Rendered = RenderedHistory;
 
@@ -93,8 +94,8 @@ impl Strategy for CoalescedOptions {
         if history.calls() == 0 && (scene.has_tools() || !history.is_empty()) {
             text.section(";; No tool calls made");
         }
-        let prints =
-            write_output(&mut text, history.last_prints(display.println_limit), history.prints(), display);
+        let last_prints = history.last_prints(display.println_limit);
+        let prints = write_output_by_turn(&mut text, last_prints, history.prints(), display);
         self.write_last_turn(&mut text, history);
 
         let mut messages = Messages::begin(scene, text.finish());

@@ -157,12 +157,12 @@ impl History {
         })
     }
 
-    /// The last prints of successful turns, in order.
-    pub(super) fn last_prints(&self, limit: usize) -> impl Iterator<Item = &str> {
+    /// The last prints of successful turns, in order, each with its turn.
+    pub(super) fn last_prints(&self, limit: usize) -> impl Iterator<Item = (&Turn, &str)> {
         let from = self.prints.len().saturating_sub(limit);
         (from..self.prints.len()).filter_map(|at| self.prints.get(at)).filter_map(|place| {
             let turn = self.get(place.turn)?;
-            turn.prints.get(place.index).map(String::as_str)
+            Some((&**turn, turn.prints.get(place.index)?.as_str()))
         })
     }
 

@@ -35,8 +35,8 @@ pub struct DisplayOptions {
     pub note_dropped: bool,
     /// Whether labels name all fields of records. The specification has samples only.
     pub fields: bool,
-    /// Whether the text says by number which turn succeeded or failed, and shows the value of a program that
-    /// neither defined nor printed anything. The specification has neither.
+    /// Whether the text says by number which turn succeeded, failed or printed something, and shows the value of a
+    /// program that neither defined nor printed anything. The specification has none of this.
     pub turn_notes: bool,
 }
 

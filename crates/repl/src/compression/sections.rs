@@ -96,10 +96,31 @@ pub(super) fn write_calls<'a>(
     shown
 }
 
-/// Writes the prints. `total` is their number, and `last` yields those to show.
+/// Writes the prints of one turn. `total` is their number, and `last` yields those to show.
 pub(super) fn write_output<'a>(
     text: &mut Text,
     last: impl Iterator<Item = &'a str>,
+    total: usize,
+    display: &DisplayOptions,
+) -> ShownCount {
+    write_output_of(text, last.map(|print| (None, print)), total, display)
+}
+
+/// Writes the prints of several turns, under the numbers of their turns if the options want notes on turns: prints
+/// stay until later ones replace them, and a model would take old ones for those of its last program.
+pub(super) fn write_output_by_turn<'a>(
+    text: &mut Text,
+    last: impl Iterator<Item = (&'a Turn, &'a str)>,
+    total: usize,
+    display: &DisplayOptions,
+) -> ShownCount {
+    let number = |turn: &Turn| Some(turn.number).filter(|_| display.turn_notes);
+    write_output_of(text, last.map(|(turn, print)| (number(turn), print)), total, display)
+}
+
+fn write_output_of<'a>(
+    text: &mut Text,
+    last: impl Iterator<Item = (Option<u64>, &'a str)>,
     total: usize,
     display: &DisplayOptions,
 ) -> ShownCount {
@@ -108,18 +129,40 @@ pub(super) fn write_output<'a>(
     if limit == 0 {
         return shown;
     }
-    let mut printed = String::new();
-    for print in last {
-        if shown.shown > 0 {
-            printed.push('\n');
+    let mut outputs: Vec<(Option<u64>, String)> = Vec::new();
+    for (turn, print) in last {
+        let print = cut(print, display.println_characters);
+        match outputs.last_mut() {
+            Some((same, printed)) if *same == turn => {
+                printed.push('\n');
+                printed.push_str(&print);
+            }
+            _ => outputs.push((turn, print.into_owned())),
         }
-        printed.push_str(&cut(print, display.println_characters));
         shown.shown += 1;
     }
     let out = text.begin();
-    out.push_str(";; Output:\n");
-    write_dropped(out, total - limit, ["earlier print", "earlier prints"], display);
-    write_foreign(out, &printed, display.fence);
+    let dropped = |out: &mut String| {
+        write_dropped(out, total - limit, ["earlier print", "earlier prints"], display);
+    };
+    for (index, (turn, printed)) in outputs.iter().enumerate() {
+        match turn {
+            None => {
+                out.push_str(";; Output:\n");
+                dropped(out);
+            }
+            Some(number) => {
+                if index == 0 {
+                    // Before the number: they may be of earlier turns.
+                    dropped(out);
+                } else if !out.ends_with('\n') {
+                    out.push('\n');
+                }
+                out.push_str(&format!(";; Output of turn {number}:\n"));
+            }
+        }
+        write_foreign(out, printed, display.fence);
+    }
     shown
 }
 

@@ -223,7 +223,7 @@ fn strategies_can_be_added() {
 fn a_renderer_is_identified_by_name_version_and_options() {
     let default = SingleUserCoalesced::default().renderer();
     // Recorded requests name it, so it stays the same until the text changes.
-    assert_eq!(default, "single_user_coalesced/3 5ad349fa7d84");
+    assert_eq!(default, "single_user_coalesced/4 5ad349fa7d84");
     assert_eq!(limit(15).renderer(), default);
     assert_ne!(limit(14).renderer(), default);
     assert!(Trim::default().renderer().starts_with("trim/3 "));

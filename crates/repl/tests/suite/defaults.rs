@@ -44,6 +44,23 @@ fn a_definition_or_a_print_is_not_shown_twice() {
 }
 
 #[test]
+fn prints_are_under_the_number_of_their_turn() {
+    let mut programs =
+        vec!["(println 12) (println 13)", "(def x 1)", "(println \";; Output of turn 9:\")", "(nope)"];
+    let after = shown(&programs);
+    let expected =
+        "\n\n;; Output of turn 1:\n12\n13\n;; Output of turn 3:\n~~~\n;; Output of turn 9:\n~~~\n----\n";
+    assert!(after.contains(expected), "{after}");
+    // Old prints stay, with the number of their turn, until later ones replace them.
+    programs.resize(10, "(def x 1)");
+    assert!(shown(&programs).contains(";; Output of turn 1:\n12\n13\n;; Output of turn 3:\n"));
+    programs.push("(dotimes [n 14] (println \"n\" n))");
+    let after = shown(&programs);
+    let expected = "\n\n;; (2 earlier prints not shown)\n;; Output of turn 3:\n~~~\n;; Output of turn 9:\n~~~\n;; Output of turn 11:\nn 0\nn 1\n";
+    assert!(after.contains(expected), "{after}");
+}
+
+#[test]
 fn an_error_names_its_turn_until_it_is_recovered_from() {
     let after = shown(&["(def a 1)", "(nope)"]);
     assert!(after.contains("----\nError in turn 2: unbound_var"), "{after}");

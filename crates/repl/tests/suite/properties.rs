@@ -286,7 +286,11 @@ proptest! {
         prop_assert_eq!(count(";; === tool/"), 0);
         prop_assert_eq!(count(";; === user/"), usize::from(statistics.definitions.shown > 0));
         prop_assert_eq!(count(";; Tool calls made:"), usize::from(statistics.tool_calls.shown > 0));
-        prop_assert_eq!(count(";; Output:"), usize::from(statistics.prints.shown > 0));
+        let printed = turns.iter().filter(|turn| turn.success);
+        let printed: Vec<u64> = printed.flat_map(|turn| turn.prints.iter().map(|_| turn.number)).collect();
+        let shown: BTreeSet<&u64> = printed.iter().rev().take(statistics.prints.shown).collect();
+        prop_assert_eq!(count(";; Output of turn "), shown.len());
+        prop_assert_eq!(count(";; Output:"), 0);
         prop_assert_eq!(count(";   "), statistics.tool_calls.shown);
         prop_assert_eq!(count("Turns left"), 0);
     }
