@@ -33,9 +33,10 @@ const HIDDEN: &str = "[hidden]";
 /// The firewalled values of an agent's data.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Firewall {
-    /// The texts, the longest first, since one may be part of another.
+    /// The texts, as they are and as the language or Rust quotes them. The longest is the first, since one may be part
+    /// of another.
     texts: Vec<String>,
-    /// Every [`PIECE`] characters of the texts, as they are and as they are quoted.
+    /// Every [`PIECE`] characters of the texts.
     pieces: HashSet<String>,
 }
 
@@ -45,14 +46,13 @@ impl Firewall {
         for (name, value) in data {
             collect(value, is_firewalled(name), &mut texts);
         }
+        texts.extend(texts.iter().map(|text| escaped(text)).collect::<Vec<_>>());
         texts.sort_unstable_by(|one: &String, other| other.len().cmp(&one.len()).then(one.cmp(other)));
         texts.dedup();
         let mut pieces = HashSet::new();
         for text in texts.iter().rev() {
-            for written in [text.as_str(), &escaped(text)] {
-                let left = MOST_PIECES.saturating_sub(pieces.len());
-                pieces.extend(windows(written).take(left).map(|(_, piece)| piece.to_owned()));
-            }
+            let left = MOST_PIECES.saturating_sub(pieces.len());
+            pieces.extend(windows(text).take(left).map(|(_, piece)| piece.to_owned()));
         }
         Self { texts, pieces }
     }
@@ -77,11 +77,8 @@ impl Firewall {
     /// Returns a text without the values.
     pub(crate) fn hide(&self, mut text: String) -> String {
         for secret in &self.texts {
-            // A text is quoted as it is, or as the language or Rust writes a string.
-            for written in [secret.as_str(), &escaped(secret)] {
-                if text.contains(written) {
-                    text = text.replace(written, HIDDEN);
-                }
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), HIDDEN);
             }
             text = without_beginning(text, secret);
         }
@@ -119,18 +116,22 @@ fn windows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.char_indices().zip(ends).map(|((start, _), end)| (start, &text[start..end]))
 }
 
-/// Replaces the beginning of a value that was cut.
+/// Replaces the beginnings of a value that were cut.
 fn without_beginning(text: String, secret: &str) -> String {
     let Some((end, _)) = secret.char_indices().nth(BEGINNING) else { return text };
-    let Some(at) = text.find(&secret[..end]) else { return text };
-    let same: usize = text[at..]
-        .chars()
-        .zip(secret.chars())
-        .take_while(|(one, other)| one == other)
-        .map(|(character, _)| character.len_utf8())
-        .sum();
-    let replaced = format!("{}{HIDDEN}{}", &text[..at], &text[at + same..]);
-    without_beginning(replaced, secret)
+    let (mut shown, mut rest) = (String::new(), text.as_str());
+    while let Some(at) = rest.find(&secret[..end]) {
+        let same: usize = rest[at..]
+            .chars()
+            .zip(secret.chars())
+            .take_while(|(one, other)| one == other)
+            .map(|(character, _)| character.len_utf8())
+            .sum();
+        shown.push_str(&rest[..at]);
+        shown.push_str(HIDDEN);
+        rest = &rest[at + same..];
+    }
+    if shown.is_empty() { text } else { shown + rest }
 }
 
 fn collect(value: &Json, is_hidden: bool, texts: &mut Vec<String>) {
@@ -177,6 +178,18 @@ mod tests {
         assert_eq!(hide(&format!("{:?} is no date", "a".repeat(20) + "\"b")), "\"[hidden]\" is no date");
         assert_eq!(hide("\"aaaaaaaaaaaa...\""), "\"[hidden]...\"");
         assert_eq!(hide("visible 1"), "visible 1");
+    }
+
+    #[test]
+    fn any_number_of_beginnings_is_hidden() {
+        let Json::Object(data) = json!({"_key": "0123456789", "_odd": "[hidden] as it is"}) else {
+            panic!("an object")
+        };
+        let firewall = Firewall::of(&data);
+        let many = firewall.hide("012345678 ".repeat(100_000));
+        assert_eq!(many, "[hidden] ".repeat(100_000));
+        // A hidden text that begins like the text in its place.
+        assert_eq!(firewall.hide("[hidden] as x [hidden] y".to_owned()), "[hidden]x [hidden]y");
     }
 
     #[test]

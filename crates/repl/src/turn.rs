@@ -129,7 +129,12 @@ impl Excerpt {
 
     /// The excerpt of a value, given both as JSON and as a value of the language.
     pub fn of(json: &Json, value: &Value, sample: Truncation) -> Self {
-        if fits(json, Self::WHOLE_BYTES) { Self::Whole(json.clone()) } else { Self::sample(value, sample) }
+        if Self::fits_whole(json) { Self::Whole(json.clone()) } else { Self::sample(value, sample) }
+    }
+
+    /// Whether a value is small enough to be kept whole.
+    pub(crate) fn fits_whole(json: &Json) -> bool {
+        fits(json, Self::WHOLE_BYTES)
     }
 
     /// The sample of a value.

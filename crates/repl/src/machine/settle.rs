@@ -223,11 +223,12 @@ impl LispMachinery {
 
 /// The excerpt of a result, without what no prompt may show.
 fn excerpt_of(value: &Value, sample: Truncation, firewall: &Firewall) -> Excerpt {
-    let excerpt = match to_json(value, None) {
-        Ok(json) if storable::check(&json).is_ok() => {
-            Excerpt::of(&firewall.hide_in(without_firewalled(&json)), value, sample)
-        }
-        _ => Excerpt::sample(value, sample),
+    let json = to_json(value, None).ok().filter(|json| storable::check(json).is_ok());
+    // Only what may be kept whole is searched: a long list of texts, with a long list of values to hide, takes long.
+    let short = json.map(|json| without_firewalled(&json)).filter(Excerpt::fits_whole);
+    let excerpt = match short {
+        Some(json) => Excerpt::of(&firewall.hide_in(json), value, sample),
+        None => Excerpt::sample(value, sample),
     };
     match excerpt {
         Excerpt::Sample { text, label } => {

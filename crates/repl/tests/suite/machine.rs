@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::EvaluationOutcome;
+use backstitch_core::journal::{EvaluationOutcome, Role};
 use backstitch_core::machine::{MachineAction, MachineEvent};
 use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
 use backstitch_repl::compression::{Compression, NoCompression, SingleUserCoalesced};
@@ -108,6 +108,47 @@ fn pieces_of_firewalled_texts_reach_no_request() {
     let agent = agent().with_data("_note", json!("the customer called about the refund"));
     let (simulation, _) = simulate(agent, &["(str \"customer \" 1)", "(return 1)"]);
     assert!(simulation.shown[1].contains("customer 1"), "{}", simulation.shown[1]);
+}
+
+#[test]
+fn many_firewalled_values_are_hidden_in_long_results() {
+    let rows: Vec<_> = (0..6_000)
+        .map(|id| json!({"name": format!("name-{id:05}"), "_pin": format!("pin-{id:05}")}))
+        .collect();
+    let agent = agent().with_data("people", json!(rows));
+    for program in ["(map :name data/people)", "(map :_pin data/people)", "(map :_pin (take 3 data/people))"]
+    {
+        let (simulation, _) = simulate(agent.clone(), &[program, "(return 1)"]);
+        let shown = &simulation.shown[1];
+        let value = shown.split_once("Its value (*1): ").unwrap().1;
+        assert_eq!(value.contains("name-00000"), program.contains(":name"), "{program}: {value}");
+        assert!(!value.contains("pin-0"), "{program}: {value}");
+    }
+}
+
+#[test]
+fn what_all_requests_of_an_evaluation_share_is_a_part_of_its_own() {
+    let answers = ["(def a 1)", "(println a)", "(return a)"].map(fenced);
+    let mut simulation = Simulation::new(agent(), &answers.each_ref().map(String::as_str));
+    let mut requests = Vec::new();
+    loop {
+        let action = simulation.next();
+        if matches!(action, MachineAction::Ask) {
+            let shown = simulation.machine.show(None).unwrap();
+            let user = shown.messages.iter().find(|message| message.role() == Role::User).unwrap();
+            requests.push(user.message.parts().unwrap().to_vec());
+        }
+        if simulation.act(action, None).is_some() {
+            break;
+        }
+    }
+    assert_eq!(requests.len(), 3);
+    // Providers cache whole parts: the first is the same in each request, and the rest is not.
+    for pair in requests.windows(2) {
+        assert_eq!(pair[0].len(), 2, "{:?}", pair[0]);
+        assert_eq!(pair[0][0], pair[1][0]);
+        assert_ne!(pair[0][1], pair[1][1]);
+    }
 }
 
 #[test]
