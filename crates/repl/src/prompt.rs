@@ -373,6 +373,11 @@ mod tests {
 
     /// Runs a program; each call returns nil.
     fn run(source: &str, inputs: Inputs) -> Inputs {
+        run_with(source, inputs, &Ok(backstitch_lisp::Value::Nil))
+    }
+
+    /// Runs a program; each call has this result.
+    fn run_with(source: &str, inputs: Inputs, result: &Result<backstitch_lisp::Value, String>) -> Inputs {
         let engine = Engine::new();
         let program = engine.compile(source, &inputs).unwrap_or_else(|error| panic!("{source}: {error}"));
         let mut machine = engine.start(&program, inputs.clone());
@@ -384,7 +389,7 @@ mod tests {
                 }
                 MachineOutcome::Suspended(requests) => {
                     for request in requests {
-                        machine.resume(request.path(), Ok(backstitch_lisp::Value::Nil));
+                        machine.resume(request.path(), result.clone());
                     }
                 }
             }
@@ -417,6 +422,17 @@ mod tests {
         for source in ["(def row {:total 1}) [(:total row) (get row \"total\")]", "[(/ 1 3) (double 1/3)]"] {
             run(source, Inputs::default());
         }
+    }
+
+    /// A program that fails defines nothing, so its next turn could not use what it found.
+    #[test]
+    fn the_example_defines_something_also_if_its_tool_fails() {
+        let agent = with_tool();
+        let text = agent.system();
+        let looks = text.split("```clojure\n").nth(1).and_then(|block| block.split("```").next()).unwrap();
+        assert!(looks.contains("(tool/find_files "), "{looks}");
+        let after = run_with(looks, inputs(&agent), &Err("there are no files".to_owned()));
+        run("(return found)", after);
     }
 
     #[test]
