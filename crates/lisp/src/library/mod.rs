@@ -55,6 +55,7 @@ const LEAVES: &[&[Native]] = &[
     dates::NATIVES,
     dates::AMOUNTS,
     dates::CIVIL,
+    dates::YEAR_MONTHS,
     dates::ZONES,
     format::NATIVES,
     json::NATIVES,

@@ -39,6 +39,7 @@ pub(crate) fn temporal_text(temporal: &Temporal) -> String {
         Temporal::LocalTime(time) => {
             date_time_text(jiff::civil::date(1970, 1, 1).to_datetime(*time)).split_off("1970-01-01T".len())
         }
+        Temporal::YearMonth(first) => first.strftime("%Y-%m").to_string(),
     }
 }
 
@@ -112,6 +113,7 @@ pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
         Temporal::Zone(_) => (Tag::Zone, temporal_text(temporal)),
         Temporal::Period(_) => (Tag::Period, temporal_text(temporal)),
         Temporal::LocalTime(_) => (Tag::LocalTime, temporal_text(temporal)),
+        Temporal::YearMonth(_) => (Tag::YearMonth, temporal_text(temporal)),
         Temporal::Date(milliseconds) => {
             let text = match Timestamp::from_millisecond(*milliseconds) {
                 Ok(instant) => {

@@ -220,11 +220,13 @@ pub enum Tag {
     Period,
     /// `#time/time "10:15"`: a `LocalTime`.
     LocalTime,
+    /// `#time/year-month "2026-01"`: a `YearMonth`.
+    YearMonth,
 }
 
 impl Tag {
     /// All tags.
-    pub const ALL: [Tag; 15] = [
+    pub const ALL: [Tag; 16] = [
         Tag::Inst,
         Tag::Uuid,
         Tag::LocalDate,
@@ -240,6 +242,7 @@ impl Tag {
         Tag::Zone,
         Tag::Period,
         Tag::LocalTime,
+        Tag::YearMonth,
     ];
 
     /// Returns the tag as it is written, without the hash.
@@ -260,6 +263,7 @@ impl Tag {
             Tag::Zone => "time/zone",
             Tag::Period => "time/period",
             Tag::LocalTime => "time/time",
+            Tag::YearMonth => "time/year-month",
         }
     }
 

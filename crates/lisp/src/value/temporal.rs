@@ -35,6 +35,8 @@ pub enum Temporal {
     Period([i32; 3]),
     /// A `java.time.LocalTime`: a time of day without a place.
     LocalTime(jiff::civil::Time),
+    /// A `java.time.YearMonth`: the first day of a month.
+    YearMonth(jiff::civil::Date),
 }
 
 /// A time zone with one offset.
@@ -144,6 +146,7 @@ impl Temporal {
             Temporal::Zone(_) => "zone",
             Temporal::Period(_) => "period",
             Temporal::LocalTime(_) => "time",
+            Temporal::YearMonth(_) => "year-month",
         }
     }
 
@@ -164,6 +167,7 @@ impl Temporal {
             Temporal::Zone(_) => 12,
             Temporal::Period(_) => 13,
             Temporal::LocalTime(_) => 14,
+            Temporal::YearMonth(_) => 15,
         }
     }
 
@@ -188,7 +192,8 @@ impl PartialOrd for Temporal {
 impl Ord for Temporal {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Temporal::LocalDate(a), Temporal::LocalDate(b)) => a.cmp(b),
+            (Temporal::LocalDate(a), Temporal::LocalDate(b))
+            | (Temporal::YearMonth(a), Temporal::YearMonth(b)) => a.cmp(b),
             (Temporal::Instant(a), Temporal::Instant(b)) => a.cmp(b),
             (Temporal::Duration(a), Temporal::Duration(b)) => a.cmp(b),
             (Temporal::Date(a), Temporal::Date(b)) => a.cmp(b),

@@ -169,6 +169,66 @@ fn days_months_and_units() {
 }
 
 #[test]
+fn months_of_years_are_values() {
+    gives(r#"(YearMonth/parse "2026-01")"#, r##"#time/year-month "2026-01""##);
+    gives(
+        "(map str [(YearMonth/of 2026 2) (.atDay (YearMonth/of 2026 2) 28) (.atEndOfMonth (YearMonth/of 2024 2)) (.plusMonths (YearMonth/of 2026 12) 1)])",
+        r#"("2026-02" "2026-02-28" "2024-02-29" "2027-01")"#,
+    );
+    gives(
+        r#"(frequencies (map #(str (YearMonth/from (LocalDate/parse %))) ["2026-01-02" "2026-01-31" "2026-02-01"]))"#,
+        r#"{"2026-01" 2, "2026-02" 1}"#,
+    );
+    gives(
+        r#"(let [m (YearMonth/of 2024 2)] [(.getYear m) (.getMonthValue m) (.lengthOfMonth m) (.isLeapYear m) (str (.getMonth m)) (.format m (DateTimeFormatter/ofPattern "MMM yyyy"))])"#,
+        r#"[2024 2 29 true "FEBRUARY" "Feb 2024"]"#,
+    );
+    gives(
+        "(let [a (YearMonth/of 2026 1) b (YearMonth/of 2025 11)] [(.isAfter a b) (compare a a) (.between ChronoUnit/MONTHS b a) (sort [a b])])",
+        r##"[true 0 2 (#time/year-month "2025-11" #time/year-month "2026-01")]"##,
+    );
+    gives(r#"(json/generate-string {:month (YearMonth/of 2026 1)})"#, r#""{\"month\":\"2026-01\"}""#);
+    fails(r#"(YearMonth/parse "2026-13")"#, "invalid_text");
+    fails("(YearMonth/of 2026 0)", "invalid_argument");
+    fails("(.atDay (YearMonth/of 2026 2) 30)", "invalid_argument");
+    fails("(.plusDays (YearMonth/of 2026 2) 1)", "type_error");
+    fails("(.getDayOfMonth (YearMonth/of 2026 2))", "type_error");
+    fails("(.between ChronoUnit/DAYS (YearMonth/of 2026 1) (YearMonth/of 2026 2))", "type_error");
+    fails(r#"(.format (YearMonth/of 2026 1) (DateTimeFormatter/ofPattern "dd"))"#, "type_error");
+}
+
+#[test]
+fn months_and_days_of_the_week_have_numbers() {
+    gives(
+        "(map str [(Month/of 3) (DayOfWeek/of 7) (LocalDate/of 2026 Month/MARCH 1)])",
+        r#"("MARCH" "SUNDAY" "2026-03-01")"#,
+    );
+    gives("(str (LocalDateTime/of 2026 Month/MARCH 1 10 15))", r#""2026-03-01T10:15""#);
+    for wrong in ["(Month/of 0)", "(Month/of 13)", "(DayOfWeek/of 8)", "(Month/of 300)"] {
+        fails(wrong, "invalid_argument");
+    }
+    fails("(LocalDate/of 2026 1 Month/MARCH)", "type_error");
+}
+
+#[test]
+fn the_present_is_that_of_a_zone() {
+    let far = "(let [east (ZoneOffset/ofHours 14) west (ZoneOffset/ofHours -12)]";
+    gives(
+        &format!("{far} (.between ChronoUnit/HOURS (LocalDateTime/now west) (LocalDateTime/now east)))"),
+        "26",
+    );
+    gives(&format!("{far} (.isBefore (LocalDate/now west) (LocalDate/now east)))"), "true");
+    gives(
+        &format!("{far} (= (.toInstant (OffsetDateTime/now west)) (.toInstant (ZonedDateTime/now east))))"),
+        "true",
+    );
+    gives(&format!("{far} (= (.toLocalTime (OffsetDateTime/now east)) (LocalTime/now east)))"), "true");
+    gives("(= (YearMonth/now) (YearMonth/from (LocalDate/now)))", "true");
+    gives("(str (.getZone (ZonedDateTime/now)))", "\"UTC\"");
+    fails("(LocalDate/now \"UTC\")", "type_error");
+}
+
+#[test]
 fn formatters_write_and_read() {
     gives(
         r#"(.format (LocalDate/of 2026 3 1) (DateTimeFormatter/ofPattern "dd.MM.yyyy"))"#,

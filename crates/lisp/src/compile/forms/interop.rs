@@ -27,11 +27,12 @@ impl Analyser<'_> {
         let Some(function) = self.builtin(text.strip_prefix(".-").map_or(text, |_| text)) else {
             let kind = if is_method { "method" } else { "class" };
             let error = Error::new(ErrorKind::UnboundVar, format!("there is no {kind} `{text}`"));
+            let called = if is_method { text } else { without_package(text).unwrap_or(text) };
+            if let Some(advice) = foreign(called) {
+                return Err(error.hint(advice));
+            }
             if is_method {
                 return Err(error.hint(METHODS));
-            }
-            if let Some(advice) = foreign(without_package(text).unwrap_or(text)) {
-                return Err(error.hint(advice));
             }
             let known = self.around.builtins.names().filter(|other| other.ends_with('.'));
             return Err(with_hint(error, did_you_mean(text, known)));

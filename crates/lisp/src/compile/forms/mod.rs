@@ -243,6 +243,15 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (&["HashSet.", "TreeSet."], "write a set: `#{}`, `(conj xs x)`, or an atom that holds one"),
     (&["UUID/randomUUID"], "write `(random-uuid)`"),
+    (
+        &["SimpleDateFormat.", "java.text.SimpleDateFormat."],
+        "write `(.format date (DateTimeFormatter/ofPattern \"yyyy-MM-dd\"))`, with a LocalDate or a LocalDateTime",
+    ),
+    (
+        &[".with"],
+        "write `(.withDayOfMonth d 1)` for the first day of the month, `(.withDayOfMonth d (.lengthOfMonth d))` for the \
+last one, and `(first (filter #(= DayOfWeek/MONDAY (.getDayOfWeek %)) (iterate #(.plusDays % 1) d)))` for a weekday",
+    ),
     (&["json/decode", "json/parse", "json/read-str", "json/loads"], "write `(json/parse-string s true)`"),
     (&["json/encode", "json/write-str", "json/stringify", "json/dumps"], "write `(json/generate-string x)`"),
     (&["Thread/sleep"], "there is nothing to wait for: call the tool again in your next program"),

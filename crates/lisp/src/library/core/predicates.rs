@@ -148,6 +148,7 @@ fn class(value: &Value) -> Value {
             Temporal::Zone(Zone::Utc(_)) => "java.time.ZoneRegion",
             Temporal::Period(_) => "java.time.Period",
             Temporal::LocalTime(_) => "java.time.LocalTime",
+            Temporal::YearMonth(_) => "java.time.YearMonth",
         },
     })
 }
@@ -233,6 +234,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "ZoneOffset",
     "ZoneId",
     "Period",
+    "YearMonth",
     "DayOfWeek",
     "Month",
     "ChronoUnit",

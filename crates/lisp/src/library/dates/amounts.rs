@@ -157,6 +157,10 @@ fn add(function: &str, a: &[Value], sign: i64) -> Result<Value> {
             let moved = by_calendar(date.to_datetime(Time::midnight()), months, days)?;
             Temporal::LocalDate(moved.date())
         }
+        (Temporal::YearMonth(first), Amount::Calendar { months, days: 0 }) => {
+            let moved = by_calendar(first.to_datetime(Time::midnight()), months, 0)?;
+            Temporal::YearMonth(moved.date())
+        }
         (start, Amount::Calendar { months, days }) if civil_of(start).is_some() => {
             let local = civil_of(start).unwrap_or_default();
             at_civil(start, by_calendar(local, months, days)?)

@@ -1,14 +1,13 @@
-//! `LocalDateTime`, `DayOfWeek`, `Month` and `ChronoUnit`.
+//! `LocalDateTime`, `DayOfWeek`, `Month` and `ChronoUnit`, and the parts of dates.
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
 
 use super::amounts::nanoseconds_of;
 use super::functions::epoch_day;
 use super::pattern::{DatePattern, Fields};
 use super::text::{parse_date_time, unreadable};
-use super::{as_temporal, at_civil, civil_of, instant_of, integer, out_of_range, temporal, text};
+use super::{as_temporal, at_civil, civil_of, integer, month_number, out_of_range, temporal, text};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Constant, Native, type_error};
 use crate::value::{Temporal, TimeUnit, Value};
@@ -27,8 +26,9 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf("LocalDateTime/of", Arity::between(5, 7), &[], |_, a| {
         let mut parts = [0; 7];
-        for (part, value) in parts.iter_mut().zip(a) {
-            *part = integer("LocalDateTime/of", value)?;
+        for (at, (part, value)) in parts.iter_mut().zip(a).enumerate() {
+            let read = if at == 1 { month_number } else { integer };
+            *part = read("LocalDateTime/of", value)?;
         }
         let [year, month, day, hour, minute, second, nano] = parts;
         let date_time = || {
@@ -40,9 +40,8 @@ pub(crate) const NATIVES: &[Native] = &[
         let none = || Error::new(ErrorKind::InvalidArgument, "LocalDateTime/of: there is no such time");
         date_time().map(|found| temporal(Temporal::LocalDateTime(found))).ok_or_else(none)
     }),
-    Native::leaf("LocalDateTime/now", Arity::exactly(0), &[], |context, _| {
-        let now = instant_of(context.now())?.to_zoned(TimeZone::UTC).datetime();
-        Ok(temporal(Temporal::LocalDateTime(now)))
+    Native::leaf("LocalDateTime/now", Arity::between(0, 1), &[], |context, a| {
+        Ok(temporal(Temporal::LocalDateTime(super::zones::now("LocalDateTime/now", context, a)?.0)))
     }),
     Native::leaf(".toLocalDate", Arity::exactly(1), &[], |_, a| {
         Ok(temporal(Temporal::LocalDate(date_time(".toLocalDate", &a[0])?.date())))
@@ -91,7 +90,13 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(temporal(Temporal::DayOfWeek(day)))
     }),
     Native::leaf(".getMonth", Arity::exactly(1), &[], |_, a| {
-        Ok(temporal(Temporal::Month(date_of(".getMonth", &a[0])?.month())))
+        Ok(temporal(Temporal::Month(date_or_month(".getMonth", &a[0])?.month())))
+    }),
+    Native::leaf("DayOfWeek/of", Arity::exactly(1), &[], |_, a| {
+        Ok(temporal(Temporal::DayOfWeek(numbered("DayOfWeek/of", &a[0], 7)?)))
+    }),
+    Native::leaf("Month/of", Arity::exactly(1), &[], |_, a| {
+        Ok(temporal(Temporal::Month(numbered("Month/of", &a[0], 12)?)))
     }),
     Native::leaf(".getValue", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
         Some(Temporal::DayOfWeek(number) | Temporal::Month(number)) => Ok(Value::Integer((*number).into())),
@@ -136,6 +141,7 @@ pub(crate) const NATIVES: &[Native] = &[
                 Fields::of_date_time(*found).with_offset(zone.seconds())
             }
             Some(Temporal::LocalTime(time)) => Fields::of_time(*time),
+            Some(Temporal::YearMonth(first)) => Fields::of_month(*first),
             _ => return Err(type_error(".format", "a date or a date-time", value)),
         };
         let formatted = pattern_of(".format", formatter)?.format(&fields)?;
@@ -179,6 +185,14 @@ pub(crate) const CONSTANTS: &[Constant] = &[
         temporal(Temporal::Formatter("yyyy-MM-dd'T'HH:mm:ss".into()))
     }),
 ];
+
+/// A number from 1 to `most`.
+fn numbered(function: &str, value: &Value, most: i8) -> Result<i8> {
+    let number = i8::try_from(integer(function, value)?).ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| {
+        Error::new(ErrorKind::InvalidArgument, format!("{function}: the numbers are 1 to {most}"))
+    })
+}
 
 /// Reads a local date with a formatter.
 pub(super) fn date_by(written: &str, formatter: &Value) -> Result<Date> {
@@ -230,9 +244,20 @@ pub(super) fn date_of(function: &str, value: &Value) -> Result<Date> {
     }
 }
 
+/// The date of a value that has one, or the first day of a month of a year.
+pub(super) fn date_or_month(function: &str, value: &Value) -> Result<Date> {
+    match as_temporal(value) {
+        Some(Temporal::YearMonth(first)) => Ok(*first),
+        _ => date_of(function, value),
+    }
+}
+
 /// Replaces a part of a date. A day beyond the end of its month is the last one, but not one that is given.
 fn with(function: &str, arguments: &[Value]) -> Result<Value> {
-    let date = date_of(function, &arguments[0])?;
+    let date = match function {
+        ".withDayOfMonth" => date_of(function, &arguments[0])?,
+        _ => date_or_month(function, &arguments[0])?,
+    };
     let number = integer(function, &arguments[1])?;
     let none = || Error::new(ErrorKind::InvalidArgument, format!("{function}: there is no such date"));
     let (year, month, day) = match function {
@@ -247,6 +272,7 @@ fn with(function: &str, arguments: &[Value]) -> Result<Value> {
         Some(found) if civil_of(found).is_some() => {
             at_civil(found, moved.to_datetime(civil_of(found).unwrap_or_default().time()))
         }
+        Some(Temporal::YearMonth(_)) => Temporal::YearMonth(moved),
         _ => Temporal::LocalDate(moved),
     }))
 }
@@ -279,6 +305,10 @@ fn between(unit: TimeUnit, from: &Value, to: &Value) -> Result<Value> {
         }
         (Some(Temporal::LocalDate(from_date)), Some(Temporal::LocalDate(to))) => {
             in_dates(unit, *from_date, *to).ok_or_else(|| unsupported(from))?
+        }
+        (Some(Temporal::YearMonth(first)), Some(Temporal::YearMonth(to))) => {
+            let months = Some(unit).filter(|unit| *unit >= TimeUnit::Months);
+            months.and_then(|unit| in_dates(unit, *first, *to)).ok_or_else(|| unsupported(from))?
         }
         (Some(Temporal::LocalDateTime(from)), Some(Temporal::LocalDateTime(to))) => {
             match unit.nanoseconds().filter(|_| unit < TimeUnit::Days) {

@@ -5,7 +5,9 @@ use jiff::{SignedDuration, Span};
 
 use super::amounts::nanoseconds_of;
 use super::text::{date_text, inst, parse_date, parse_duration, parse_instant, unreadable};
-use super::{as_temporal, at_civil, civil_of, instant_of, integer, out_of_range, temporal, text};
+use super::{
+    as_temporal, at_civil, civil_of, instant_of, integer, month_number, out_of_range, temporal, text,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, type_error};
 use crate::value::{Temporal, Value};
@@ -21,7 +23,7 @@ pub(super) fn local_date_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> 
 
 pub(super) fn local_date_of(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let part = |at: usize| integer("LocalDate/of", &arguments[at]);
-    let (year, month, day) = (part(0)?, part(1)?, part(2)?);
+    let (year, month, day) = (part(0)?, month_number("LocalDate/of", &arguments[1])?, part(2)?);
     let date = || Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok();
     match date() {
         Some(date) => Ok(temporal(Temporal::LocalDate(date))),
@@ -160,6 +162,9 @@ pub(super) fn shift(
     match as_temporal(&arguments[0]) {
         Some(Temporal::LocalDate(date)) => {
             Ok(temporal(Temporal::LocalDate(date.checked_add(span).map_err(|_| out_of_range())?)))
+        }
+        Some(Temporal::YearMonth(first)) if function.ends_with("Months") || function.ends_with("Years") => {
+            Ok(temporal(Temporal::YearMonth(first.checked_add(span).map_err(|_| out_of_range())?)))
         }
         Some(found) if civil_of(found).is_some() => {
             let local = civil_of(found).unwrap_or_default();

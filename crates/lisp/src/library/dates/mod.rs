@@ -6,6 +6,7 @@
 mod amounts;
 mod civil;
 mod functions;
+mod months;
 mod pattern;
 mod text;
 mod zones;
@@ -18,6 +19,8 @@ use functions::{
     duration_between, duration_of, duration_parse, epoch_day, in_units, instant_parse, local_date_of,
     local_date_of_epoch_day, local_date_parse, move_by, new_date, on_date, ordered, shift,
 };
+pub(crate) use months::NATIVES as YEAR_MONTHS;
+use months::on_month;
 pub(crate) use pattern::{DAYS, MONTHS};
 pub(crate) use text::parse_tagged;
 use text::parse_uuid;
@@ -45,8 +48,8 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(temporal(Temporal::LocalDate(date().ok_or_else(none)?)))
     }),
     Native::leaf("LocalDate/ofEpochDay", Arity::exactly(1), &[], local_date_of_epoch_day),
-    Native::leaf("LocalDate/now", Arity::exactly(0), &[], |context, _| {
-        Ok(temporal(Temporal::LocalDate(instant_of(context.now())?.to_zoned(TimeZone::UTC).date())))
+    Native::leaf("LocalDate/now", Arity::between(0, 1), &[], |context, a| {
+        Ok(temporal(Temporal::LocalDate(zones::now("LocalDate/now", context, a)?.0.date())))
     }),
     Native::leaf("Instant/parse", Arity::exactly(1), &[], instant_parse),
     Native::leaf("Instant/ofEpochMilli", Arity::exactly(1), &[], |_, arguments| {
@@ -157,10 +160,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".minusMillis", Arity::exactly(2), &[], |_, a| move_by(".minusMillis", a, -1)),
     Native::leaf(".toEpochDay", Arity::exactly(1), &[], |_, a| on_date(".toEpochDay", a, epoch_day)),
     Native::leaf(".getYear", Arity::exactly(1), &[], |_, a| {
-        on_date(".getYear", a, |date| i64::from(date.year()))
+        on_month(".getYear", a, |date| i64::from(date.year()))
     }),
     Native::leaf(".getMonthValue", Arity::exactly(1), &[], |_, a| {
-        on_date(".getMonthValue", a, |date| i64::from(date.month()))
+        on_month(".getMonthValue", a, |date| i64::from(date.month()))
     }),
     Native::leaf(".getDayOfMonth", Arity::exactly(1), &[], |_, a| {
         on_date(".getDayOfMonth", a, |date| i64::from(date.day()))
@@ -169,14 +172,18 @@ pub(crate) const NATIVES: &[Native] = &[
         on_date(".getDayOfYear", a, |date| i64::from(date.day_of_year()))
     }),
     Native::leaf(".lengthOfMonth", Arity::exactly(1), &[], |_, a| {
-        on_date(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))
+        on_month(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))
     }),
     Native::leaf(".lengthOfYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDate(date)) => Ok(Value::Integer(date.days_in_year().into())),
+        Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => {
+            Ok(Value::Integer(date.days_in_year().into()))
+        }
         _ => Err(type_error(".lengthOfYear", "a local date", &arguments[0])),
     }),
     Native::leaf(".isLeapYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDate(date)) => Ok(Value::Boolean(date.in_leap_year())),
+        Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => {
+            Ok(Value::Boolean(date.in_leap_year()))
+        }
         _ => Err(type_error(".isLeapYear", "a local date", &arguments[0])),
     }),
     Native::leaf(".toNanos", Arity::exactly(1), &[], |_, a| in_units(".toNanos", a, 1)),
@@ -250,6 +257,14 @@ fn integer(function: &str, value: &Value) -> Result<i64> {
         Value::Float(value) => Ok(*value as i64),
         Value::Ratio(value) => i64::try_from(value.truncate()).map_err(|_| out_of_range()),
         other => Err(type_error(function, "an integer", other)),
+    }
+}
+
+/// A month as a number, or as a constant such as `Month/MARCH`.
+fn month_number(function: &str, value: &Value) -> Result<i64> {
+    match as_temporal(value) {
+        Some(Temporal::Month(number)) => Ok(i64::from(*number)),
+        _ => integer(function, value),
     }
 }
 

@@ -162,6 +162,10 @@ impl Fields {
         }
     }
 
+    pub(super) fn of_month(first: Date) -> Self {
+        Self { year: Some(first.year().into()), month: Some(first.month().into()), ..Self::default() }
+    }
+
     pub(super) fn of_date_time(found: DateTime) -> Self {
         let hour = i64::from(found.hour());
         Self {
@@ -298,6 +302,14 @@ impl Fields {
         };
         let weekday = i64::from(date.weekday().to_monday_one_offset());
         self.day_of_week.is_none_or(|day| day == weekday).then_some(date)
+    }
+
+    /// The first day of the month, if year and month are known and the rest fits.
+    pub(super) fn month(&self) -> Option<Date> {
+        if self.day.is_some() || self.day_of_year.is_some() {
+            return Some(self.date()?.first_of_month());
+        }
+        Date::new(i16::try_from(self.year?).ok()?, i8::try_from(self.month?).ok()?, 1).ok()
     }
 
     /// The date and the time, if both are known.

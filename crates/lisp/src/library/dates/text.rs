@@ -38,6 +38,7 @@ pub(crate) fn parse_tagged(tag: Tag, text: &str) -> Result<Temporal> {
         Tag::Zone => parse_zone(text).map(Temporal::Zone),
         Tag::Period => parse_period(text),
         Tag::LocalTime => parse_time(text).map(Temporal::LocalTime),
+        Tag::YearMonth => parse_month(text).map(Temporal::YearMonth),
     }
 }
 
@@ -68,6 +69,11 @@ pub(super) fn parse_date(text: &str) -> Result<Date> {
     let plain = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let date = if plain { text.parse().ok() } else { None };
     date.ok_or_else(|| unreadable("a date", text, "2026-01-02"))
+}
+
+/// Parses a month of a year, and returns its first day.
+pub(super) fn parse_month(text: &str) -> Result<Date> {
+    parse_date(&format!("{text}-01")).map_err(|_| unreadable("a month", text, "2026-01"))
 }
 
 pub(super) fn parse_instant(text: &str) -> Result<Timestamp> {

@@ -10,7 +10,7 @@ use super::civil::{date_of, parse_by, time_of, unfit};
 use super::text::{parse_offset_date_time, parse_time, parse_zone, parse_zone_offset, parse_zoned_date_time};
 use super::{as_temporal, at_civil, civil_of, instant_of, integer, out_of_range, temporal, text};
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, Constant, Native, type_error};
+use crate::library::{Arity, CallContext, Constant, Native, type_error};
 use crate::value::{Temporal, Value, Zone};
 
 pub(crate) const NATIVES: &[Native] = &[
@@ -47,8 +47,16 @@ pub(crate) const NATIVES: &[Native] = &[
         let (instant, zone) = (instant("LocalDate/ofInstant", &a[0])?, zone("LocalDate/ofInstant", &a[1])?);
         Ok(temporal(Temporal::LocalDate(local_of(instant, zone.seconds())?.date())))
     }),
-    Native::leaf("OffsetDateTime/now", Arity::exactly(0), &[], |context, _| {
-        Ok(temporal(Temporal::OffsetDateTime(local_of(instant_of(context.now())?, 0)?, 0)))
+    Native::leaf("OffsetDateTime/now", Arity::between(0, 1), &[], |context, a| {
+        let (local, zone) = now("OffsetDateTime/now", context, a)?;
+        Ok(temporal(Temporal::OffsetDateTime(local, zone.seconds())))
+    }),
+    Native::leaf("ZonedDateTime/now", Arity::between(0, 1), &[], |context, a| {
+        let (local, zone) = now("ZonedDateTime/now", context, a)?;
+        Ok(temporal(Temporal::ZonedDateTime(local, zone)))
+    }),
+    Native::leaf("LocalTime/now", Arity::between(0, 1), &[], |context, a| {
+        Ok(temporal(Temporal::LocalTime(now("LocalTime/now", context, a)?.0.time())))
     }),
     Native::leaf("ZoneOffset/of", Arity::exactly(1), &[], |_, a| {
         let offset = parse_zone_offset(text("ZoneOffset/of", &a[0])?)?;
@@ -174,6 +182,15 @@ pub(crate) const CONSTANTS: &[Constant] = &[
 pub(super) fn at_offset(local: DateTime, from: i32, to: i32) -> Result<DateTime> {
     let by = SignedDuration::from_secs(i64::from(to) - i64::from(from));
     local.checked_add(by).map_err(|_| out_of_range())
+}
+
+/// The local date and time of the program's start in the zone that is given, else in UTC.
+pub(super) fn now(function: &str, context: &CallContext<'_>, a: &[Value]) -> Result<(DateTime, Zone)> {
+    let zone = match a.first() {
+        Some(given) => zone(function, given)?.clone(),
+        None => Zone::Utc("UTC".into()),
+    };
+    Ok((local_of(instant_of(context.now())?, zone.seconds())?, zone))
 }
 
 /// The local date and time of an instant.

@@ -94,6 +94,9 @@ const SKIPPED: &[&str] = &[
     "LocalDate/now",
     "LocalDateTime/now",
     "OffsetDateTime/now",
+    "ZonedDateTime/now",
+    "LocalTime/now",
+    "YearMonth/now",
     "Instant/now",
     "Date.",
     "Math/random",
@@ -133,7 +136,7 @@ const SKIPPED: &[&str] = &[
 /// fails, or a keyword if it cannot be compared.
 const EVALUATE: &str = r##"
 (require '[clojure.string :as str] '[clojure.set :as set] 'clojure.walk 'clojure.math 'clojure.pprint)
-(import '(java.time LocalDate LocalDateTime LocalTime Instant Duration Period DayOfWeek Month OffsetDateTime ZonedDateTime ZoneOffset ZoneId)
+(import '(java.time LocalDate LocalDateTime LocalTime Instant Duration Period DayOfWeek Month YearMonth OffsetDateTime ZonedDateTime ZoneOffset ZoneId)
         '(java.time.format DateTimeFormatter) '(java.time.temporal ChronoUnit) '(java.util Date UUID))
 (def texts (read-string (slurp (first *command-line-args*))))
 (def values (mapv eval texts))

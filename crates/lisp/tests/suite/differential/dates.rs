@@ -98,6 +98,43 @@ const PATTERNS: &[&str] =
 
 /// Programs whose value is shown as text, unless it is a number or a boolean.
 const OTHERS: &[&str] = &[
+    "[(str (DayOfWeek/of 1)) (str (DayOfWeek/of 7)) (str (Month/of 1)) (str (Month/of 12))]",
+    "(DayOfWeek/of 0)",
+    "(DayOfWeek/of 8)",
+    "(Month/of 13)",
+    "(LocalDate/of 2026 Month/MARCH 31)",
+    "(LocalDate/of 2026 DayOfWeek/MONDAY 1)",
+    "(LocalDateTime/of 2026 Month/MARCH 1 10 0)",
+    "(YearMonth/of 2026 13)",
+    "(YearMonth/of 2026 Month/MARCH)",
+    "(YearMonth/from (LocalDate/of 2026 3 31))",
+    "(YearMonth/from (OffsetDateTime/parse \"2026-03-01T00:04:05Z\"))",
+    "(YearMonth/from (YearMonth/of 2026 3))",
+    "(YearMonth/from (LocalTime/of 1 0))",
+    "(YearMonth/parse \"03/2026\" (DateTimeFormatter/ofPattern \"MM/yyyy\"))",
+    "(YearMonth/parse \"1.3.2026\" (DateTimeFormatter/ofPattern \"d.M.yyyy\"))",
+    "(YearMonth/parse \"2026\" (DateTimeFormatter/ofPattern \"yyyy\"))",
+    "(.format (YearMonth/of 2026 3) (DateTimeFormatter/ofPattern \"MMM yyyy\"))",
+    "(.atDay (YearMonth/of 2026 2) 28)",
+    "(.atDay (YearMonth/of 2026 2) 29)",
+    "(.atDay (LocalDate/of 2026 2 1) 2)",
+    "(.lengthOfMonth (YearMonth/of 2024 2))",
+    "(.lengthOfYear (YearMonth/of 2024 2))",
+    "(map str [(.plusMonths (YearMonth/of 2026 12) 1) (.minusMonths (YearMonth/of 2026 1) 13) (.plusYears (YearMonth/of 2026 1) 2)])",
+    "(.plusDays (YearMonth/of 2026 12) 1)",
+    "(.plusWeeks (YearMonth/of 2026 12) 1)",
+    "[(str (.withMonth (YearMonth/of 2026 12) 2)) (str (.withYear (YearMonth/of 2026 12) 2024))]",
+    "(.withDayOfMonth (YearMonth/of 2026 12) 2)",
+    "(.getDayOfMonth (YearMonth/of 2026 12))",
+    "(.between ChronoUnit/MONTHS (YearMonth/of 2026 12) (YearMonth/of 2025 1))",
+    "(.between ChronoUnit/YEARS (YearMonth/of 2024 3) (YearMonth/of 2026 2))",
+    "(.between ChronoUnit/DAYS (YearMonth/of 2024 3) (YearMonth/of 2026 2))",
+    "(.until (YearMonth/of 2024 3) (YearMonth/of 2026 2) ChronoUnit/MONTHS)",
+    "[(.isBefore (YearMonth/of 2026 1) (YearMonth/of 2026 2)) (.isAfter (YearMonth/of 2026 1) (YearMonth/of 2026 2))]",
+    "[(= (YearMonth/of 2026 1) (YearMonth/parse \"2026-01\")) (= (YearMonth/of 2026 1) (LocalDate/of 2026 1 1))]",
+    "(map str (sort [(YearMonth/of 2026 2) (YearMonth/of 2025 12)]))",
+    "(update-vals (group-by #(str (YearMonth/from %)) [(LocalDate/of 2026 1 2) (LocalDate/of 2026 1 3)]) count)",
+    "(instance? java.time.YearMonth (YearMonth/of 2026 1))",
     "(LocalDate/ofYearDay 2026 60)",
     "(LocalDate/ofYearDay 2024 366)",
     "(LocalDate/ofYearDay 2026 366)",
@@ -152,6 +189,29 @@ fn times_and_offsets_mean_the_same_in_clojure() {
     calls.extend(OFFSETS.iter().map(|text| format!("(ZoneId/of {text:?})")));
     calls.extend(["UTC", "GMT", "Etc/UTC", "utc"].map(|text| format!("(ZoneId/of {text:?})")));
     calls.extend(TIMES.iter().map(|text| format!("(LocalTime/parse {text:?})")));
+    let months = ["2026-01", "2026-1", "2026-13", "2026-01-02", "202601", "26-01", "", "2026-0a"];
+    calls.extend(months.map(|text| format!("(YearMonth/parse {text:?})")));
+    for amount in [
+        "13 ChronoUnit/MONTHS",
+        "1 ChronoUnit/YEARS",
+        "(Period/of 1 2 0)",
+        "(Period/ofDays 2)",
+        "3 ChronoUnit/DAYS",
+    ] {
+        calls.push(format!("(.plus (YearMonth/of 2024 1) {amount})"));
+        calls.push(format!("(.minus (YearMonth/of 2024 1) {amount})"));
+    }
+    for method in [
+        ".atEndOfMonth",
+        ".getYear",
+        ".getMonth",
+        ".getMonthValue",
+        ".isLeapYear",
+        ".getDayOfWeek",
+        ".toLocalDate",
+    ] {
+        calls.push(format!("({method} (YearMonth/of 2024 1))"));
+    }
     calls.extend(PERIODS.iter().map(|text| format!("(Period/parse {text:?})")));
     for value in VALUES {
         for amount in AMOUNTS {
@@ -196,6 +256,7 @@ fn values_with_offsets_are_printed_and_read_back() {
         "(ZoneId/of \"UTC\")",
         "(Period/of 1 2 3)",
         "(LocalTime/of 10 15)",
+        "(YearMonth/of 2026 3)",
     ] {
         let value = crate::support::run(program).unwrap();
         let text = backstitch_lisp::to_edn(&value);

@@ -27,7 +27,7 @@ const PROGRAMS: u64 = 2_000;
 /// or nil if the program fails.
 const EVALUATE: &str = r#"
 (require '[clojure.string :as str] '[clojure.set :as set] 'clojure.walk)
-(import '(java.time LocalDate LocalDateTime LocalTime Instant Duration Period DayOfWeek Month OffsetDateTime ZonedDateTime ZoneOffset ZoneId)
+(import '(java.time LocalDate LocalDateTime LocalTime Instant Duration Period DayOfWeek Month YearMonth OffsetDateTime ZonedDateTime ZoneOffset ZoneId)
         '(java.time.format DateTimeFormatter) '(java.time.temporal ChronoUnit))
 (with-open [in (clojure.java.io/reader (first *command-line-args*))]
   (doseq [line (line-seq in)]
