@@ -1,8 +1,8 @@
 //! Asking a server that is not the provider's own about a model.
 //!
-//! Such a server knows the window of its model, and some know the price. A few questions are asked in turn until the
-//! window is known, with the key and the headers of every request, for at most some seconds. No failure is an error: what
-//! is not told is not known. What was told is remembered while the process runs.
+//! Such a server knows the window of its model, and some know the price. A few questions are asked in turn until one
+//! answer has the window, with the key and the headers of every request, for at most some seconds. No failure is an error:
+//! what no answer has is not known. What the server told is remembered while the process runs.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -32,7 +32,7 @@ static KNOWN: LazyLock<Mutex<HashMap<Digest, ModelFacts>>> = LazyLock::new(Mutex
 pub enum WantedFacts {
     /// The price, which only lists of models tell.
     Price,
-    /// The window, and the price if it is listed beside it.
+    /// The window, and the price if the same answer has it.
     Window,
 }
 
