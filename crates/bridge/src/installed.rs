@@ -1,4 +1,4 @@
-//! Which programs are installed, and in which version.
+//! Which programs are installed, in which version, and which versions can be engines.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use backstitch_runtime::EngineError;
 
-use crate::claude_code::ClaudeCode;
-use crate::codex::Codex;
+use crate::program::Program;
 
 /// The most time that a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,26 +29,48 @@ pub struct Installation {
     pub problem: Option<String>,
 }
 
-/// A program that an engine needs.
-pub(crate) struct ProgramNeed {
-    pub(crate) engine: &'static str,
-    pub(crate) title: &'static str,
-    pub(crate) program: &'static str,
-    pub(crate) install: &'static str,
-    pub(crate) oldest: Version,
+/// What an engine needs of its program.
+struct ProgramNeed {
+    program: Program,
+    command: &'static str,
+    install: &'static str,
+    oldest: Version,
 }
 
-/// The programs of all engines.
-const NEEDS: [&ProgramNeed; 2] = [&ClaudeCode::NEED, &Codex::NEED];
+const CLAUDE_CODE: ProgramNeed = ProgramNeed {
+    program: Program::ClaudeCode,
+    command: "claude",
+    install: "Install it with `npm install -g @anthropic-ai/claude-code`, and log in with `claude`",
+    oldest: Version(2, 1, 0),
+};
+
+const CODEX: ProgramNeed = ProgramNeed {
+    program: Program::Codex,
+    command: "codex",
+    install: "Install it with `npm install -g @openai/codex`, and log in with `codex login`",
+    oldest: Version(0, 160, 0),
+};
 
 /// Returns the programs of all engines, with their versions. It starts those that are found.
 pub fn installations() -> Vec<Installation> {
-    NEEDS.iter().map(|need| need.installation()).collect()
+    Program::ALL.into_iter().map(|program| need_of(program).installation()).collect()
+}
+
+/// Finds the command of a program, in a version that can be used.
+pub(crate) fn find_command(program: Program) -> Result<PathBuf, EngineError> {
+    need_of(program).find()
+}
+
+fn need_of(program: Program) -> &'static ProgramNeed {
+    match program {
+        Program::ClaudeCode => &CLAUDE_CODE,
+        Program::Codex => &CODEX,
+    }
 }
 
 impl ProgramNeed {
     fn installation(&self) -> Installation {
-        let path = find(self.program, std::env::var_os("PATH").as_deref());
+        let path = find(self.command, std::env::var_os("PATH").as_deref());
         let version = path.as_deref().and_then(version_of);
         let problem = match (&path, version) {
             (None, _) => None,
@@ -60,27 +81,23 @@ impl ProgramNeed {
             _ => None,
         };
         let version = version.map(|version| version.to_string());
-        Installation { engine: self.engine, title: self.title, path, version, problem }
+        Installation { engine: self.program.name(), title: self.program.title(), path, version, problem }
     }
 
-    /// Finds the program, in a version that can be used.
-    pub(crate) fn find(&self) -> Result<PathBuf, EngineError> {
-        let Some(path) = find(self.program, std::env::var_os("PATH").as_deref()) else {
-            return Err(EngineError::Missing {
-                title: self.title.to_owned(),
-                program: self.program.to_owned(),
-                install: self.install.to_owned(),
-            });
+    fn find(&self) -> Result<PathBuf, EngineError> {
+        let title = self.program.title().to_owned();
+        let Some(path) = find(self.command, std::env::var_os("PATH").as_deref()) else {
+            let (program, install) = (self.command.to_owned(), self.install.to_owned());
+            return Err(EngineError::Missing { title, program, install });
         };
         let needed = self.oldest.to_string();
-        let refused = |found: String| EngineError::Version { title: self.title.to_owned(), found, needed };
         match version_of(&path) {
             Some(version) if version >= self.oldest => Ok(path),
-            Some(version) => Err(refused(version.to_string())),
-            None => Err(EngineError::Start {
-                title: self.title.to_owned(),
-                reason: format!("{} does not print its version", path.display()),
-            }),
+            Some(version) => Err(EngineError::Version { title, found: version.to_string(), needed }),
+            None => {
+                let reason = format!("{} does not print its version", path.display());
+                Err(EngineError::Start { title, reason })
+            }
         }
     }
 }

@@ -16,6 +16,10 @@ use tokio::sync::mpsc;
 
 use crate::lines::JsonLines;
 
+/// A variable that the programs of engines are started with. The guard's hooks do nothing where it is set: the engine's
+/// calls are recorded already.
+pub const ENGINE_VARIABLE: &str = "BACKSTITCH_ENGINE";
+
 /// The most bytes of standard error that are kept.
 const STDERR: usize = 2_000;
 

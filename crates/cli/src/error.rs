@@ -15,6 +15,7 @@ use backstitch::secrets::Secrets;
 use backstitch::stores::StoresError;
 use backstitch::workspace::export::ExportError;
 use backstitch::{RuntimeError, store};
+use backstitch_bridge::settings::SettingsError;
 use rustyline::error::ReadlineError;
 use serde_json::json;
 
@@ -81,6 +82,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, |_: &Usage| ErrorCode::Usage))
         .or_else(|| of(error, ConfigError::code))
         .or_else(|| of(error, TrustError::code))
+        .or_else(|| of(error, SettingsError::code))
         .or_else(|| of(error, RuntimeError::code))
         .or_else(|| of(error, AgentFileError::code))
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
@@ -195,6 +197,9 @@ fn hint(common: &Common, code: ErrorCode) -> Option<String> {
             common.hint("verify"),
             common.hint("salvage NEW_STORE")
         )),
+        ErrorCode::SettingsInvalid => Some(
+            "remove comments and marks that JSON does not have, or repair the file, and try again".to_owned(),
+        ),
         ErrorCode::SessionShared => Some("`--with-forks` deletes them too".to_owned()),
         ErrorCode::StoreFull => Some(format!("`{}` deletes unreferenced data", common.hint("gc"))),
         ErrorCode::StoreOlder => Some(format!("`{}` migrates the store", common.hint("gc"))),

@@ -1,7 +1,6 @@
 //! The command line of Claude Code.
 
 use std::collections::HashSet;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::ports::{ProcessSpec, Sandbox};
@@ -9,10 +8,11 @@ use backstitch_runtime::{EngineError, EnginePoint, EngineResume, EngineStart};
 use serde_json::json;
 
 use super::ClaudeCode;
-use super::transcript::Transcript;
-use crate::ENGINE_VARIABLE;
-use crate::process::allow_state;
+use crate::process::{ENGINE_VARIABLE, allow_state};
+use crate::program::Program;
 use crate::relay::SERVER;
+use crate::settings::create_private;
+use crate::transcript::ClaudeTranscript;
 
 /// Variables by which the program recognizes that it was started by itself.
 const NESTED: [&str; 4] =
@@ -80,13 +80,13 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
     if sandbox.is_off() {
         return sandbox;
     }
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let own = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let below = |name: &str| home.as_ref().map(|home| home.join(name));
+    let own = Program::ClaudeCode.home();
     // What does not exist cannot be made writable. Without its directory the program forgets the conversation.
-    if let Some(state) = own.clone().or_else(|| below(".claude")) {
-        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state);
+    if let Some(own) = &own {
+        let _ = create_private(own);
     }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let below = |name: &str| home.as_ref().map(|home| home.join(name));
     let state = [own, below(".claude"), below(".claude.json"), below(".cache/claude-cli-nodejs")];
     allow_state(&mut sandbox, state.into_iter().flatten());
     sandbox
@@ -98,7 +98,7 @@ fn record_of(resume: &EngineResume) -> Result<Option<String>, EngineError> {
     let Some(path) = &resume.transcript else { return Ok(None) };
     let gone =
         || EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: resume.session.clone() };
-    let transcript = Transcript::read(path).ok_or_else(gone)?;
+    let transcript = ClaudeTranscript::read(path).ok_or_else(gone)?;
     let undone: HashSet<&str> = resume.after.iter().filter_map(before).collect();
     let found = resume.after.iter().find_map(|point| match point {
         EnginePoint::Call(call) => transcript.record_of_result(call),

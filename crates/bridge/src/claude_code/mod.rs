@@ -8,15 +8,15 @@
 mod command;
 mod protocol;
 mod run;
-mod transcript;
 mod usage;
 
 use std::path::PathBuf;
 
 use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineStart};
 
-use crate::installed::{ProgramNeed, Version};
-use crate::{InstalledEngines, RelayCommand};
+use crate::installed::find_command;
+use crate::program::Program;
+use crate::relay::RelayCommand;
 
 /// Tools that change nothing. The calls of a sub-agent are asked about one by one.
 const READS: [&str; 14] = [
@@ -49,24 +49,16 @@ pub(crate) struct ClaudeCode {
 }
 
 impl ClaudeCode {
-    pub(crate) const NAME: &str = "claude-code";
-    pub(crate) const TITLE: &str = "Claude Code";
-
-    pub(crate) const NEED: ProgramNeed = ProgramNeed {
-        engine: Self::NAME,
-        title: Self::TITLE,
-        program: "claude",
-        install: "Install it with `npm install -g @anthropic-ai/claude-code`, and log in with `claude`",
-        oldest: Version(2, 1, 0),
-    };
+    const NAME: &str = Program::ClaudeCode.name();
+    const TITLE: &str = Program::ClaudeCode.title();
 
     /// What a user does about a key or login that is refused.
     const LOGIN: &str = "Log in with `claude`, or set another ANTHROPIC_API_KEY";
 
-    /// Finds the program.
-    pub(crate) fn find(engines: InstalledEngines) -> Result<Self, EngineError> {
-        let keys = KEYS.iter().filter_map(|name| Some((*name, (engines.key)(name)?))).collect();
-        Ok(Self { program: Self::NEED.find()?, keys, relay: engines.relay })
+    /// Finds the program. `key` returns the API key in an environment variable.
+    pub(crate) fn find(key: fn(&str) -> Option<String>, relay: RelayCommand) -> Result<Self, EngineError> {
+        let keys = KEYS.iter().filter_map(|name| Some((*name, key(name)?))).collect();
+        Ok(Self { program: find_command(Program::ClaudeCode)?, keys, relay })
     }
 }
 

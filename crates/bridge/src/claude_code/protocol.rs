@@ -1,18 +1,13 @@
 //! The lines of Claude Code, as far as they are used. Pure: no process and no files.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use backstitch_core::budget::Amounts;
-use backstitch_runtime::{ObservedCall, ObservedResult};
+use backstitch_runtime::ObservedResult;
 use serde_json::{Value, json};
 
-/// The most characters of an id.
-const LONGEST_ID: usize = 400;
-
-/// The hook events that the program awaits. `SessionEnd` is not among them: it comes after the end of the input.
-pub(super) const EVENTS: [&str; 6] =
-    ["UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStop", "Stop"];
+use crate::fields;
+use crate::hooks::{AWAITED, HookEvent};
+use crate::messages::{Usage, as_text, blocks, result_of};
 
 /// Seconds that a hook may take. A person may be asked meanwhile.
 const HOOK_TIMEOUT: u64 = 7 * 24 * 60 * 60;
@@ -35,7 +30,7 @@ pub(super) enum Line {
     /// Results that the model receives.
     Results(Vec<(String, ObservedResult)>),
     /// A hook event, which the program awaits.
-    Hook { request: String, event: HookEvent, transcript: Option<PathBuf> },
+    Hook { request: String, event: HookEvent },
     /// The program asks whether a call may run.
     MayRun { request: String, call: Option<String>, name: String, input: Value },
     /// A request that is not known here.
@@ -55,21 +50,6 @@ pub(super) enum Line {
 pub(super) enum Block {
     Text(String),
     Call { id: String, name: String, input: Value },
-}
-
-/// A hook event.
-#[derive(Debug, PartialEq)]
-pub(super) enum HookEvent {
-    Before(ObservedCall),
-    After(ObservedCall, ObservedResult),
-    /// A call was interrupted, so it has not ended by itself.
-    Interrupted,
-    SubAgentEnd(Option<String>),
-    /// The number of background tasks that still run.
-    Stop {
-        background: usize,
-    },
-    Other,
 }
 
 /// A request to the model that failed.
@@ -110,64 +90,12 @@ pub(super) struct TurnEnd {
     pub(super) errors: Vec<String>,
 }
 
-/// Tokens of a request. Fields that a line does not have are `None`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Usage {
-    input: Option<u64>,
-    cache_read: Option<u64>,
-    cache_write: Option<u64>,
-    output: Option<u64>,
-}
-
-impl Usage {
-    fn of(value: Option<&Value>) -> Self {
-        let number = |name: &str| value?.get(name)?.as_u64();
-        Self {
-            input: number("input_tokens"),
-            cache_read: number("cache_read_input_tokens"),
-            cache_write: number("cache_creation_input_tokens"),
-            output: number("output_tokens"),
-        }
-    }
-
-    /// Adds what a later line reports. Its numbers are totals, and the first line reports too few output tokens.
-    pub(super) fn update(&mut self, later: Self) {
-        self.input = later.input.or(self.input);
-        self.cache_read = later.cache_read.or(self.cache_read);
-        self.cache_write = later.cache_write.or(self.cache_write);
-        self.output = later.output.max(self.output);
-    }
-
-    pub(super) fn amounts(self) -> Amounts {
-        let (read, written) = (self.cache_read.unwrap_or(0), self.cache_write.unwrap_or(0));
-        Amounts {
-            input_tokens: self.input.unwrap_or(0).saturating_add(read).saturating_add(written),
-            cache_read_tokens: read,
-            cache_write_tokens: written,
-            output_tokens: self.output.unwrap_or(0),
-            ..Amounts::ZERO
-        }
-    }
-}
-
 fn text(value: &Value, name: &str) -> Option<String> {
-    value.get(name)?.as_str().map(str::to_owned)
+    fields::text(value, name).map(str::to_owned)
 }
 
 fn id(value: &Value, name: &str) -> Option<String> {
-    text(value, name).filter(|id| !id.is_empty() && id.len() <= LONGEST_ID)
-}
-
-/// Returns a value as the text that a person reads.
-fn as_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let texts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text")?.as_str()).collect();
-            texts.map_or_else(|| value.to_string(), |texts| texts.join("\n"))
-        }
-        other => other.to_string(),
-    }
+    fields::id(value, name).map(str::to_owned)
 }
 
 impl Line {
@@ -192,10 +120,7 @@ impl Line {
             Some("assistant") => {
                 line.get("message").and_then(|message| answer(message, of)).unwrap_or(Self::Other)
             }
-            Some("user") => {
-                let blocks = line.pointer("/message/content").and_then(Value::as_array);
-                Self::Results(blocks.into_iter().flatten().filter_map(result_of).collect())
-            }
+            Some("user") => Self::Results(blocks(line).filter_map(result_of).collect()),
             Some("control_request") => control_request(line).unwrap_or(Self::Other),
             Some("control_response") => {
                 let Some(response) = line.get("response") else { return Self::Other };
@@ -257,28 +182,11 @@ fn answer(message: &Value, of: Option<String>) -> Option<Line> {
     Some(Line::Answer { of, id: id(message, "id")?, model, usage: Usage::of(message.get("usage")), blocks })
 }
 
-fn result_of(block: &Value) -> Option<(String, ObservedResult)> {
-    if block.get("type")?.as_str()? != "tool_result" {
-        return None;
-    }
-    let content = block.get("content").cloned().unwrap_or(Value::Null);
-    let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
-    let outcome = if is_error { Err(as_text(&content)) } else { Ok(content) };
-    Some((id(block, "tool_use_id")?, ObservedResult { outcome, elapsed_micros: None }))
-}
-
 fn control_request(line: &Value) -> Option<Line> {
     let (request, body) = (id(line, "request_id")?, line.get("request")?);
     let subtype = text(body, "subtype").unwrap_or_default();
     Some(match subtype.as_str() {
-        "hook_callback" => {
-            let input = body.get("input").unwrap_or(&Value::Null);
-            let event =
-                text(input, "hook_event_name").or_else(|| text(body, "callback_id")).unwrap_or_default();
-            let transcript =
-                text(input, "transcript_path").map(PathBuf::from).filter(|path| path.is_absolute());
-            Line::Hook { request, event: hook_event(&event, input, id(body, "tool_use_id")), transcript }
-        }
+        "hook_callback" => Line::Hook { request, event: HookEvent::of_callback(body) },
         "can_use_tool" => Line::MayRun {
             request,
             call: id(body, "tool_use_id"),
@@ -287,36 +195,6 @@ fn control_request(line: &Value) -> Option<Line> {
         },
         _ => Line::OtherRequest { request, subtype },
     })
-}
-
-fn hook_event(name: &str, input: &Value, other_id: Option<String>) -> HookEvent {
-    let agent = id(input, "agent_id");
-    let call = || {
-        let id = id(input, "tool_use_id").or_else(|| other_id.clone())?;
-        let name = text(input, "tool_name").unwrap_or_else(|| "unknown tool".to_owned());
-        let arguments = input.get("tool_input").cloned().unwrap_or(Value::Null);
-        Some(ObservedCall { agent: agent.clone(), ..ObservedCall::new(id, &name, arguments) })
-    };
-    let millis = input.get("duration_ms").and_then(Value::as_u64);
-    let elapsed_micros = millis.map(|millis| millis.saturating_mul(1_000));
-    let after = |outcome| call_after(call(), ObservedResult { outcome, elapsed_micros });
-    let is_interrupt = input.get("is_interrupt").and_then(Value::as_bool).unwrap_or(false);
-    match name {
-        "PreToolUse" => call().map_or(HookEvent::Other, HookEvent::Before),
-        "PostToolUse" => after(Ok(input.get("tool_response").cloned().unwrap_or(Value::Null))),
-        "PostToolUseFailure" if is_interrupt => HookEvent::Interrupted,
-        "PostToolUseFailure" => after(Err(text(input, "error").unwrap_or_else(|| "it failed".to_owned()))),
-        "SubagentStop" => HookEvent::SubAgentEnd(agent),
-        "Stop" => {
-            let tasks = input.get("background_tasks").and_then(Value::as_array);
-            HookEvent::Stop { background: tasks.map_or(0, Vec::len) }
-        }
-        _ => HookEvent::Other,
-    }
-}
-
-fn call_after(call: Option<ObservedCall>, result: ObservedResult) -> HookEvent {
-    call.map_or(HookEvent::Other, |call| HookEvent::After(call, result))
 }
 
 fn turn_end(line: &Value) -> TurnEnd {
@@ -340,7 +218,7 @@ fn turn_end(line: &Value) -> TurnEnd {
 
 /// The first line for the program.
 pub(super) fn initialize() -> Value {
-    let hooks = EVENTS
+    let hooks = AWAITED
         .iter()
         .map(|event| ((*event).to_owned(), json!([{ "hookCallbackIds": [event], "timeout": HOOK_TIMEOUT }])));
     request(
@@ -368,23 +246,10 @@ pub(super) fn refusal(request: &str, why: &str) -> Value {
     json!({ "type": "control_response", "response": { "subtype": "error", "request_id": request, "error": why } })
 }
 
-/// The output of a hook that denies a call.
-pub(super) fn denial(reason: &str) -> Value {
-    json!({ "hookSpecificOutput": {
-        "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
-    }})
-}
-
-/// The output of a hook that changes the arguments of a call.
-pub(super) fn changed_input(input: &Value) -> Value {
-    json!({ "hookSpecificOutput": {
-        "hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": input,
-    }})
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::Program;
 
     #[test]
     fn whatever_is_not_known_is_ignored() {
@@ -408,23 +273,13 @@ mod tests {
         );
         let hook = json!({"type": "control_request", "request_id": "r", "request":
             {"subtype": "hook_callback", "callback_id": "PreToolUse", "input": {"tool_name": 3}}});
-        assert_eq!(
-            Line::of(&hook),
-            Line::Hook { request: "r".to_owned(), event: HookEvent::Other, transcript: None }
-        );
+        let Line::Hook { request, event } = Line::of(&hook) else { panic!("no hook") };
+        assert_eq!((request.as_str(), event.transcript()), ("r", None));
+        assert!(event.report(Program::ClaudeCode).is_err(), "it names no call");
         let Line::Turn(end) = Line::of(&json!({"type": "result", "total_cost_usd": -3, "result": 7})) else {
             panic!("no end")
         };
         assert_eq!((end.cost_micros, end.text, end.is_error), (None, None, false));
-    }
-
-    #[test]
-    fn usage_is_counted_once_with_its_last_numbers() {
-        let mut usage =
-            Usage::of(Some(&json!({"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 1})));
-        usage.update(Usage::of(Some(&json!({"output_tokens": 25}))));
-        let amounts = usage.amounts();
-        assert_eq!((amounts.input_tokens, amounts.cache_read_tokens, amounts.output_tokens), (107, 7, 25));
     }
 
     #[test]

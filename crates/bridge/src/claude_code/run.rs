@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::ClaudeCode;
 use super::command::specification;
-use super::protocol::{
-    Block, HookEvent, Line, TurnEnd, changed_input, denial, initialize, prompt, refusal, request, response,
-};
+use super::protocol::{Block, Line, TurnEnd, initialize, prompt, refusal, request, response};
 use super::usage::Requests;
+use crate::hooks::{HookDecision, HookReport, changed_input, decision};
 use crate::process::EngineProcess;
+use crate::program::Program;
 use crate::relay::{SERVER, ToolSocket};
 
 /// What the program prints if it does not know a conversation.
@@ -146,9 +146,11 @@ impl ClaudeRun {
                     }
                 }
             }
-            Line::Hook { request, event, transcript } => {
-                self.transcript = transcript.or(self.transcript.take());
-                self.hook(request, event);
+            Line::Hook { request, event } => {
+                self.transcript = event.transcript().or(self.transcript.take());
+                // An event that cannot be understood is answered, and records nothing.
+                let report = event.report(Program::ClaudeCode).unwrap_or(HookReport::Nothing);
+                self.hook(request, report);
             }
             Line::MayRun { request, call, name, input } => {
                 let answer = self.may_run(call.as_deref(), &name, input);
@@ -179,16 +181,16 @@ impl ClaudeRun {
     }
 
     /// Answers a hook event now, or when its event was handled.
-    fn hook(&mut self, request: String, event: HookEvent) {
+    fn hook(&mut self, request: String, report: HookReport) {
         let Some(input) = self.process.input() else { return };
-        match event {
+        match report {
             // The tools of the agent are recorded where they run.
-            HookEvent::Before(call) if is_ours(&call.name) => {
+            HookReport::Before(call) if is_ours(&call.name) => {
                 self.allow(call.id);
                 input.send(response(&request, &json!({})));
             }
-            HookEvent::After(call, _) if is_ours(&call.name) => input.send(response(&request, &json!({}))),
-            HookEvent::Before(call) => {
+            HookReport::After(call, _) if is_ours(&call.name) => input.send(response(&request, &json!({}))),
+            HookReport::Before(call) => {
                 let (reply, answer) = CallReply::new();
                 let (allowed, id) = (self.allowed.clone(), call.id.clone());
                 tokio::spawn(async move {
@@ -204,25 +206,31 @@ impl ClaudeRun {
                             allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
                             changed_input(&input)
                         }
-                        CallAnswer::Deny(reason) => denial(&reason),
+                        CallAnswer::Deny(reason) => decision(HookDecision::Deny, &reason),
                     };
                     input.send(response(&request, &output));
                 });
                 self.events.push_back(EngineEvent::CallStarting(call, reply));
             }
-            HookEvent::After(call, result) => {
+            HookReport::After(call, result) => {
                 let held = held_until_done(input, request);
                 self.events.push_back(EngineEvent::CallFinished(call, result, held));
             }
-            HookEvent::SubAgentEnd(agent) => {
+            HookReport::SubAgentEnd(agent) => {
                 let held = held_until_done(input, request);
                 self.events.push_back(EngineEvent::SubAgentEnded(agent, held));
             }
-            HookEvent::Stop { background } => {
+            HookReport::Answer { background, .. } => {
                 self.background = background;
                 input.send(response(&request, &json!({})));
             }
-            HookEvent::Interrupted | HookEvent::Other => input.send(response(&request, &json!({}))),
+            // An interrupted call has not ended by itself.
+            HookReport::Interrupted(..)
+            | HookReport::Start
+            | HookReport::Prompt(_)
+            | HookReport::Interrupt
+            | HookReport::End
+            | HookReport::Nothing => input.send(response(&request, &json!({}))),
         }
     }
 

@@ -4,13 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use backstitch_runtime::ObservedRequest;
 
-use super::protocol::Usage;
-
-/// The provider, in records of requests.
-const PROVIDER: &str = "anthropic";
-
-/// The model of messages that the program makes up itself. They cost nothing.
-const SYNTHETIC: &str = "<synthetic>";
+use crate::messages::{SYNTHETIC, Usage};
+use crate::program::Program;
 
 /// An answer that has not ended.
 #[derive(Debug)]
@@ -77,6 +72,7 @@ impl Requests {
             return None;
         }
         let model = if model.is_empty() { "unknown".to_owned() } else { model };
-        Some(ObservedRequest { id, provider: PROVIDER.to_owned(), model, usage: usage.amounts() })
+        let provider = Program::ClaudeCode.provider().to_owned();
+        Some(ObservedRequest { id, provider, model, usage: usage.amounts() })
     }
 }

@@ -15,8 +15,8 @@ use super::TITLE;
 use super::hooks::ListedHook;
 use super::thread::{Cut, ThreadId, TurnId, thread_of, turns_of};
 use super::wire::{self, IncomingLine, RequestId, ServerMessage};
-use crate::ENGINE_VARIABLE;
-use crate::process::EngineProcess;
+use crate::process::{ENGINE_VARIABLE, EngineProcess};
+use crate::program::Program;
 
 /// How long an answer may take. Codex opens its databases and reads its settings first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +46,10 @@ impl AppServerSpec {
             directory: directory.into(),
             settings: Vec::new(),
             // Hooks of the guard that it starts are about what this process does, and have nothing to record.
-            environment: BTreeMap::from([(ENGINE_VARIABLE.to_owned(), Some("codex".to_owned()))]),
+            environment: BTreeMap::from([(
+                ENGINE_VARIABLE.to_owned(),
+                Some(Program::Codex.name().to_owned()),
+            )]),
             sandbox: Sandbox::off(),
             mark: None,
         }

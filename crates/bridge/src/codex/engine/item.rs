@@ -3,18 +3,12 @@
 use backstitch_runtime::{ObservedCall, ObservedResult};
 use serde_json::{Value, json};
 
+use crate::fields::{id, text};
 use crate::relay::SERVER;
-
-/// The most characters of an id.
-const LONGEST_ID: usize = 400;
-
-fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
-    item.get(name)?.as_str()
-}
 
 /// Returns the id of an item.
 pub(super) fn id_of(item: &Value) -> Option<&str> {
-    text(item, "id").filter(|id| !id.is_empty() && id.len() <= LONGEST_ID)
+    id(item, "id")
 }
 
 /// Whether an item is a call of one of the agent's own tools, which are recorded where they run.

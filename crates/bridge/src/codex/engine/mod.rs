@@ -23,14 +23,12 @@ use std::path::PathBuf;
 use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineStart};
 
 use super::TITLE;
-use crate::installed::{ProgramNeed, Version};
-use crate::{InstalledEngines, RelayCommand};
+use crate::installed::find_command;
+use crate::program::Program;
+use crate::relay::RelayCommand;
 
 /// The variables with API keys that it uses if it is not logged in.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "CODEX_API_KEY"];
-
-/// The provider, in records of requests.
-const PROVIDER: &str = "openai";
 
 /// The engine.
 #[derive(Clone)]
@@ -41,26 +39,16 @@ pub(crate) struct Codex {
 }
 
 impl Codex {
-    pub(crate) const NAME: &str = "codex";
-
-    pub(crate) const NEED: ProgramNeed = ProgramNeed {
-        engine: Self::NAME,
-        title: TITLE,
-        program: "codex",
-        install: "Install it with `npm install -g @openai/codex`, and log in with `codex login`",
-        oldest: Version(0, 160, 0),
-    };
-
-    /// Finds the program.
-    pub(crate) fn find(engines: InstalledEngines) -> Result<Self, EngineError> {
-        let keys = KEYS.iter().filter_map(|name| Some((*name, (engines.key)(name)?))).collect();
-        Ok(Self { program: Self::NEED.find()?, keys, relay: engines.relay })
+    /// Finds the program. `key` returns the API key in an environment variable.
+    pub(crate) fn find(key: fn(&str) -> Option<String>, relay: RelayCommand) -> Result<Self, EngineError> {
+        let keys = KEYS.iter().filter_map(|name| Some((*name, key(name)?))).collect();
+        Ok(Self { program: find_command(Program::Codex)?, keys, relay })
     }
 }
 
 impl Engine for Codex {
     fn name(&self) -> &str {
-        Self::NAME
+        Program::Codex.name()
     }
 
     fn title(&self) -> &str {
@@ -68,7 +56,7 @@ impl Engine for Codex {
     }
 
     fn provider(&self) -> Option<&str> {
-        Some(PROVIDER)
+        Some(Program::Codex.provider())
     }
 
     fn waits_after_calls(&self) -> bool {

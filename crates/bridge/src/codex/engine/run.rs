@@ -10,15 +10,16 @@ use backstitch_runtime::{
 };
 use serde_json::{Value, json};
 
+use super::Codex;
 use super::approval::Ask;
 use super::item::{call_of, id_of, is_ours, result_of};
 use super::start::{OpenThread, open_thread, specification};
-use super::{Codex, PROVIDER};
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, incomplete};
 use crate::codex::thread::ThreadId;
 use crate::codex::wire::{RequestId, ServerMessage, answer, request};
 use crate::installed::Version;
+use crate::program::Program;
 use crate::relay::{SERVER, ToolSocket};
 
 /// What requests are answered with that only a person could answer.
@@ -241,7 +242,7 @@ impl CodexRun {
             reasoning_tokens: last("reasoningOutputTokens"),
             ..Amounts::ZERO
         };
-        let (id, provider) = (format!("{thread}:{total}"), PROVIDER.to_owned());
+        let (id, provider) = (format!("{thread}:{total}"), Program::Codex.provider().to_owned());
         self.events.push_back(EngineEvent::Request(ObservedRequest {
             id,
             provider,

@@ -7,13 +7,12 @@ use backstitch_core::ports::Sandbox;
 use backstitch_runtime::{EngineError, EngineResume, EngineStart};
 use serde_json::{Map, Value, json};
 
-use super::Codex;
 use super::point::{Continuation, continuation};
-use crate::ENGINE_VARIABLE;
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, AppServerSpec, incomplete};
 use crate::codex::thread::{ThreadId, thread_of};
-use crate::process::allow_state;
+use crate::process::{ENGINE_VARIABLE, allow_state};
+use crate::program::Program;
 use crate::relay::SERVER;
 
 /// Returns how to start the app-server. `relay` is the command of the server of the agent's tools.
@@ -31,7 +30,7 @@ pub(super) fn specification(
         settings.push(format!("mcp_servers.{SERVER}.tool_timeout_sec=86400"));
         settings.push(format!("mcp_servers.{SERVER}.required=true"));
     }
-    let variables = [(ENGINE_VARIABLE, Some(Codex::NAME)), ("CODEX_THREAD_ID", None)];
+    let variables = [(ENGINE_VARIABLE, Some(Program::Codex.name())), ("CODEX_THREAD_ID", None)];
     let environment: BTreeMap<_, _> =
         variables.map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).into();
     AppServerSpec {
@@ -49,9 +48,7 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
     if sandbox.is_off() {
         return sandbox;
     }
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let home = variable("CODEX_HOME").or_else(|| variable("HOME").map(|home| home.join(".codex")));
-    allow_state(&mut sandbox, home);
+    allow_state(&mut sandbox, Program::Codex.home());
     sandbox
 }
 

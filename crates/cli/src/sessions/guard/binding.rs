@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 use backstitch::digest::Digest;
 use backstitch::id::SessionId;
 use backstitch::stores::make_private;
+use backstitch_bridge::Program;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-
-use super::program::Program;
 
 /// How long a hook waits for what another process holds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);

@@ -7,11 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use backstitch_bridge::hooks::HookEvent;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
-
-use super::event::Event;
 
 /// The most lost reports that are recorded one by one.
 const MOST: usize = 20;
@@ -49,7 +48,7 @@ impl HookNote {
 
 impl BegunHook {
     /// Leaves the file of this hook.
-    pub(super) fn new(directory: &Path, event: &Event) -> io::Result<Self> {
+    pub(super) fn new(directory: &Path, event: &HookEvent) -> io::Result<Self> {
         let process = std::process::id();
         let short = |text: String| text.chars().take(80).collect::<String>();
         let note =
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     fn notes_of_ended_hooks_are_taken_once() {
         let directory = tempfile::tempdir().unwrap();
-        let event = Event::parse(br#"{"hook_event_name":"PreToolUse","tool_name":"Bash"}"#).unwrap();
+        let event = HookEvent::parse(br#"{"hook_event_name":"PreToolUse","tool_name":"Bash"}"#).unwrap();
         let begun = BegunHook::new(directory.path(), &event).unwrap();
         begun.failed("the store is full");
         assert_eq!(take(directory.path()), ["PreToolUse of Bash was not recorded: the store is full"]);

@@ -10,23 +10,20 @@ use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::WorkspaceError;
 use backstitch::secrets::Secrets;
 use backstitch::{ObservedCall, ObservedResult, ObservedSession};
+use backstitch_bridge::hooks::{HookDecision, HookEvent, HookReport, decision};
+use backstitch_bridge::{ENGINE_VARIABLE, Program, transcript};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::binding::{Binding, PATIENCE};
 use super::destructive::discards;
-use super::event::{Event, Report};
 use super::gaps::{self, BegunHook};
-use super::program::Program;
+use super::program::program_parser;
 use super::resume::PERMISSION_MODE;
 use super::session;
-use super::transcript::{Transcript, failure_of_command};
 use crate::common::Common;
 use crate::keys;
 use crate::sessions::place::OpenStore;
-
-/// Set where the program is driven by this command.
-const ENGINE: &str = "BACKSTITCH_ENGINE";
 
 /// The largest event.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -34,7 +31,7 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 #[derive(Args)]
 pub(crate) struct Hook {
     /// The program that reports the event.
-    #[arg(value_enum)]
+    #[arg(value_parser = program_parser())]
     program: Program,
     /// Deny a call that cannot be guarded. Default: it runs, and the log shows the gap.
     #[arg(long)]
@@ -47,15 +44,15 @@ pub(crate) struct Hook {
 impl Hook {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         // The calls of an engine are recorded by the process that drives it.
-        if std::env::var_os(ENGINE).is_some() {
+        if std::env::var_os(ENGINE_VARIABLE).is_some() {
             return Ok(ExitCode::SUCCESS);
         }
         let mut text = Vec::new();
         std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut text)?;
         let event = if text.len() as u64 > LARGEST {
-            Err(format!("the event has more than {LARGEST} bytes"))
+            Err(anyhow::anyhow!("the event has more than {LARGEST} bytes"))
         } else {
-            Event::parse(&text)
+            HookEvent::parse(&text).map_err(anyhow::Error::from)
         };
         let mut discarded = None;
         let (is_before_call, is_start, recorded) = match event {
@@ -66,7 +63,7 @@ impl Hook {
                 (event.is_before_call(), event.is_start(), self.record(common, event).await)
             }
             // Any event may be one that a call waits for.
-            Err(reason) => (true, true, Err(anyhow::anyhow!(reason))),
+            Err(error) => (true, true, Err(error)),
         };
         let Err(error) = recorded else {
             if let Some(what) = discarded.filter(|_| is_before_call) {
@@ -76,7 +73,7 @@ impl Hook {
         };
         let reason = format!("Backstitch could not record this step: {error:#}");
         if self.strict && is_before_call {
-            decide("deny", &reason);
+            print_decision(HookDecision::Deny, &reason);
             return Ok(ExitCode::SUCCESS);
         }
         if is_refused(&error) && !is_start {
@@ -91,18 +88,20 @@ impl Hook {
     /// Makes the program ask the person about a command. Codex cannot ask from a hook, so there the command is denied.
     fn ask_about(&self, what: &str) {
         match self.program {
-            Program::ClaudeCode => decide("ask", &format!("This command discards {what}.")),
+            Program::ClaudeCode => {
+                print_decision(HookDecision::Ask, &format!("This command discards {what}."));
+            }
             Program::Codex => {
                 let advice = "Ask the person to run it, or to agree to another way.";
-                decide("deny", &format!("This command discards {what}. {advice}"));
+                print_decision(HookDecision::Deny, &format!("This command discards {what}. {advice}"));
             }
         }
     }
 
-    async fn record(&self, common: &Common, event: Event) -> anyhow::Result<()> {
+    async fn record(&self, common: &Common, event: HookEvent) -> anyhow::Result<()> {
         let conversation = event.session().context("the event names no session")?;
-        let report = event.report(self.program).map_err(anyhow::Error::msg)?;
-        if report == Report::Nothing {
+        let report = event.report(self.program)?;
+        if report == HookReport::Nothing {
             return Ok(());
         }
         let directory = self.project(&event)?;
@@ -121,11 +120,8 @@ impl Hook {
 
     /// Returns the directory that is guarded: that of the project or of its repository, not the one that a command has
     /// changed to.
-    fn project(&self, event: &Event) -> anyhow::Result<PathBuf> {
-        let named = match self.program {
-            Program::ClaudeCode => std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from),
-            Program::Codex => None,
-        };
+    fn project(&self, event: &HookEvent) -> anyhow::Result<PathBuf> {
+        let named = self.program.project_variable().and_then(std::env::var_os).map(PathBuf::from);
         let directory = named.filter(|path| path.is_dir()).or_else(|| event.directory());
         let directory = directory.context("the event names no directory")?;
         let found = directory.canonicalize();
@@ -139,8 +135,8 @@ impl Hook {
         binding: &Binding,
         conversation: &str,
         directory: &Path,
-        event: &Event,
-        report: Report,
+        event: &HookEvent,
+        report: HookReport,
     ) -> anyhow::Result<()> {
         let until = Instant::now() + PATIENCE;
         let Some(_lock) = binding.lock(until)? else { bail!("another hook of this session takes too long") };
@@ -191,75 +187,76 @@ impl Hook {
         &self,
         binding: &Binding,
         session: &ObservedSession,
-        event: &Event,
-        report: Report,
+        event: &HookEvent,
+        report: HookReport,
     ) -> anyhow::Result<()> {
         for text in gaps::take(binding.directory()) {
             session.gap(text).await?;
         }
         let is_barrier = matches!(
             report,
-            Report::Start | Report::Prompt(_) | Report::Answer(_) | Report::Interrupt | Report::End
+            HookReport::Start
+                | HookReport::Prompt(_)
+                | HookReport::Answer { .. }
+                | HookReport::Interrupt
+                | HookReport::End
         );
-        if is_barrier || matches!(report, Report::Before(_)) {
+        if is_barrier || matches!(report, HookReport::Before(_)) {
             self.settle(session, event).await?;
         }
         match report {
-            Report::Start => session.started().await?,
-            Report::Prompt(prompt) => session.prompt(prompt).await?,
-            Report::Before(call) => {
+            HookReport::Start => session.started().await?,
+            HookReport::Prompt(prompt) => session.prompt(prompt).await?,
+            HookReport::Before(call) => {
                 let path = event.transcript().filter(|_| call.agent.is_none());
-                let said = path.map(|path| Transcript::said_before(self.program, &path, &call.id));
+                let texts = path.map(|path| transcript::texts_before(self.program, &path, &call.id));
                 let secrets = Secrets::new(keys::all());
-                for text in said.into_iter().flatten() {
+                for text in texts.into_iter().flatten() {
                     session.said(&secrets.redact(&text)).await?;
                 }
                 session.call_started(call).await?;
             }
-            Report::After(call, result) => {
+            HookReport::After(call, result) | HookReport::Interrupted(call, result) => {
                 let result = self.with_exit(event, &call, result);
                 session.call_finished(call, result).await?;
             }
-            Report::SubAgentEnd(agent) => {
+            HookReport::SubAgentEnd(agent) => {
                 if let Some(path) = event.agent_transcript().filter(|_| self.program == Program::Codex) {
-                    session.requests(Transcript::all_requests(self.program, &path)).await?;
+                    session.requests(transcript::requests(self.program, &path)).await?;
                 }
                 session.barrier(agent.as_deref()).await?;
             }
-            Report::Answer(text) => {
+            HookReport::Answer { text, .. } => {
                 self.charge(session, event).await?;
                 session.answered(text, EvaluationOutcome::Completed).await?;
             }
-            Report::Interrupt => session.answered(None, EvaluationOutcome::Cancelled).await?,
-            Report::End => {
+            HookReport::Interrupt => session.answered(None, EvaluationOutcome::Cancelled).await?,
+            HookReport::End => {
                 self.charge(session, event).await?;
                 session.answered(None, EvaluationOutcome::Cancelled).await?;
             }
-            Report::Nothing => {}
+            HookReport::Nothing => {}
         }
         Ok(())
     }
 
     /// Adds the exit code of a command of Codex, which only its transcript has.
-    fn with_exit(&self, event: &Event, call: &ObservedCall, result: ObservedResult) -> ObservedResult {
-        let transcript = event.transcript().filter(|_| self.program == Program::Codex);
-        match transcript.and_then(|path| failure_of_command(&path, &call.id)) {
+    fn with_exit(&self, event: &HookEvent, call: &ObservedCall, result: ObservedResult) -> ObservedResult {
+        let path = event.transcript().filter(|_| self.program == Program::Codex);
+        match path.and_then(|path| transcript::failure_of_command(&path, &call.id)) {
             Some(failure) => ObservedResult { outcome: Err(failure), ..result },
             None => result,
         }
     }
 
     /// Closes calls that have ended without a report, such as denied ones: their results are in the transcript.
-    async fn settle(&self, session: &ObservedSession, event: &Event) -> anyhow::Result<()> {
+    async fn settle(&self, session: &ObservedSession, event: &HookEvent) -> anyhow::Result<()> {
         let view = session.live().state().await.view.clone();
         if view.calls().all(|call| !call.is_open()) {
             return Ok(());
         }
-        let Some(transcript) = event.transcript().and_then(|path| Transcript::read_end(self.program, &path))
-        else {
-            return Ok(());
-        };
-        for (call, result) in transcript.results() {
+        let Some(path) = event.transcript() else { return Ok(()) };
+        for (call, result) in transcript::results(self.program, &path) {
             let id = session.call_id(&call.id).await;
             if let Some(open) = view.call(id).filter(|call| call.is_open()) {
                 let call = ObservedCall::new(call.id, &open.name, Value::Null);
@@ -270,19 +267,16 @@ impl Hook {
     }
 
     /// Records the requests of the program since the last time.
-    async fn charge(&self, session: &ObservedSession, event: &Event) -> anyhow::Result<()> {
+    async fn charge(&self, session: &ObservedSession, event: &HookEvent) -> anyhow::Result<()> {
         let Some(path) = event.transcript() else { return Ok(()) };
-        session.requests(Transcript::all_requests(self.program, &path)).await?;
+        session.requests(transcript::requests(self.program, &path)).await?;
         Ok(())
     }
 }
 
 /// Prints a decision about the call that waits.
-fn decide(decision: &str, reason: &str) {
-    let output = json!({"hookSpecificOutput": {
-        "hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason,
-    }});
-    println!("{output}");
+fn print_decision(decided: HookDecision, reason: &str) {
+    println!("{}", decision(decided, reason));
 }
 
 /// Whether a directory can never be guarded, such as the home directory.

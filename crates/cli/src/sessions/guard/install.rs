@@ -7,19 +7,21 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use backstitch::ports::Workspace as _;
 use backstitch::store::{GcMode, Retention};
+use backstitch::stores::state_directory;
+use backstitch_bridge::Program;
+use backstitch_bridge::codex::{distrust, trust};
+use backstitch_bridge::settings::{
+    HookFile, Plugin, PluginCommand, Scope, add_to_excludes, disabled_by, remove_from_excludes,
+};
 use clap::Args;
 use serde_json::json;
 
 use super::binding::PATIENCE;
 use super::codex;
-use super::exclude;
-use super::hook_file::HookFile;
 use super::leftovers;
-use super::plugin::{self, PluginCommand};
-use super::program::{Program, Scope};
+use super::program::program_parser;
 use super::resume::PROGRAM;
-use super::session;
-use super::settings::disabled_by;
+use super::session::{self, memory};
 use crate::common::{Common, quoted};
 use crate::sessions::place::{OpenStore, uncovered};
 use crate::usage::Usage;
@@ -50,7 +52,7 @@ impl ScopeFlags {
 #[derive(Args)]
 pub(crate) struct Install {
     /// The program to guard.
-    #[arg(value_enum)]
+    #[arg(value_parser = program_parser())]
     program: Program,
     #[command(flatten)]
     scope: ScopeFlags,
@@ -86,7 +88,7 @@ impl Install {
         if self.plugin {
             return self.write_plugin(common, &program, &project).await;
         }
-        let (path, file) = HookFile::read(self.program, self.scope.scope(), &here)?;
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &here, &memory())?;
         if self.scope.scope() == Scope::Project {
             let place = OpenStore::existing_or_new(common, &project);
             let opened = place.and_then(|place| place.open_workspace(&project, &[], "that is being guarded"));
@@ -104,7 +106,7 @@ impl Install {
         }
         let changed = file.install(&command)?;
         if self.scope.scope() == Scope::Project {
-            exclude::add(&path)?;
+            add_to_excludes(&path)?;
         }
         // The first capture reads all files, so it is taken here and not by a hook; and after the settings are written, since
         // they may lie in the project.
@@ -192,23 +194,27 @@ impl Install {
             None => String::new(),
         };
         let (flags, denies) = (self.hook_flags(), self.strict);
-        let plugin = plugin::write(&PluginCommand { program, flags, store, denies })?;
+        let program = quoted(&program.to_string_lossy());
+        let plugin = Plugin::below(&state_directory()?);
+        plugin.write(&PluginCommand { program, flags, store, denies })?;
+        let marketplace = plugin.marketplace();
+        let commands = [
+            format!("claude plugin marketplace add {}", quoted(&marketplace.to_string_lossy())),
+            format!("claude plugin install {}", Plugin::INSTALLED_AS),
+        ];
         let captured = capture(common, self.program, project).await;
         if common.json {
             println!(
                 "{}",
-                json!({"v": 1, "program": self.program.name(), "plugin": plugin, "strict": self.strict,
-                    "covered": captured.is_ok(), "commands": plugin::advice(&plugin)})
+                json!({"v": 1, "program": self.program.name(), "plugin": marketplace, "strict": self.strict,
+                    "covered": captured.is_ok(), "commands": commands})
             );
             return Ok(ExitCode::SUCCESS);
         }
-        println!("the plugin is in {}", plugin.display());
+        println!("the plugin is in {}", marketplace.display());
         println!("install it for all projects with:");
-        plugin::advice(&plugin).iter().for_each(|line| println!("  {line}"));
-        println!(
-            "or try it once: claude --plugin-dir {}",
-            quoted(&plugin::directory(&plugin).to_string_lossy())
-        );
+        commands.iter().for_each(|line| println!("  {line}"));
+        println!("or try it once: claude --plugin-dir {}", quoted(&plugin.directory().to_string_lossy()));
         match captured {
             Ok(_) => println!("captured {}", project.display()),
             Err(error) => println!("{} is not covered: {error:#}", project.display()),
@@ -220,9 +226,9 @@ impl Install {
         match self.program {
             Program::ClaudeCode => Trust::NotNeeded,
             Program::Codex if self.no_trust => Trust::Left(None),
-            Program::Codex => match codex::trust(settings, self.scope.scope(), project).await {
+            Program::Codex => match trust(settings, self.scope.scope(), project, &memory()).await {
                 Ok(config) => Trust::Added(config),
-                Err(error) => Trust::Left(Some(format!("{error:#}"))),
+                Err(error) => Trust::Left(Some(format!("{:#}", anyhow::Error::from(error)))),
             },
         }
     }
@@ -236,7 +242,7 @@ impl Install {
 #[derive(Args)]
 pub(crate) struct Uninstall {
     /// The program whose hooks are removed.
-    #[arg(value_enum)]
+    #[arg(value_parser = program_parser())]
     program: Program,
     #[command(flatten)]
     scope: ScopeFlags,
@@ -245,14 +251,14 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let project = std::env::current_dir()?.canonicalize()?;
-        let (path, file) = HookFile::read(self.program, self.scope.scope(), &project)?;
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &project, &memory())?;
         let removed = file.uninstall()?;
         if self.scope.scope() == Scope::Project && removed {
-            exclude::remove(&path)?;
+            remove_from_excludes(&path)?;
         }
         let distrusted = match self.program {
             Program::ClaudeCode => None,
-            Program::Codex => codex::distrust(&path)?,
+            Program::Codex => distrust(&path, &memory())?,
         };
         if common.json {
             println!(

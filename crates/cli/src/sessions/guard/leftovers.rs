@@ -8,8 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use backstitch_bridge::Program;
+
 use super::binding::Binding;
-use super::program::Program;
 use super::session;
 use crate::sessions::place::OpenStore;
 

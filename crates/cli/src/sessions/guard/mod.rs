@@ -7,6 +7,8 @@
 //!
 //! `guard -- COMMAND` records a command that has no hooks, with a boundary whenever its files have been quiet for a moment.
 //!
+//! What the programs write (events, transcripts, settings) is read by the bridge; here are the commands, and what they print.
+//!
 //! A hook never stops the work of a person. If it cannot do its own, it says so on standard error, and the next hook
 //! records the gap. With `--strict` it denies the call instead.
 
@@ -15,23 +17,16 @@ mod codex;
 mod command;
 mod continuing;
 mod destructive;
-mod event;
-mod exclude;
-mod file;
 mod gaps;
 mod hook;
-mod hook_file;
 mod install;
 mod leftovers;
-mod plugin;
 mod points;
 mod processes;
 mod program;
 mod resume;
 mod session;
-mod settings;
 mod status;
-mod transcript;
 
 use std::process::ExitCode;
 
@@ -40,7 +35,7 @@ use clap::{Args, Subcommand};
 pub(super) use command::CommandSession;
 pub(super) use resume::{ContinueCommand, GuardedSession, is_guarded, kept_files, refuse_to_drive};
 
-use super::Common;
+use crate::common::Common;
 
 #[derive(Args)]
 #[command(subcommand_negates_reqs = true)]

@@ -14,20 +14,17 @@ use backstitch::ports::{PathChange, SessionQuery};
 use backstitch::time::Clock as _;
 use backstitch::view::{Call, JournalView};
 use backstitch::{PointSpec, SystemClock, one_line};
+use backstitch_bridge::Program;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::binding::Binding;
-use super::program::Program;
 use super::resume::is_guarded;
 use crate::common::{Common, counted};
 use crate::error::CommandError;
 use crate::sessions::place::{OpenStore, short};
 use crate::sessions::travel;
 use crate::terminal::time::relative;
-
-/// The variable with the conversation, in commands that Claude Code starts.
-const CONVERSATION: &str = "CLAUDE_CODE_SESSION_ID";
 
 /// The newest sessions that are looked at.
 const NEWEST: usize = 100;
@@ -157,8 +154,12 @@ pub(super) async fn named_or_current(place: &OpenStore, name: Option<&str>) -> a
 
 /// Returns the session of the conversation that started this command, or else the latest guarded one.
 async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
-    if let Ok(conversation) = std::env::var(CONVERSATION) {
-        let binding = Binding::open(&place.directory(), Program::ClaudeCode, &conversation)?;
+    for program in Program::ALL {
+        let Some(conversation) = program.conversation_variable().and_then(|name| std::env::var(name).ok())
+        else {
+            continue;
+        };
+        let binding = Binding::open(&place.directory(), program, &conversation)?;
         if let Some(session) = super::session::bound(place, &binding).await {
             return Ok(session);
         }

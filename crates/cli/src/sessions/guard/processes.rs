@@ -4,7 +4,7 @@
 //! in its environment, and so have the MCP servers of the program, which wait for calls. Claude Code starts each command in
 //! an operating system session of its own, and its servers in the one that it has itself.
 
-use super::program::Program;
+use backstitch_bridge::Program;
 
 /// A process of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +16,9 @@ pub(super) struct RunningProcess {
 /// Returns the processes that a conversation has started and that still run. This process and those above it are left
 /// out.
 pub(super) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
-    match program {
-        Program::ClaudeCode => {
-            let all = with_variable("CLAUDE_CODE_SESSION_ID", conversations);
-            all.iter().filter(|process| is_of_command(process.id, &all)).cloned().collect()
-        }
-        Program::Codex => Vec::new(),
-    }
+    let all =
+        program.conversation_variable().map(|name| with_variable(name, conversations)).unwrap_or_default();
+    all.iter().filter(|process| is_of_command(process.id, &all)).cloned().collect()
 }
 
 /// Whether a process belongs to a command, and not to a server: its operating system session began with a process of the

@@ -11,14 +11,15 @@ use backstitch::message::Content;
 use backstitch::ports::{FilePath, IndexedSession};
 use backstitch::view::{Evaluation, JournalView};
 use backstitch::{observed_agent, observed_origin, observed_prompt_id};
+use backstitch_bridge::Program;
+use backstitch_bridge::codex::ForkPlan;
+use backstitch_bridge::settings::PROJECT_FILES;
+use backstitch_bridge::transcript::ClaudeTranscript;
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::codex::ForkPlan;
 use super::command::CommandSession;
 use super::processes;
-use super::program::Program;
-use super::transcript::Transcript;
 use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::keys;
@@ -91,7 +92,7 @@ impl ContinueCommand {
                 }
                 Err(error) => {
                     let caveat = format!(
-                        "Codex could not cut the conversation off here, so this continues the whole conversation: {error:#}"
+                        "Codex could not cut the conversation off here, so this continues the whole conversation: {error}"
                     );
                     self.caveat = Some(caveat);
                 }
@@ -141,9 +142,6 @@ impl ContinueCommand {
     }
 }
 
-/// Settings of the programs in the files of a project. They hold the hooks, and permissions that the person has granted.
-const SETTINGS: [&str; 3] = [".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json"];
-
 /// Returns the files of a guarded session that a rewind leaves as they are: the settings of the program, in the covered
 /// directory and in the current one.
 pub(in crate::sessions) fn kept_files(directory: &Path) -> Vec<FilePath> {
@@ -151,7 +149,7 @@ pub(in crate::sessions) fn kept_files(directory: &Path) -> Vec<FilePath> {
     let inside = here.as_deref().and_then(|here| here.strip_prefix(directory).ok()?.to_str());
     let below = inside.filter(|inside| !inside.is_empty()).map(|inside| format!("{inside}/"));
     let places = std::iter::once(String::new()).chain(below);
-    let names = places.flat_map(|place| SETTINGS.map(|name| format!("{place}{name}")));
+    let names = places.flat_map(|place| PROJECT_FILES.map(|name| format!("{place}{name}")));
     names.filter_map(|name| FilePath::new(&name).ok()).collect()
 }
 
@@ -306,7 +304,7 @@ fn new_id() -> String {
 
 /// Returns the record of a transcript that a conversation is continued after, so that it knows exactly what the view knows.
 fn record_at(at: &JournalView, latest: &Evaluation) -> Option<String> {
-    let transcript = Transcript::read(Program::ClaudeCode, &PathBuf::from(origin(latest, "transcript")?))?;
+    let transcript = ClaudeTranscript::read(Path::new(&origin(latest, "transcript")?))?;
     let messages = at.messages_of(latest.evaluation_id).ok()?;
     let prompt = observed_prompt_id(latest);
     let known = |message: &InnerMessage| match &message.message.content {

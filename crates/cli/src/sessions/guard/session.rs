@@ -9,11 +9,13 @@ use backstitch::agent_file::AgentDefinition;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
 use backstitch::ports::{Store as _, StoreError, Workspace, WorkspaceError};
+use backstitch::stores::state_directory;
 use backstitch::workspace::HostWorkspace;
 use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};
+use backstitch_bridge::Program;
+use backstitch_bridge::settings::Memory;
 
 use super::binding::{Binding, STEP};
-use super::program::Program;
 use super::resume::{CONVERSATION, PROGRAM};
 use crate::sessions::place::OpenStore;
 
@@ -24,6 +26,11 @@ pub(super) fn covered(directory: &Path) -> PathBuf {
     let above = directory.ancestors().take_while(|above| Some(*above) != home.as_deref());
     let mut repositories = above.filter(|above| above.join(".git").exists());
     repositories.next().map_or_else(|| directory.to_owned(), Path::to_owned)
+}
+
+/// Returns where it is remembered what the guard has changed in files of programs.
+pub(super) fn memory() -> Memory {
+    Memory::new(state_directory().ok().as_deref())
 }
 
 /// Returns the binding of the session that `guard install` made for a directory. The first conversation there takes it over.

@@ -1,20 +1,21 @@
 //! `guard status`: what is guarded, and what is not covered.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backstitch::ports::SessionQuery;
-use backstitch::stores;
+use backstitch::stores::{self, state_directory};
+use backstitch_bridge::codex::{HookTrust, listed_trust};
+use backstitch_bridge::settings::{
+    HookFile, InstalledHook, Plugin, Scope, added_directories, disabled_by, file_of,
+};
+use backstitch_bridge::{Program, hooks};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::codex::{self, HookTrust};
-use super::hook_file::HookFile;
-use super::plugin;
-use super::program::{Program, Scope};
+use super::codex;
 use super::resume::is_guarded;
-use super::session;
-use super::settings::{disabled_by, file_of};
+use super::session::{self, memory};
 use crate::common::{Common, counted};
 use crate::sessions::place::{OpenStore, short, uncovered_paths};
 
@@ -43,23 +44,23 @@ struct HookStatus {
 
 impl HookStatus {
     async fn of(program: Program, scope: Scope, project: &Path) -> Option<Self> {
-        let path = program.settings(scope, project)?;
-        let (path, installed, problem) = match HookFile::read(program, scope, project) {
+        let path = file_of(program, scope, project)?;
+        let (path, installed, problem) = match HookFile::read(program, scope, project, &memory()) {
             Ok((path, file)) => (path, file.installed(), None),
-            Err(error) => (path, Vec::new(), Some(format!("{error:#}"))),
+            Err(error) => (path, Vec::new(), Some(format!("{:#}", anyhow::Error::from(error)))),
         };
         let trust = if program == Program::Codex && !installed.is_empty() {
-            Some(codex::listed_trust(&path, scope, project).await)
+            Some(listed_trust(&path, scope, project).await)
         } else {
             None
         };
         let events: Vec<String> = installed.iter().map(|hook| hook.event.clone()).collect();
-        let missing =
-            program.events().iter().filter(|event| !events.iter().any(|known| known == *event)).copied();
+        let wanted = hooks::events(program).iter();
+        let missing = wanted.filter(|event| !events.iter().any(|known| known == *event)).copied();
         let strict = installed.iter().any(|hook| hook.command.contains(" --strict"));
         let missing = missing.collect();
         let disabled_by = (program == Program::ClaudeCode).then(|| disabled_by(project)).flatten();
-        let mut files = installed.iter().filter_map(|hook| file_of(&hook.command));
+        let mut files = installed.iter().filter_map(InstalledHook::file);
         let missing_command = files.find(|file| !file.exists());
         Some(Self {
             program,
@@ -174,20 +175,24 @@ impl Status {
             }
         }
         let beside = added_directories(&project);
-        let plugin = plugin::written();
+        let plugin = state_directory().ok().map(|state| Plugin::below(&state)).filter(Plugin::exists);
         if common.json {
             let hooks: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
             println!(
                 "{}",
                 json!({"v": 1, "directory": project, "hooks": hooks, "sessions": sessions, "uncovered": uncovered,
-                    "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin})
+                    "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin.as_ref().map(Plugin::marketplace)})
             );
             return Ok(ExitCode::SUCCESS);
         }
         let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
         let mut lines: Vec<String> = lines.collect();
         if let Some(plugin) = &plugin {
-            lines.push(plugin::line(plugin));
+            let place = plugin.directory();
+            lines.push(format!(
+                "a plugin for Claude Code is in {}; `claude plugin list` shows whether it is installed",
+                place.display()
+            ));
         }
         if lines.is_empty() {
             println!(
@@ -216,39 +221,4 @@ impl Status {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Returns the directories that the settings of Claude Code add to the project. Those of its command line are not known.
-fn added_directories(project: &Path) -> Vec<PathBuf> {
-    let files = [
-        Program::ClaudeCode.settings(Scope::User, project),
-        Some(project.join(".claude/settings.json")),
-        Some(project.join(".claude/settings.local.json")),
-    ];
-    let mut directories = Vec::new();
-    for text in files.into_iter().flatten().filter_map(|path| std::fs::read(path).ok()) {
-        let Ok(settings) = serde_json::from_slice::<Value>(&text) else { continue };
-        let added = settings.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
-        let added =
-            added.into_iter().flatten().filter_map(Value::as_str).map(|path| plain(&project.join(path)));
-        directories.extend(added.filter(|path| !path.starts_with(project)));
-    }
-    directories.sort();
-    directories.dedup();
-    directories
-}
-
-/// Removes `.` and `..` from a path.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }

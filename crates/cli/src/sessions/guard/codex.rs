@@ -1,16 +1,4 @@
-//! What is particular to Codex.
-//!
-//! Its hooks run only if their hashes are stored in its settings ([`trust`]); hooks may be in its settings themselves
-//! ([`HookTables`]); and its conversations are cut off only between turns ([`fork`]).
-
-mod fork;
-mod hook_tables;
-mod trust;
-mod trust_file;
-
-pub(super) use fork::ForkPlan;
-pub(super) use hook_tables::HookTables;
-pub(super) use trust::{HookTrust, distrust, listed_trust, trust};
+//! What people read about hooks of Codex.
 
 /// What a person has to know about hooks of a project.
 pub(super) const PROJECT: &str = "Codex runs the hooks of a project only if it trusts the project: `codex` asks at its start, `codex exec` does it";

@@ -1,15 +1,16 @@
-//! Keeps the settings that this command writes out of git: a line in `.git/info/exclude`, which nobody else sees.
+//! Keeps the settings that the guard writes out of git: a line in `.git/info/exclude`, which nobody else sees.
 //!
-//! The hooks name the path of this command, so a commit would carry a path of this machine, and `git status` would show a
+//! The hooks name the path of the guard, so a commit would carry a path of this machine, and `git status` would show a
 //! directory that the person did not make.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::SettingsError;
 use super::file;
 
 /// Adds a file of a repository to its excludes. Returns whether it was added; it is not outside of a repository.
-pub(super) fn add(path: &Path) -> anyhow::Result<bool> {
+pub fn add_to_excludes(path: &Path) -> Result<bool, SettingsError> {
     let Some((excludes, line)) = place(path) else { return Ok(false) };
     let text = file::read(&excludes)?.unwrap_or_default();
     if text.lines().any(|known| known.trim() == line) {
@@ -20,8 +21,8 @@ pub(super) fn add(path: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Removes a file of a repository from its excludes, if this command has added it.
-pub(super) fn remove(path: &Path) -> anyhow::Result<()> {
+/// Removes a file of a repository from its excludes, if it was added.
+pub fn remove_from_excludes(path: &Path) -> Result<(), SettingsError> {
     let Some((excludes, line)) = place(path) else { return Ok(()) };
     let Some(text) = file::read(&excludes)? else { return Ok(()) };
     let added = format!("{line}\n");
@@ -62,16 +63,16 @@ mod tests {
     fn a_line_is_added_once_and_removed_without_a_trace() {
         let directory = tempfile::tempdir().unwrap();
         let settings = directory.path().join("inner/.claude/settings.local.json");
-        assert!(!add(&settings).unwrap(), "there is no repository");
+        assert!(!add_to_excludes(&settings).unwrap(), "there is no repository");
         fs::create_dir_all(directory.path().join(".git/info")).unwrap();
         let excludes = directory.path().join(".git/info/exclude");
         for before in ["", "# mine\n*.o\n"] {
             fs::write(&excludes, before).unwrap();
-            assert!(add(&settings).unwrap());
-            assert!(!add(&settings).unwrap(), "once");
+            assert!(add_to_excludes(&settings).unwrap());
+            assert!(!add_to_excludes(&settings).unwrap(), "once");
             let line = "/inner/.claude/settings.local.json\n";
             assert_eq!(fs::read_to_string(&excludes).unwrap(), format!("{before}{line}"));
-            remove(&settings).unwrap();
+            remove_from_excludes(&settings).unwrap();
             assert_eq!(fs::read_to_string(&excludes).unwrap(), before);
         }
     }
@@ -85,7 +86,7 @@ mod tests {
         fs::write(main.join(".git/worktrees/tree/commondir"), "../..\n").unwrap();
         fs::write(tree.join(".git"), format!("gitdir: {}\n", main.join(".git/worktrees/tree").display()))
             .unwrap();
-        assert!(add(&tree.join(".codex/hooks.json")).unwrap());
+        assert!(add_to_excludes(&tree.join(".codex/hooks.json")).unwrap());
         assert_eq!(fs::read_to_string(main.join(".git/info/exclude")).unwrap(), "/.codex/hooks.json\n");
     }
 }

@@ -5,42 +5,45 @@
 
 use std::path::Path;
 
-use backstitch_bridge::codex::{AppServer, AppServerSpec, Cut, ThreadId, TurnId};
+use backstitch_runtime::EngineError;
+
+use super::server::{AppServer, AppServerSpec};
+use super::thread::{Cut, ThreadId, TurnId};
 
 /// A conversation, and where it is cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct ForkPlan {
+pub struct ForkPlan {
     thread: ThreadId,
     cut: Cut,
 }
 
 impl ForkPlan {
     /// Cuts a conversation before a turn, or after it if the turn has ended. Returns `None` for ids that Codex cannot have made.
-    pub(in super::super) fn new(conversation: &str, turn: &str, has_ended: bool) -> Option<Self> {
+    pub fn new(conversation: &str, turn: &str, has_ended: bool) -> Option<Self> {
         let (thread, turn) = (ThreadId::new(conversation)?, TurnId::new(turn)?);
         let cut = if has_ended { Cut::After(turn) } else { Cut::Before(turn) };
         Some(Self { thread, cut })
     }
 
     /// Whether the point lies inside of a turn, so that the conversation begins earlier than it.
-    pub(in super::super) fn is_inside(&self) -> bool {
+    pub fn is_inside(&self) -> bool {
         matches!(self.cut, Cut::Before(_))
     }
 
     /// Returns the conversation that continues. It is a new one, unless nothing has to be cut off.
-    pub(in super::super) async fn conversation(&self, directory: &Path) -> anyhow::Result<ThreadId> {
+    pub async fn conversation(&self, directory: &Path) -> Result<ThreadId, EngineError> {
         let mut server = AppServer::start(AppServerSpec::new(directory)).await?;
         let forked = self.with(&mut server).await;
         server.close().await;
         forked
     }
 
-    async fn with(&self, server: &mut AppServer) -> anyhow::Result<ThreadId> {
+    async fn with(&self, server: &mut AppServer) -> Result<ThreadId, EngineError> {
         if let Cut::After(turn) = &self.cut
             && server.turns(&self.thread).await?.last() == Some(turn)
         {
             return Ok(self.thread.clone());
         }
-        Ok(server.fork(&self.thread, &self.cut).await?)
+        server.fork(&self.thread, &self.cut).await
     }
 }

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::super::file;
-use crate::error::CommandError;
+use super::error::SettingsError;
+use super::file;
 
 const HASH: &str = "trusted_hash";
 
 /// A hook that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TrustedHook {
-    pub(super) key: String,
-    pub(super) hash: String,
+pub(crate) struct TrustedHook {
+    pub(crate) key: String,
+    pub(crate) hash: String,
 }
 
 /// The settings of Codex.
-pub(super) struct TrustFile {
+pub(crate) struct TrustFile {
     path: PathBuf,
     text: Option<String>,
     document: DocumentMut,
@@ -28,30 +28,30 @@ pub(super) struct TrustFile {
 
 impl TrustFile {
     /// Reads the settings. A file that does not exist is empty.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self, SettingsError> {
         let text = file::read(path)?;
         let document = file::parse_toml(path, text.as_deref().unwrap_or_default())?;
         Ok(Self { path: path.to_owned(), text, document })
     }
 
     /// Whether the file exists.
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.text.is_some()
     }
 
     /// Adds a hook.
-    pub(super) fn add(&mut self, hook: &TrustedHook) -> anyhow::Result<()> {
+    pub(crate) fn add(&mut self, hook: &TrustedHook) -> Result<(), SettingsError> {
         let path = self.path.clone();
         let state = below(self.document.as_table_mut(), "hooks", &path)?;
         let state = below(state, "state", &path)?;
         let entry = state.entry(&hook.key).or_insert_with(|| Item::Table(Table::new()));
-        let Some(entry) = entry.as_table_like_mut() else { return Err(unknown(&path).into()) };
+        let Some(entry) = entry.as_table_like_mut() else { return Err(unknown(&path)) };
         entry.insert(HASH, value(&hook.hash));
         Ok(())
     }
 
     /// Removes a hook, if it is still trusted by the same hash. Tables that only held it go with it.
-    pub(super) fn remove(&mut self, hook: &TrustedHook) {
+    pub(crate) fn remove(&mut self, hook: &TrustedHook) {
         let Some(hooks) = self.document.get_mut("hooks").and_then(Item::as_table_mut) else { return };
         if let Some(state) = hooks.get_mut("state").and_then(Item::as_table_mut) {
             let Some(entry) = state.get_mut(&hook.key).and_then(Item::as_table_like_mut) else { return };
@@ -72,7 +72,7 @@ impl TrustFile {
     }
 
     /// Writes the file, or removes it if it is empty and `was_missing` before. Returns whether it changed.
-    pub(super) fn write(&self, was_missing: bool) -> anyhow::Result<bool> {
+    pub(crate) fn write(&self, was_missing: bool) -> Result<bool, SettingsError> {
         let text = self.document.to_string();
         if self.text.as_deref().unwrap_or_default() == text {
             return Ok(false);
@@ -87,17 +87,17 @@ impl TrustFile {
 }
 
 /// Returns a table of a table, which is created without a header of its own.
-fn below<'a>(table: &'a mut Table, name: &str, path: &Path) -> anyhow::Result<&'a mut Table> {
+fn below<'a>(table: &'a mut Table, name: &str, path: &Path) -> Result<&'a mut Table, SettingsError> {
     let new = || {
         let mut table = Table::new();
         table.set_implicit(true);
         Item::Table(table)
     };
-    table.entry(name).or_insert_with(new).as_table_mut().ok_or_else(|| unknown(path).into())
+    table.entry(name).or_insert_with(new).as_table_mut().ok_or_else(|| unknown(path))
 }
 
-fn unknown(path: &Path) -> CommandError {
-    file::invalid(format!("`hooks` in {} has an unknown form, and was left as it is", path.display()))
+fn unknown(path: &Path) -> SettingsError {
+    SettingsError::UnknownForm { path: path.to_owned() }
 }
 
 #[cfg(test)]

@@ -1,23 +1,27 @@
-//! The hooks in the settings of a program.
+//! Hooks in settings of JSON.
 //!
-//! Both programs have the same form of JSON: `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`. Only
+//! Both programs have the same form: `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`. Only
 //! entries with the command of this guard are added and removed; everything else stays, in its order. What a file held
 //! before is kept, so that `uninstall` restores it to the byte if nobody has edited it since.
 
 use std::path::{Path, PathBuf};
 
-use backstitch::digest::Digest;
+use backstitch_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::file::{self, Memory, invalid};
-use super::program::{Program, Scope};
+use super::error::SettingsError;
+use super::memory::{FileMemory, Memory};
+use super::{InstalledHook, file, is_own};
+use crate::hooks;
+use crate::program::Program;
 
 /// A settings file with hooks.
 #[derive(Debug)]
 pub(super) struct SettingsFile {
     program: Program,
     path: PathBuf,
+    memory: FileMemory,
     /// Its text; none if it does not exist.
     text: Option<String>,
     settings: Map<String, Value>,
@@ -36,39 +40,25 @@ struct FormerFile {
     written: String,
 }
 
-/// A hook that is installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct InstalledHook {
-    pub(super) event: String,
-    pub(super) command: String,
-}
-
 impl SettingsFile {
     /// Reads a settings file. A file that does not exist is empty.
-    pub(super) fn read(program: Program, path: &Path) -> anyhow::Result<Self> {
-        let name = path.display();
+    pub(super) fn read(program: Program, path: &Path, memory: &Memory) -> Result<Self, SettingsError> {
         let text = file::read(path)?;
         let settings = match text.as_deref().filter(|text| !text.trim().is_empty()) {
             None => Map::new(),
-            Some(text) => serde_json::from_str(text).map_err(|error| {
-                invalid(format!("{name} is not a JSON object, and was left as it is: {error}"))
-            })?,
+            Some(text) => serde_json::from_str(text)
+                .map_err(|source| SettingsError::NotJson { path: path.to_owned(), source })?,
         };
-        let file = Self { program, path: path.to_owned(), text, settings };
+        let file = Self { program, path: path.to_owned(), memory: memory.of(path, ""), text, settings };
         file.check()?;
         Ok(file)
     }
 
     /// Refuses a file whose hooks have another form, because an edit could lose something.
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> Result<(), SettingsError> {
         let Some(hooks) = self.settings.get("hooks") else { return Ok(()) };
         let is_known = hooks.as_object().is_some_and(|hooks| hooks.values().all(Value::is_array));
-        if !is_known {
-            let message =
-                format!("`hooks` in {} has an unknown form, and was left as it is", self.path.display());
-            return Err(invalid(message).into());
-        }
-        Ok(())
+        if is_known { Ok(()) } else { Err(SettingsError::UnknownForm { path: self.path.clone() }) }
     }
 
     /// Returns the hooks of this guard.
@@ -92,16 +82,14 @@ impl SettingsFile {
     }
 
     /// Adds the hooks, in place of those that were there. Returns whether the file changed.
-    pub(super) fn install(mut self, command: &str) -> anyhow::Result<bool> {
+    pub(super) fn install(mut self, command: &str) -> Result<bool, SettingsError> {
         let installed = self.installed();
-        let program = self.program;
+        let (program, events) = (self.program, hooks::events(self.program));
         let has = |event: &str| {
-            let command = program.hook_command(event, command);
+            let command = hooks::command_for(event, command);
             installed.iter().any(|hook| hook.event == event && hook.command == command)
         };
-        if installed.len() == self.program.events().len()
-            && self.program.events().iter().all(|event| has(event))
-        {
+        if installed.len() == events.len() && events.iter().all(|event| has(event)) {
             return Ok(false);
         }
         let (former, directory_is_new) = match self.former() {
@@ -110,24 +98,24 @@ impl SettingsFile {
             _ => (self.text.clone(), self.path.parent().is_some_and(|directory| !directory.exists())),
         };
         self.remove();
-        let hooks = self.settings.entry("hooks").or_insert_with(|| Value::Object(Map::new()));
-        for event in self.program.events() {
-            let command = program.hook_command(event, command);
-            let entry = json!({"type": "command", "command": command, "timeout": program.timeout(event)});
-            if let Some(hooks) = hooks.as_object_mut()
-                && let Some(groups) = hooks.entry(*event).or_insert_with(|| json!([])).as_array_mut()
+        let own = self.settings.entry("hooks").or_insert_with(|| Value::Object(Map::new()));
+        for event in events {
+            let (command, timeout) = (hooks::command_for(event, command), hooks::timeout(program, event));
+            let entry = json!({"type": "command", "command": command, "timeout": timeout});
+            if let Some(own) = own.as_object_mut()
+                && let Some(groups) = own.entry(*event).or_insert_with(|| json!([])).as_array_mut()
             {
                 groups.push(json!({ "hooks": [entry] }));
             }
         }
-        let text = rendered(&self.settings)?;
+        let text = self.render();
         self.remember(former, directory_is_new, &text)?;
         file::write(&self.path, &text)?;
         Ok(true)
     }
 
     /// Removes the hooks. Returns whether there were any.
-    pub(super) fn uninstall(mut self) -> anyhow::Result<bool> {
+    pub(super) fn uninstall(mut self) -> Result<bool, SettingsError> {
         if self.installed().is_empty() {
             return Ok(false);
         }
@@ -145,9 +133,9 @@ impl SettingsFile {
             }
         } else {
             self.remove();
-            file::write(&self.path, &rendered(&self.settings)?)?;
+            file::write(&self.path, &self.render())?;
         }
-        self.memory().forget();
+        self.memory.forget();
         Ok(true)
     }
 
@@ -180,12 +168,12 @@ impl SettingsFile {
         }
     }
 
-    fn memory(&self) -> Memory {
-        Memory::of(&self.path, "")
+    fn former(&self) -> Option<FormerFile> {
+        self.memory.get()
     }
 
-    fn former(&self) -> Option<FormerFile> {
-        self.memory().get()
+    fn render(&self) -> String {
+        file::pretty(&Value::Object(self.settings.clone()))
     }
 
     fn is_as_written(&self, former: &FormerFile) -> bool {
@@ -193,48 +181,16 @@ impl SettingsFile {
         Digest::of(now.as_bytes()).to_string() == former.written
     }
 
-    fn remember(&self, text: Option<String>, directory_is_new: bool, written: &str) -> anyhow::Result<()> {
-        // Without a state directory, `uninstall` removes the entries and restores nothing.
+    fn remember(
+        &self,
+        text: Option<String>,
+        directory_is_new: bool,
+        written: &str,
+    ) -> Result<(), SettingsError> {
+        // Without a memory, `uninstall` removes the entries and restores nothing.
         let written = Digest::of(written.as_bytes()).to_string();
-        self.memory().set(&FormerFile { v: 1, path: self.path.clone(), text, directory_is_new, written })
+        self.memory.set(&FormerFile { v: 1, path: self.path.clone(), text, directory_is_new, written })
     }
-}
-
-fn rendered(settings: &Map<String, Value>) -> anyhow::Result<String> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(settings)?))
-}
-
-/// Returns whether a command is a hook of this guard, of any version and with any options, wherever the command was
-/// installed and whatever it was named then.
-pub(super) fn is_own(program: Program, command: &str) -> bool {
-    let Some(words) = shlex::split(command) else { return false };
-    matches!(words.as_slice(), [_, guard, hook, name, rest @ ..]
-        if guard == "guard" && hook == "hook" && name == program.name()
-            && rest.first().is_none_or(|next| next.starts_with("--") || next == "||"))
-}
-
-/// Returns the file that the command of a hook starts, if it is named by a path.
-pub(super) fn file_of(command: &str) -> Option<PathBuf> {
-    let first = shlex::split(command)?.into_iter().next()?;
-    Some(PathBuf::from(first)).filter(|path| path.is_absolute())
-}
-
-/// Returns the settings file that turns all hooks of Claude Code off, if one does. What is nearer to the project counts more.
-pub(super) fn disabled_by(project: &Path) -> Option<PathBuf> {
-    let user = Program::ClaudeCode.settings(Scope::User, project);
-    let files = [
-        Some(project.join(".claude/settings.local.json")),
-        Some(project.join(".claude/settings.json")),
-        user,
-    ];
-    files
-        .into_iter()
-        .flatten()
-        .find_map(|path| {
-            let settings: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-            Some((settings.get("disableAllHooks")?.as_bool()?, path))
-        })
-        .and_then(|(is_disabled, path)| is_disabled.then_some(path))
 }
 
 #[cfg(test)]
@@ -245,8 +201,12 @@ mod tests {
 
     const COMMAND: &str = "/opt/backstitch guard hook claude-code";
 
+    fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
+        SettingsFile::read(Program::ClaudeCode, path, &Memory::new(path.parent()))
+    }
+
     fn file(path: &Path) -> SettingsFile {
-        SettingsFile::read(Program::ClaudeCode, path).unwrap()
+        read(path).unwrap()
     }
 
     #[test]
@@ -257,11 +217,11 @@ mod tests {
             "number": 1.50, "deep": {"b": 1, "a": [null]} }"#;
         fs::write(&path, own).unwrap();
         assert!(file(&path).install(COMMAND).unwrap());
-        assert_eq!(file(&path).installed().len(), Program::ClaudeCode.events().len());
+        assert_eq!(file(&path).installed().len(), hooks::events(Program::ClaudeCode).len());
         assert!(!file(&path).install(COMMAND).unwrap(), "a second time changes nothing");
         assert!(file(&path).install(&format!("{COMMAND} --strict")).unwrap());
         assert!(!file(&path).install(&format!("{COMMAND} --strict")).unwrap());
-        assert_eq!(file(&path).installed().len(), Program::ClaudeCode.events().len());
+        assert_eq!(file(&path).installed().len(), hooks::events(Program::ClaudeCode).len());
         let both: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         assert_eq!(both["hooks"]["PreToolUse"][0]["hooks"][0]["command"], "mine");
         assert_eq!(both["deep"].to_string(), r#"{"b":1,"a":[null]}"#);
@@ -276,6 +236,12 @@ mod tests {
         expected["new"] = json!(true);
         assert_eq!(after, expected);
         assert!(!file(&path).uninstall().unwrap());
+
+        // Not edited: the file is as it was, to the byte.
+        fs::write(&path, own).unwrap();
+        assert!(file(&path).install(COMMAND).unwrap());
+        assert!(file(&path).uninstall().unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), own);
     }
 
     #[test]
@@ -284,18 +250,8 @@ mod tests {
         let path = directory.path().join("settings.json");
         for text in ["{", "[]", "// note\n{}", r#"{"hooks": []}"#, r#"{"hooks": {"Stop": {}}}"#, "\u{0}"] {
             fs::write(&path, text).unwrap();
-            assert!(SettingsFile::read(Program::ClaudeCode, &path).is_err(), "{text}");
+            assert!(read(&path).is_err(), "{text}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
-    }
-
-    #[test]
-    fn only_commands_of_this_guard_are_its_own() {
-        let own = |command| is_own(Program::ClaudeCode, command);
-        assert!(own(COMMAND) && own("'/a b/backstitch' guard hook claude-code --strict"));
-        assert!(own("/opt/other guard hook claude-code --strict || exit 2"), "whatever it is named");
-        assert!(!own("echo guard hook claude-code later") && !own("'guard hook claude-code"));
-        assert!(!own("backstitch guard hook claude-code2"));
-        assert!(!own("backstitch guard hook codex"));
     }
 }

@@ -1,4 +1,4 @@
-//! Transcripts of programs: files of JSON lines, which are read and never written.
+//! Records of a transcript, which is a file of JSON lines.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -14,7 +14,7 @@ const LINE: u64 = 64 * 1024 * 1024;
 
 /// Reads the records of a transcript, or of so many bytes at its end, whose lines are wanted. Returns `None` if it cannot be
 /// read. Lines that are not JSON are skipped: the last one may be incomplete.
-pub fn records(path: &Path, end: Option<u64>, is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Value>> {
+pub(super) fn records(path: &Path, end: Option<u64>, is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Value>> {
     let mut file = File::open(path).ok()?;
     let found = file.metadata().ok()?;
     if !found.is_file() {
@@ -45,32 +45,13 @@ pub fn records(path: &Path, end: Option<u64>, is_wanted: impl Fn(&str) -> bool) 
     }
 }
 
-/// Returns the id of the record of Claude Code with the result of a call, after which a conversation can be continued.
-pub fn record_of_result(records: &[Value], call: &str) -> Option<String> {
-    let is_it = |record: &&Value| {
-        let content = record.pointer("/message/content").and_then(Value::as_array);
-        content.is_some_and(|blocks| {
-            blocks.iter().any(|block| block.get("tool_use_id").and_then(Value::as_str) == Some(call))
-        })
-    };
-    record_id(records.iter().rev().find(is_it)?)
-}
-
-/// Returns the id of a record of Claude Code, if it can be an argument of a command.
-pub fn record_id(record: &Value) -> Option<String> {
-    let id = record.get("uuid")?.as_str()?;
-    let is_plain = id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    (is_plain && !id.is_empty() && !id.starts_with('-')).then(|| id.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn ids(records: Option<Vec<Value>>) -> Vec<String> {
-        records.unwrap().iter().filter_map(record_id).collect()
+        let id = |record: &Value| record.get("uuid").and_then(Value::as_str).map(str::to_owned);
+        records.unwrap().iter().filter_map(id).collect()
     }
 
     #[test]
@@ -88,18 +69,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_has_no_records() {
+    fn what_is_not_a_file_has_no_records() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(records(directory.path(), None, |_| true), None);
         assert_eq!(records(&directory.path().join("none"), None, |_| true), None);
-    }
-
-    #[test]
-    fn ids_that_look_like_options_are_refused() {
-        for id in ["", "-x", "--resume", "a b", "$(x)", &"a".repeat(65)] {
-            assert_eq!(record_id(&json!({ "uuid": id })), None, "{id}");
-        }
-        let result = json!({"uuid": "r-1", "message": {"content": [{"tool_use_id": "t1"}]}});
-        assert_eq!(record_of_result(&[result, json!(1)], "t1").as_deref(), Some("r-1"));
     }
 }

@@ -1,4 +1,4 @@
-//! Hooks in `config.toml`, for people who have theirs there.
+//! Hooks in `config.toml` of Codex, for people who have theirs there.
 //!
 //! Codex reads `hooks.json` beside it too, and warns about the two places. So where a person has hooks in `config.toml`, those of
 //! this guard are added there, and everything else in the file stays as it is.
@@ -7,23 +7,24 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
-use super::super::file;
-use super::super::program::Program;
-use super::super::settings::{InstalledHook, is_own};
+use super::error::SettingsError;
+use super::{InstalledHook, file, is_own};
+use crate::hooks;
+use crate::program::Program;
 
 /// The table with the hashes of trusted hooks, which holds no hooks.
 const STATE: &str = "state";
 
 /// A `config.toml` with hooks.
 #[derive(Debug)]
-pub(in super::super) struct HookTables {
+pub(super) struct HookTables {
     path: PathBuf,
     document: DocumentMut,
 }
 
 impl HookTables {
     /// Reads the hooks of a file. Returns `None` if it has none, or in a form that cannot be added to.
-    pub(in super::super) fn read(path: &Path) -> anyhow::Result<Option<Self>> {
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, SettingsError> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let document = file::parse_toml(path, &text)?;
         let file = Self { path: path.to_owned(), document };
@@ -39,7 +40,7 @@ impl HookTables {
     }
 
     /// Returns the hooks of this guard.
-    pub(in super::super) fn installed(&self) -> Vec<InstalledHook> {
+    pub(super) fn installed(&self) -> Vec<InstalledHook> {
         let groups = self.hooks().into_iter().flat_map(Table::iter);
         let groups = groups.filter_map(|(event, groups)| Some((event, groups.as_array_of_tables()?)));
         let entries = groups.flat_map(|(event, groups)| {
@@ -51,24 +52,24 @@ impl HookTables {
     }
 
     /// Adds the hooks, in place of those that were there. Returns whether the file changed.
-    pub(in super::super) fn install(mut self, command: &str) -> anyhow::Result<bool> {
+    pub(super) fn install(mut self, command: &str) -> Result<bool, SettingsError> {
         let before = self.document.to_string();
         self.remove();
-        let events = Program::Codex.events();
-        let Some(hooks) = self.document.get_mut("hooks").and_then(Item::as_table_mut) else {
+        let Some(own) = self.document.get_mut("hooks").and_then(Item::as_table_mut) else {
             return Ok(false);
         };
-        for event in events {
+        for event in hooks::events(Program::Codex) {
             let mut entry = Table::new();
             entry.insert("type", value("command"));
-            entry.insert("command", value(Program::Codex.hook_command(event, command)));
-            entry.insert("timeout", value(i64::try_from(Program::Codex.timeout(event)).unwrap_or(60)));
+            entry.insert("command", value(hooks::command_for(event, command)));
+            let timeout = hooks::timeout(Program::Codex, event);
+            entry.insert("timeout", value(i64::try_from(timeout).unwrap_or(60)));
             let mut entries = ArrayOfTables::new();
             entries.push(entry);
             let mut group = Table::new();
             group.set_implicit(false);
             group.insert("hooks", Item::ArrayOfTables(entries));
-            let groups = hooks.entry(event).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+            let groups = own.entry(event).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
             if let Some(groups) = groups.as_array_of_tables_mut() {
                 groups.push(group);
             }
@@ -77,13 +78,13 @@ impl HookTables {
     }
 
     /// Removes the hooks. Returns whether there were any.
-    pub(in super::super) fn uninstall(mut self) -> anyhow::Result<bool> {
+    pub(super) fn uninstall(mut self) -> Result<bool, SettingsError> {
         let before = self.document.to_string();
         self.remove();
         self.write(&before)
     }
 
-    fn write(&self, before: &str) -> anyhow::Result<bool> {
+    fn write(&self, before: &str) -> Result<bool, SettingsError> {
         let text = self.document.to_string();
         if text == before {
             return Ok(false);
@@ -144,7 +145,7 @@ mod tests {
         fs::write(&path, own).unwrap();
         let read = || HookTables::read(&path).unwrap().unwrap();
         assert!(read().install(COMMAND).unwrap());
-        assert_eq!(read().installed().len(), Program::Codex.events().len());
+        assert_eq!(read().installed().len(), hooks::events(Program::Codex).len());
         let text = fs::read_to_string(&path).unwrap();
         assert!(!read().install(COMMAND).unwrap(), "a second time changes nothing: {text}");
         let parsed: toml::Table = text.parse().unwrap();
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(parsed["hooks"]["PreToolUse"][1]["hooks"][0]["command"].as_str(), Some(COMMAND));
         assert_eq!(parsed["hooks"]["Stop"][0]["hooks"][0]["timeout"].as_integer(), Some(60));
         assert!(read().install(&format!("{COMMAND} --strict")).unwrap());
-        assert_eq!(read().installed().len(), Program::Codex.events().len());
+        assert_eq!(read().installed().len(), hooks::events(Program::Codex).len());
         assert!(read().uninstall().unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), own);
     }

@@ -6,30 +6,54 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
-use backstitch::stores::{make_private, state_directory};
-use backstitch_bridge::codex::{AppServer, AppServerSpec, ListedHook, TrustStatus};
+use backstitch_runtime::EngineError;
 use serde::{Deserialize, Serialize};
 
-use super::super::file::Memory;
-use super::super::program::{Program, Scope, codex_home};
-use super::super::settings::is_own;
-use super::trust_file::{TrustFile, TrustedHook};
+use super::hooks::{ListedHook, TrustStatus};
+use super::server::{AppServer, AppServerSpec};
+use crate::program::Program;
+use crate::settings::{
+    Memory, Scope, SettingsError, TrustFile, TrustedHook, codex_config, create_private, is_own,
+};
 
-/// Whether Codex runs the hooks of this guard.
+/// Codex cannot be made to trust hooks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HookTrustError {
+    /// It cannot be asked for their hashes.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Its settings cannot be edited.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// It does not read the file that holds them.
+    #[error("Codex does not list the hooks in {}", settings.display())]
+    NotListed {
+        /// The file.
+        settings: PathBuf,
+    },
+    /// There is no state directory for settings in which the project is trusted.
+    #[error("neither XDG_STATE_HOME nor HOME names a directory for settings of its own")]
+    NoStateDirectory,
+}
+
+/// Whether Codex runs the hooks of the guard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum HookTrust {
+pub enum HookTrust {
     /// It runs all of them.
     Trusted,
     /// It skips so many of them.
     Untrusted(usize),
     /// It does not read them, because it does not trust the project.
     UntrustedProject,
-    /// It could not be asked.
+    /// It could not be asked, or does not list them.
     Unknown(String),
 }
 
-/// The lines that this command has added to the settings of Codex.
+/// Name of what is remembered about a settings file whose hooks are trusted.
+const MEMORY: &str = "-trust";
+
+/// The lines that were added to the settings of Codex.
 #[derive(Debug, Serialize, Deserialize)]
 struct AddedTrust {
     v: u32,
@@ -39,18 +63,18 @@ struct AddedTrust {
     hooks: Vec<TrustedHook>,
 }
 
-/// Makes Codex trust the hooks of this guard in a settings file. Returns the settings with the hashes.
-pub(in super::super) async fn trust(
+/// Makes Codex trust the hooks of the guard in a settings file. Returns the settings with the hashes.
+pub async fn trust(
     settings: &Path,
     scope: Scope,
     project: &Path,
-) -> anyhow::Result<PathBuf> {
-    let config =
-        codex_home().context("HOME names no directory for the settings of Codex")?.join("config.toml");
+    memory: &Memory,
+) -> Result<PathBuf, HookTrustError> {
+    let config = codex_config()?;
     let listed = match scope {
         Scope::User => listed(AppServerSpec::new(project), project).await?,
         Scope::Project => {
-            let home = OwnHome::new(project)?;
+            let home = OwnHome::new(project, memory)?;
             listed(AppServerSpec::new(project).with_home(&home.path), project).await?
         }
     };
@@ -59,9 +83,9 @@ pub(in super::super) async fn trust(
         .map(|ListedHook { key, hash, .. }| TrustedHook { key, hash })
         .collect();
     if hooks.is_empty() {
-        bail!("Codex does not list the hooks in {}", settings.display());
+        return Err(HookTrustError::NotListed { settings: settings.to_owned() });
     }
-    let memory = memory(settings);
+    let memory = memory.of(settings, MEMORY);
     let before: Option<AddedTrust> = memory.get();
     let mut file = TrustFile::read(&config)?;
     let was_missing = before.as_ref().map_or(!file.exists(), |before| before.was_missing);
@@ -73,9 +97,9 @@ pub(in super::super) async fn trust(
     Ok(config)
 }
 
-/// Removes what [`trust`] has added for a settings file. Returns the settings if there was something.
-pub(in super::super) fn distrust(settings: &Path) -> anyhow::Result<Option<PathBuf>> {
-    let memory = memory(settings);
+/// Removes what [`trust()`] has added for a settings file. Returns the settings if there was something.
+pub fn distrust(settings: &Path, memory: &Memory) -> Result<Option<PathBuf>, SettingsError> {
+    let memory = memory.of(settings, MEMORY);
     let Some(added) = memory.get::<AddedTrust>() else { return Ok(None) };
     let mut file = TrustFile::read(&added.config)?;
     added.hooks.iter().for_each(|hook| file.remove(hook));
@@ -84,11 +108,11 @@ pub(in super::super) fn distrust(settings: &Path) -> anyhow::Result<Option<PathB
     Ok(changed.then_some(added.config))
 }
 
-/// Asks Codex whether it trusts the hooks of this guard in a settings file.
-pub(in super::super) async fn listed_trust(settings: &Path, scope: Scope, project: &Path) -> HookTrust {
+/// Asks Codex whether it trusts the hooks of the guard in a settings file.
+pub async fn listed_trust(settings: &Path, scope: Scope, project: &Path) -> HookTrust {
     let listed = match listed(AppServerSpec::new(project), project).await {
         Ok(listed) => own(listed, settings),
-        Err(error) => return HookTrust::Unknown(format!("{error:#}")),
+        Err(error) => return HookTrust::Unknown(error.to_string()),
     };
     let untrusted = listed.iter().filter(|hook| hook.trust != TrustStatus::Trusted).count();
     match (listed.len(), untrusted) {
@@ -99,18 +123,14 @@ pub(in super::super) async fn listed_trust(settings: &Path, scope: Scope, projec
     }
 }
 
-fn memory(settings: &Path) -> Memory {
-    Memory::of(settings, "-trust")
-}
-
-async fn listed(spec: AppServerSpec, project: &Path) -> anyhow::Result<Vec<ListedHook>> {
+async fn listed(spec: AppServerSpec, project: &Path) -> Result<Vec<ListedHook>, EngineError> {
     let mut server = AppServer::start(spec).await?;
     let hooks = server.hooks(project).await;
     server.close().await;
-    Ok(hooks?)
+    hooks
 }
 
-/// Keeps the hooks of this guard in a settings file.
+/// Keeps the hooks of the guard in a settings file.
 fn own(listed: Vec<ListedHook>, settings: &Path) -> Vec<ListedHook> {
     let same =
         |source: &Path| source == settings || source.canonicalize().ok() == settings.canonicalize().ok();
@@ -125,16 +145,18 @@ struct OwnHome {
 }
 
 impl OwnHome {
-    fn new(project: &Path) -> anyhow::Result<Self> {
-        let path = state_directory()?.join("guard").join(format!("codex-{}", std::process::id()));
-        make_private(&path).with_context(|| format!("{} cannot be created", path.display()))?;
-        let home = Self { path };
+    fn new(project: &Path, memory: &Memory) -> Result<Self, HookTrustError> {
+        let directory = memory.directory().ok_or(HookTrustError::NoStateDirectory)?;
+        let path = directory.join(format!("codex-{}", std::process::id()));
+        let failed = |source| SettingsError::Io { path: path.clone(), action: "created", source };
+        create_private(&path).map_err(failed)?;
+        let home = Self { path: path.clone() };
         let mut settings = toml_edit::DocumentMut::new();
         settings["check_for_update_on_startup"] = toml_edit::value(false);
         settings["analytics"]["enabled"] = toml_edit::value(false);
         settings["projects"][&project.to_string_lossy().into_owned()]["trust_level"] =
             toml_edit::value("trusted");
-        std::fs::write(home.path.join("config.toml"), settings.to_string())?;
+        std::fs::write(path.join("config.toml"), settings.to_string()).map_err(failed)?;
         Ok(home)
     }
 }
