@@ -9,10 +9,10 @@ use backstitch::{SessionOptions, WaitingCall};
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::holder::{WhenDriven, set_free};
 use super::in_place::not_waiting;
 use super::place::{OpenStore, part_of_id, short};
+use crate::common::Common;
 use crate::terminal::exact_json;
 use crate::usage::Usage;
 

@@ -8,9 +8,9 @@ use backstitch::locate;
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::file_names::{FileAtPoint, in_session};
 use super::place::OpenStore;
+use crate::common::Common;
 use crate::error::CommandError;
 use crate::terminal;
 

@@ -19,8 +19,8 @@ use backstitch::workspace::Coverage;
 use backstitch::workspace::export::{Author, ExportCommit, ExportReport, LeftOutReason, git, partial_path};
 use serde_json::json;
 
-use super::Common;
 use super::place::{OpenStore, short};
+use crate::common::Common;
 use crate::usage::Usage;
 
 /// Name of the branch.

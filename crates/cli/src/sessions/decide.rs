@@ -9,10 +9,10 @@ use backstitch::{LiveSession, Tools, check_arguments, find_call};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::Common;
 use super::definition::built;
 use super::place::{part_of_id, short, user_name};
 use super::travel::{SessionToDecide, opened_to_decide};
+use crate::common::Common;
 use crate::error::CommandError;
 use crate::usage::Usage;
 

@@ -15,10 +15,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::Common;
 use super::located::LocatedPoint;
 use super::place::OpenStore;
-use crate::common::counted;
+use crate::common::{Common, counted};
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{self, Role, Text};
 use crate::terminal::{self, difference};

@@ -14,7 +14,6 @@ use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOpti
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::Common;
 use super::definition::{
     AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, in_mode, pinned,
     with_served_models,
@@ -28,6 +27,7 @@ use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
 use super::mission;
 use super::place::{OpenStore, short, uncovered, uncovered_paths};
+use crate::common::Common;
 use crate::error::CommandError;
 use crate::trust::addresses;
 

@@ -12,7 +12,6 @@ use backstitch::workspace::HostWorkspace;
 use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionEvent, SessionOptions};
 use tokio::task::JoinHandle;
 
-use super::Common;
 use super::ending::DriveReport;
 use super::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
@@ -21,6 +20,7 @@ use super::in_place::{
 use super::live::Screen;
 use super::place::{OpenStore, short};
 use super::signals::Signals;
+use crate::common::Common;
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
 pub(super) struct DrivenSession<'a> {

@@ -13,14 +13,11 @@ use backstitch::journal::PauseReason;
 use backstitch::{DriveOutcome, RuntimeError};
 use serde_json::{Value, json};
 
-use super::Common;
-use super::live::Screen;
+use super::live::{INTERRUPTED, Screen, ended_event};
 use super::place::{OpenStore, short};
 use super::waiting::{self, PendingDecision, explain, waiting};
-use crate::error::{code_of, message_of, says_more};
-
-/// Exit code of a command that a signal interrupted.
-pub(super) const INTERRUPTED: u8 = 130;
+use crate::common::Common;
+use crate::error::says_more;
 
 /// How driving a session ended.
 pub(super) struct DriveReport {
@@ -117,26 +114,6 @@ fn as_json(session: SessionId, ended: &DriveOutcome, waits: &[PendingDecision]) 
     }
 }
 
-/// Builds the event `ended`.
-pub(super) fn ended(
-    session: &Value,
-    outcome: &str,
-    kind: impl Into<Value>,
-    message: impl Into<Value>,
-) -> Value {
-    let (kind, message): (Value, Value) = (kind.into(), message.into());
-    json!({
-        "v": 1, "event": "ended", "session": session, "outcome": outcome, "kind": kind, "message": message,
-    })
-}
-
 fn line(session: SessionId, outcome: &str, kind: impl Into<Value>, message: impl Into<Value>) -> Value {
-    ended(&json!(session), outcome, kind, message)
-}
-
-/// Builds the event `ended` of a run that an error stopped.
-pub(super) fn stopped(session: &Value, error: &anyhow::Error) -> Value {
-    let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
-    let message = known.map_or_else(|| message_of(error), ToString::to_string);
-    ended(session, "stopped", known.map_or_else(|| code_of(error).as_str(), RuntimeError::kind), message)
+    ended_event(&json!(session), outcome, kind, message)
 }

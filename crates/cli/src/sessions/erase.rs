@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::isolated::{copies_of, remove_copies};
 use super::place::{OpenStore, part_of_id, short};
-use super::{Common, remainders};
-use crate::common::counted;
+use super::remainders;
+use crate::common::{Common, counted};
 use crate::error::{CommandError, ReportedError, code_of};
 use crate::usage::Usage;
 

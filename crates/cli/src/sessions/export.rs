@@ -13,11 +13,10 @@ use backstitch::ports::Store as _;
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::moving::{TransferLines, as_json, print, written_to};
 use super::place::{OpenStore, short};
 use super::{commits, markdown};
-use crate::common::quoted;
+use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::terminal;
 

@@ -7,8 +7,8 @@ use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::ports::{ClaimMode, Owner, Process, Store as _, StoreError};
 
-use super::Common;
 use super::place::{OpenStore, short};
+use crate::common::Common;
 use crate::error::CommandError;
 
 /// Time within which a killed process has to release its session.

@@ -21,13 +21,12 @@ use backstitch::{SessionOptions, SystemClock, latest_files};
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::definition::{changed, definition_of};
 use super::holder::{WhenDriven, set_free};
 use super::moving::{TransferLines, as_json, print};
 use super::place::{OpenStore, short};
 use super::rights::{confine, imported, rights};
-use crate::common::quoted;
+use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::usage::Usage;
 

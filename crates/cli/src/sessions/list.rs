@@ -16,12 +16,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
-use super::Common;
 use super::index::SessionIndex;
 use super::place::{OpenStore, elsewhere};
 use super::session_json;
 use super::table;
-use crate::common::counted;
+use crate::common::{Common, counted};
 use crate::error::message_of;
 use crate::terminal;
 use crate::terminal::pager::Pager;

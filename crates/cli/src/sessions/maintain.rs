@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::isolated::{copies_of, remove_copies};
 use super::place::{OpenStore, short};
-use super::{Common, remainders};
-use crate::common::counted;
+use super::remainders;
+use crate::common::{Common, counted};
 use crate::error::{CommandError, code_of, message_of};
 
 #[derive(Args)]

@@ -37,6 +37,8 @@ mod place;
 mod progress;
 mod query;
 mod quickstart;
+#[cfg(feature = "bridge")]
+mod relay;
 mod remainders;
 mod request;
 mod restore;
@@ -63,7 +65,7 @@ use clap::Subcommand;
 pub(crate) use candidates::candidates;
 pub(crate) use chat::is_interactive;
 
-use crate::common::{Common, quoted};
+use crate::common::Common;
 use crate::trust::Trust;
 
 #[derive(Subcommand)]

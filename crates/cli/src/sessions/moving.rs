@@ -11,10 +11,9 @@ use backstitch::store::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::place::{OpenStore, short};
 use super::progress::ProgressLines;
-use crate::common::counted;
+use crate::common::{Common, counted};
 use crate::error::CommandError;
 
 #[derive(Args)]

@@ -16,8 +16,8 @@ use backstitch::stores::{self, DIRECTORY, FILE, StoresError};
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions, ProjectCopy};
 
-use super::Common;
 use super::trusted;
+use crate::common::Common;
 use crate::error::CommandError;
 use crate::usage::Usage;
 
@@ -114,7 +114,7 @@ impl OpenStore {
         #[cfg(feature = "bridge")]
         let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
             key: crate::keys::key,
-            relay: super::mcp::relay_command,
+            relay: super::relay::relay_command,
         }));
         Self { store, runtime }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::place::short;
-use super::{Common, quoted};
+use crate::common::{Common, quoted};
 use crate::error::CommandError;
 
 /// Time within which the agent has to reach the call in which it is killed.

@@ -17,9 +17,9 @@ use backstitch::{RequestReplay, read_records};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::definition::definition_of;
 use super::place::OpenStore;
+use crate::common::Common;
 use crate::error::CommandError;
 use crate::terminal;
 use crate::usage::Usage;

@@ -8,11 +8,11 @@ use backstitch::{LiveSession, PointSpec, RewindReport};
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::diff::print_name;
 use super::file_names::in_session_or_whole;
 use super::place::{OpenStore, short};
 use super::travel::{SessionToRewind, opened_with_files};
+use crate::common::Common;
 
 #[derive(Args)]
 pub(crate) struct Restore {

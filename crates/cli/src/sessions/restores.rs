@@ -13,8 +13,8 @@ use backstitch::ports::{ChangeKind, Store};
 use backstitch::{FilesRestored, RuntimeError, read_records};
 use serde_json::{Value, json};
 
-use super::Common;
 use super::place::short;
+use crate::common::Common;
 
 /// Maximum number of files that are listed for people. Programs get all that are recorded.
 const MOST_NAMED: usize = 50;

@@ -7,8 +7,8 @@ use backstitch::journal::InboxId;
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::place::{OpenStore, short};
+use crate::common::Common;
 
 #[derive(Args)]
 pub(crate) struct Send {

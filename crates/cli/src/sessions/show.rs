@@ -14,7 +14,6 @@ use backstitch::{SystemClock, reason_word, unfinished};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::calls::{self, CallReport};
 use super::definition::definition_of;
 use super::failure::{attempts, evaluations, last_stop, text};
@@ -25,7 +24,7 @@ use super::target::{ShownPoint, ShownTarget};
 use super::tool_result::result_line;
 use super::turns;
 use super::waiting::{self, PendingDecision, waiting};
-use crate::common::counted;
+use crate::common::{Common, counted};
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{Role, Text};
 use crate::terminal::{self, columns};

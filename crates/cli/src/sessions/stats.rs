@@ -15,12 +15,12 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::calls::duration;
 use super::index::SessionIndex;
 use super::list::moment;
 use super::live::{grouped, money};
 use super::place::{OpenStore, elsewhere};
+use crate::common::Common;
 use crate::terminal;
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{Role, Text};

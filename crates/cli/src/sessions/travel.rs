@@ -18,13 +18,13 @@ use backstitch::{
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
 use super::guard::{CommandSession, ContinueCommand, GuardedSession, is_guarded, kept_files};
 use super::holder::{WhenDriven, set_free};
 use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};
 use super::restores::{RestoreCause, Restores};
+use crate::common::Common;
 use crate::error::CommandError;
 use crate::usage::Usage;
 

@@ -9,10 +9,9 @@ use backstitch::{IndexCheck, IndexRepair, SnapshotState, check_snapshot};
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
 use super::place::{OpenStore, short};
 use super::progress::ProgressLines;
-use crate::common::counted;
+use crate::common::{Common, counted};
 
 #[derive(Args)]
 pub(crate) struct Verify {

@@ -14,8 +14,8 @@ use backstitch::view::JournalView;
 use backstitch::{call_arguments, load_view};
 use serde_json::{Value, json};
 
-use super::Common;
 use super::place::short;
+use crate::common::Common;
 use crate::terminal::exact_json;
 
 /// A decision that a session waits for.

@@ -62,7 +62,13 @@ pub type ModuleUses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Returns the uses between top modules.
 pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
-    let is_root = |file: &&SourceFile| matches!(file.path.as_str(), "lib.rs" | "main.rs");
+    uses_below(files, &[])
+}
+
+/// Returns the uses between the modules of a folder. The paths of the files start there, and `root` is the path of the folder
+/// from the root of the crate.
+pub fn uses_below(files: &[SourceFile], root: &[&str]) -> ModuleUses {
+    let is_root = |file: &&SourceFile| matches!(file.path.as_str(), "lib.rs" | "main.rs" | "mod.rs");
     let modules: BTreeSet<String> =
         files.iter().filter(|file| !is_root(file)).map(|file| module_of(&file.path)).collect();
     let mut names = RootNames::new();
@@ -72,7 +78,7 @@ pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
     let mut uses = ModuleUses::new();
     for file in files.iter().filter(|file| !is_root(file)) {
         let module = module_of(&file.path);
-        let used = used_names(&file.code, depth_of(&file.path));
+        let used = used_names(&file.code, depth_of(&file.path), root);
         let targets: BTreeSet<&String> = used
             .iter()
             .filter_map(|name| modules.get(name).or_else(|| names.get(name)))
@@ -90,6 +96,12 @@ pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
 /// other, directly or indirectly.
 pub fn module_cycles(src: impl AsRef<Path>) -> Vec<Vec<String>> {
     cycles(&module_uses(&source_files(src.as_ref())))
+}
+
+/// Returns the cycles between the modules of a folder of a crate, as [`module_cycles`] does for the whole crate.
+pub fn folder_cycles(src: impl AsRef<Path>, folder: &str) -> Vec<Vec<String>> {
+    let root: Vec<&str> = folder.split('/').collect();
+    cycles(&uses_below(&source_files(&src.as_ref().join(folder)), &root))
 }
 
 /// Returns the cycles between modules, as [`module_cycles`] does.

@@ -24,10 +24,11 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The first segments of the paths that a file at this depth uses from the root of its crate.
-pub(super) fn used_names(code: &str, depth: usize) -> BTreeSet<String> {
+/// The names that a file at this depth uses from a module, whose path from the root of the crate is `root`.
+pub(super) fn used_names(code: &str, depth: usize, root: &[&str]) -> BTreeSet<String> {
     let tokens = tokens(code);
     let mut used = BTreeSet::new();
+    let below = |path: Vec<&str>| Some((*path.strip_prefix(root)?.first()?).to_owned());
     // Whether each open brace is that of an inline module.
     let mut braces: Vec<bool> = Vec::new();
     let mut at = 0;
@@ -39,7 +40,7 @@ pub(super) fn used_names(code: &str, depth: usize) -> BTreeSet<String> {
             "}" => drop(braces.pop()),
             // A visibility does not count as a use.
             "crate" if tokens.get(at + 1) == Some(&"::") && previous != Some("in") => {
-                used.extend(tree(&tokens[at + 2..]).into_iter().map(|(path, _)| path[0].to_owned()));
+                used.extend(tree(&tokens[at + 2..]).into_iter().filter_map(|(path, _)| below(path)));
             }
             "super" if previous != Some("::") => {
                 let mut climbed = 1;

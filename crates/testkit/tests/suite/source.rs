@@ -1,6 +1,6 @@
 //! Cycles between modules are found, and nothing else is reported as one.
 
-use backstitch_testkit::source::{SourceFile, cycles, module_uses, production_code};
+use backstitch_testkit::source::{SourceFile, cycles, module_uses, production_code, uses_below};
 
 fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let files: Vec<SourceFile> = files.iter().map(|(path, text)| SourceFile::new(*path, text)).collect();
@@ -36,6 +36,26 @@ fn modules_that_use_each_other_are_a_cycle_however_it_is_written() {
     }
     let deep = [("a/mod.rs", ""), ("a/x/y.rs", "use super::super::super::b;"), ("b.rs", "use super::a;")];
     assert_eq!(cycles_of(&deep), circle(&["a", "b"]));
+}
+
+#[test]
+fn cycles_inside_of_a_folder_are_found_by_both_kinds_of_paths() {
+    let found = |way: &str| {
+        let files = [
+            ("mod.rs", "mod a; mod b; pub(crate) use b::Thing;"),
+            ("a/mod.rs", way),
+            ("b.rs", "use super::a;"),
+            ("a/deep.rs", "use super::super::super::b; use crate::b; use crate::outer::b;"),
+        ];
+        let files: Vec<SourceFile> = files.iter().map(|(path, text)| SourceFile::new(*path, text)).collect();
+        cycles(&uses_below(&files, &["outer", "inner"]))
+    };
+    for way in
+        ["use super::b;", "use crate::outer::inner::b::X;", "use crate::outer::{x, inner::{Thing, y}};"]
+    {
+        assert_eq!(found(way), circle(&["a", "b"]), "{way}");
+    }
+    assert!(found("use crate::inner::b; use super::super::b; use crate::outer::inner;").is_empty());
 }
 
 #[test]

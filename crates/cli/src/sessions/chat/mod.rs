@@ -19,10 +19,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::Common;
 use super::definition::AgentFlags;
-use super::ending::INTERRUPTED;
+use super::live::INTERRUPTED;
 use super::place::short;
+use crate::common::Common;
 use crate::usage::Usage;
 use conversation::{Conversation, Flow};
 use prompt::{Prompt, TypedLine};

@@ -25,8 +25,8 @@ use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::workspace::HostWorkspace;
 use backstitch::{DriftPolicy, RuntimeError, SessionOptions, SystemClock, Tools, WaitingCall};
 
-use super::Common;
 use super::place::{OpenStore, short};
+use crate::common::Common;
 use crate::terminal::style::Text;
 use ask::{Answer, Question};
 pub(super) use person::{Interrupts, TerminalPerson};

@@ -8,6 +8,7 @@
 
 mod closing;
 mod heartbeat;
+mod last_event;
 mod output;
 mod show;
 
@@ -23,9 +24,10 @@ use serde_json::{Value, json};
 
 pub(super) use closing::{grouped, money, status_line};
 use heartbeat::Heartbeat;
+use last_event::stopped_event;
+pub(super) use last_event::{INTERRUPTED, ended_event};
 use output::OutputLines;
 
-use super::ending::{INTERRUPTED, ended, stopped};
 use crate::error::ReportedError;
 use crate::terminal;
 use crate::terminal::markdown::MarkdownStream;
@@ -72,7 +74,7 @@ impl AnnouncedRun {
     pub(super) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         done.map_err(|error| {
             let session = self.0.state().announced.clone();
-            self.0.end(stopped(&session.unwrap_or_default(), &error));
+            self.0.end(stopped_event(&session.unwrap_or_default(), &error));
             ReportedError(error).into()
         })
     }
@@ -82,7 +84,7 @@ impl Drop for AnnouncedRun {
     fn drop(&mut self) {
         let session = self.0.state().announced.clone();
         if let Some(session) = session {
-            self.0.end(ended(&session, "stopped", ErrorCode::Panic.as_str(), "the command panicked"));
+            self.0.end(ended_event(&session, "stopped", ErrorCode::Panic.as_str(), "the command panicked"));
         }
     }
 }
@@ -211,7 +213,7 @@ impl Screen {
             && self.mode == Mode::Json
         {
             let message = "a signal ended the command before the session was paused";
-            println!("{}", ended(&session, "interrupted", ErrorCode::Signal.as_str(), message));
+            println!("{}", ended_event(&session, "interrupted", ErrorCode::Signal.as_str(), message));
         }
         // The state stays locked, so no other task prints anything more.
         std::process::exit(INTERRUPTED.into());

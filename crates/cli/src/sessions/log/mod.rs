@@ -21,9 +21,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::place::OpenStore;
 use super::waiting::{PendingCall, pending_call};
+use crate::common::Common;
 use crate::terminal::pager::Pager;
 use crate::usage::Usage;
 use files::CallFiles;

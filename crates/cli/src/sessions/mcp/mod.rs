@@ -4,8 +4,6 @@ mod address;
 mod approvals;
 mod host;
 mod presence;
-#[cfg(feature = "bridge")]
-mod relay;
 mod serve;
 mod served;
 mod siblings;
@@ -14,9 +12,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::Common;
+use crate::common::Common;
 #[cfg(feature = "bridge")]
-pub(super) use relay::relay_command;
+use crate::sessions::relay;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

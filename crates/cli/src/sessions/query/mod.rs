@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use backstitch::store::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
 use clap::Args;
 
-use super::Common;
 use super::index::SessionIndex;
 use super::place::OpenStore;
+use crate::common::Common;
 use crate::terminal::pager::Pager;
 use crate::usage::Usage;
 use output::{Format, Output};
