@@ -8,6 +8,7 @@
 //! - [`program`] finds real programs of others, and scripts models for them;
 //! - [`request_form`] checks requests against the published forms of providers;
 //! - [`fold`] compares views of journals;
+//! - [`mcp`] is a client of MCP over HTTP;
 //! - [`source`] finds cycles between the modules of a crate;
 //! - [`block_on`] runs a future to its end without an async runtime.
 //!
@@ -18,6 +19,7 @@
 pub mod crash;
 pub mod filesystem;
 pub mod fold;
+pub mod mcp;
 pub mod program;
 pub mod request_form;
 pub mod sample;

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use crate::command::Ran;
 use crate::stage::{Stage, ended};
 
+pub(super) use backstitch_testkit::mcp::{failed, text, worked};
+
 /// Time limit of an answer. The machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -194,26 +196,4 @@ impl Drop for Client {
 
 fn is_answer(message: &Value, id: u64) -> bool {
     message["id"] == id && (message.get("result").is_some() || message.get("error").is_some())
-}
-
-/// Returns the text of a result, and whether it is an error.
-pub(super) fn text(answer: &Value) -> (String, bool) {
-    let result = &answer["result"];
-    let blocks = result["content"].as_array().unwrap_or_else(|| panic!("no content in {answer}"));
-    let text = blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n");
-    (text, result["isError"] == true)
-}
-
-/// Asserts that a call succeeded, and returns its text.
-pub(super) fn worked(answer: &Value) -> String {
-    let (text, is_error) = text(answer);
-    assert!(!is_error, "{text}");
-    text
-}
-
-/// Asserts that a call failed, and returns its text.
-pub(super) fn failed(answer: &Value) -> String {
-    let (text, is_error) = text(answer);
-    assert!(is_error, "{text}");
-    text
 }

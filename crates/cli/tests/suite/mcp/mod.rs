@@ -14,7 +14,6 @@ mod http_wire;
 mod identity;
 mod independent;
 mod kills;
-mod places;
 mod protocol;
 mod servers;
 mod windows;

@@ -1,6 +1,7 @@
-//! Revisions, tools, failures, concurrency, cancellation, progress, and input that is not the protocol.
+//! Tools, failures, concurrency, cancellation, progress, and input that is not the protocol. Revisions and errors of the protocol
+//! are tested in its crate.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::client::{Client, failed, worked};
 use crate::stage::{Stage, wait_until};
@@ -62,42 +63,6 @@ fn a_model_can_continue_the_session() {
     let model = crate::stage::scripted(&stage, &json!([{"text": ""}, {"text": "It says seven."}]));
     let asked = stage.run(&["ask", &stage.session(), "What does it say?", "--model", &model]);
     assert_eq!(asked.worked_quietly(), "It says seven.\n");
-}
-
-#[test]
-fn requests_without_a_handshake_are_served() {
-    let stage = Stage::new();
-    let mut client = Client::start(&stage, &[]);
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "needle", "version": "2"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let answer = client.request("tools/list", json!({"_meta": meta}));
-    assert!(answer["result"]["tools"].is_array(), "{answer}");
-    let mut with_id = meta.clone();
-    with_id["callId"] = json!("call-1");
-    let write = json!({"name": "write_file", "arguments": {"path": "a.txt", "text": "1"}, "_meta": with_id});
-    worked(&client.request("tools/call", write.clone()));
-    let again = client.request("tools/call", write);
-    worked(&again);
-    assert_eq!(again["result"]["_meta"]["backstitch/call"]["repeated"], true, "{again}");
-    assert_eq!(stage.file("a.txt").unwrap(), "1");
-}
-
-#[test]
-fn older_revisions_are_served() {
-    for revision in ["2024-11-05", "2025-03-26", "2025-06-18"] {
-        let stage = Stage::new();
-        let mut client = Client::start(&stage, &[]);
-        let information = json!({
-            "protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"},
-        });
-        let answer = client.request("initialize", information);
-        assert_eq!(answer["result"]["protocolVersion"], revision, "{answer}");
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        worked(&client.call("write_file", json!({"path": "a.txt", "text": "1"})));
-    }
 }
 
 #[test]
@@ -187,13 +152,6 @@ fn input_that_is_not_the_protocol_is_refused() {
         json!({"name": "write_file", "arguments": {"path": "a\u{1b}[2J", "text": "x"}}),
     );
     assert!(odd.get("result").is_some(), "{odd}");
-    let odd = json!({"name": "shell", "arguments": {"command": "true"}, "_meta": {"callId": 7}});
-    assert_eq!(client.request("tools/call", odd)["error"]["code"], -32602);
-    let long = "x".repeat(600);
-    let odd = json!({"name": "shell", "arguments": {"command": "true"}, "_meta": {"callId": long}});
-    assert_eq!(client.request("tools/call", odd)["error"]["code"], -32602);
-    let unknown: Value = client.request("knit/purl", json!({}));
-    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
     worked(&client.call("write_file", json!({"path": "a.txt", "text": "1"})));
     assert!(!stage.path("out.txt").exists());
 }

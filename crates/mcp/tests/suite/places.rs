@@ -1,14 +1,17 @@
-//! Who takes the places of a server over HTTP, and where its token may appear.
+//! Who takes the places of a server over HTTP.
 
 use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use backstitch_testkit::mcp::{TOKEN, worked};
+use serde_json::json;
 
-use super::client::worked;
-use super::http_client::{HttpServer, TOKEN};
-use crate::stage::Stage;
+use crate::server::{LocalServer, handshake};
 
-fn head(server: &HttpServer, method: &str, more: &str, length: usize) -> String {
+/// Held by tests with hundreds of connections, of which this process has both ends. Tests may share a process.
+static MANY_CONNECTIONS: Mutex<()> = Mutex::new(());
+
+fn head(server: &LocalServer, method: &str, more: &str, length: usize) -> String {
     format!(
         "{method} /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{more}\r\n",
@@ -16,19 +19,13 @@ fn head(server: &HttpServer, method: &str, more: &str, length: usize) -> String 
     )
 }
 
-fn handshake() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "needle", "version": "1"},
-    }})
-}
-
 #[test]
 fn connections_without_a_token_take_no_place() {
-    let stage = Stage::new();
-    let server = HttpServer::start(&stage, &[]);
+    let _alone = MANY_CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = LocalServer::start();
     let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
     let client = server.client();
-    worked(&client.call("write_file", json!({"path": "a.txt", "text": "1\n"})));
+    worked(&client.call("note", json!({"text": "1"})));
     // Those who came first have left to make room.
     let closed = silent.iter().take(20).filter(|stream| {
         stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
@@ -39,8 +36,8 @@ fn connections_without_a_token_take_no_place() {
 
 #[test]
 fn streams_of_events_take_no_place_of_a_request() {
-    let stage = Stage::new();
-    let server = HttpServer::start(&stage, &[]);
+    let _alone = MANY_CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = LocalServer::start();
     let mut streams = Vec::new();
     let mut statuses = Vec::new();
     // One more than there are places for.
@@ -56,31 +53,29 @@ fn streams_of_events_take_no_place_of_a_request() {
     }
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 256);
     assert_eq!(statuses.last(), Some(&503));
-    worked(&server.client().call("write_file", json!({"path": "a.txt", "text": "1\n"})));
+    worked(&server.client().call("note", json!({"text": "1"})));
 }
 
 #[test]
 fn clients_that_vanish_do_not_lock_the_server() {
-    let stage = Stage::new();
-    let server = HttpServer::start(&stage, &[]);
+    let server = LocalServer::start();
     let first = server.client();
-    worked(&first.call("shell", json!({"command": "true"})));
+    worked(&first.call("note", json!({"text": "1"})));
     let body = handshake().to_string();
     for number in 0..1005 {
         let answer =
             server.exchange(&head(&server, "POST", "Connection: close\r\n", body.len()), body.as_bytes());
         assert_eq!(answer.status, 200, "{number}");
     }
-    worked(&server.client().call("shell", json!({"command": "true"})));
+    worked(&server.client().call("note", json!({"text": "1"})));
     // The one that was silent for longest is forgotten, and learns it.
-    let (_, answer) = first.post_call(None, "shell", json!({"command": "true"}));
+    let (_, answer) = first.post_call(None, "note", json!({"text": "1"}));
     assert_eq!(answer.status, 404);
 }
 
 #[test]
 fn other_names_targets_and_ports_are_refused() {
-    let stage = Stage::new();
-    let server = HttpServer::start(&stage, &[]);
+    let server = LocalServer::start();
     let body = handshake().to_string();
     let port = server.port();
     let exchange = |target: &str, host: &str, origin: &str| {
@@ -102,18 +97,4 @@ fn other_names_targets_and_ports_are_refused() {
     assert_eq!(exchange(&format!("http://{own}/mcp"), "", ""), 403);
     assert_eq!(exchange("http://evil.example/mcp", &own, ""), 403);
     assert_eq!(exchange("/mcp", &own, &other), 403);
-}
-
-#[test]
-fn the_token_of_a_file_is_redacted() {
-    let stage = Stage::new();
-    let token = "spool-of-the-token-file-7";
-    let file = stage.write("token", token);
-    let server = HttpServer::start(&stage, &["--token-file", &file]);
-    let client = server.client_with_token(token);
-    let shown = worked(&client.call("shell", json!({"command": format!("cat {file}")})));
-    assert!(!shown.contains(token) && shown.contains("[secret]"), "{shown}");
-    drop(server);
-    let stored = String::from_utf8_lossy(&stage.stored_bytes()).into_owned();
-    assert!(!stored.contains(token));
 }
