@@ -20,7 +20,7 @@ use super::definition::{
 };
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
-use super::guard::refuse_to_drive;
+use super::guarded::refuse_to_drive;
 use super::holder::{WhenDriven, set_free};
 use super::isolated::{NewCopy, bring_back};
 use super::list::tag;

@@ -18,6 +18,7 @@ mod export;
 mod failure;
 mod file_names;
 mod guard;
+mod guarded;
 mod holder;
 mod import;
 mod in_place;

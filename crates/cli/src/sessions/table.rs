@@ -12,7 +12,7 @@ use backstitch::time::Timestamp;
 use backstitch::{one_line, reason_word};
 
 use super::failure;
-use super::guard::is_guarded;
+use super::guarded::is_guarded;
 use super::place::short;
 use crate::terminal::style::{Role, Text};
 use crate::terminal::table::Table;

@@ -19,7 +19,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::definition::{MovedTo, changed, definition_of};
-use super::guard::{CommandSession, ContinueCommand, GuardedSession, is_guarded, kept_files};
+use super::guarded::{CommandSession, ContinueCommand, GuardedSession, is_guarded, kept_files};
 use super::holder::{WhenDriven, set_free};
 use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};

@@ -22,7 +22,7 @@ use crate::sessions::definition::{
     AgentFlags, answers_with, built, changed, definition_of, pinned, with_served_models,
 };
 use crate::sessions::drive::with_rules;
-use crate::sessions::guard::refuse_to_drive;
+use crate::sessions::guarded::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
 use crate::sessions::isolated::{NewCopy, bring_back};
 use crate::sessions::live::{Screen, status_line};

@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::points::named_or_current;
-use super::resume::GuardedSession;
 use crate::common::Common;
+use crate::sessions::guarded::GuardedSession;
 use crate::sessions::place::OpenStore;
 use crate::usage::Usage;
 

@@ -15,14 +15,13 @@ use backstitch_bridge::{ENGINE_VARIABLE, Program, transcript};
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::binding::{Binding, PATIENCE};
 use super::destructive::discards;
 use super::gaps::{self, BegunHook};
 use super::program::program_parser;
-use super::resume::PERMISSION_MODE;
 use super::session;
 use crate::common::Common;
 use crate::keys;
+use crate::sessions::guarded::{Binding, PATIENCE, PERMISSION_MODE};
 use crate::sessions::place::OpenStore;
 
 /// The largest event.

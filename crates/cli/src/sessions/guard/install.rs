@@ -16,13 +16,12 @@ use backstitch_bridge::settings::{
 use clap::Args;
 use serde_json::json;
 
-use super::binding::PATIENCE;
 use super::codex;
 use super::leftovers;
 use super::program::program_parser;
-use super::resume::PROGRAM;
 use super::session::{self, memory};
 use crate::common::{Common, quoted};
+use crate::sessions::guarded::{PATIENCE, PROGRAM};
 use crate::sessions::place::{OpenStore, uncovered};
 use crate::usage::Usage;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use backstitch_bridge::Program;
 
-use super::binding::Binding;
 use super::session;
+use crate::sessions::guarded::Binding;
 use crate::sessions::place::OpenStore;
 
 /// How long a directory without a session stays: a hook may be about to use it.

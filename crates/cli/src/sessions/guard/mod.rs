@@ -12,7 +12,6 @@
 //! A hook never stops the work of a person. If it cannot do its own, it says so on standard error, and the next hook
 //! records the gap. With `--strict` it denies the call instead.
 
-mod binding;
 mod codex;
 mod command;
 mod continuing;
@@ -22,18 +21,13 @@ mod hook;
 mod install;
 mod leftovers;
 mod points;
-mod processes;
 mod program;
-mod resume;
 mod session;
 mod status;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
-pub(super) use command::CommandSession;
-pub(super) use resume::{ContinueCommand, GuardedSession, is_guarded, kept_files, refuse_to_drive};
 
 use crate::common::Common;
 

@@ -18,10 +18,9 @@ use backstitch_bridge::Program;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::binding::Binding;
-use super::resume::is_guarded;
 use crate::common::{Common, counted};
 use crate::error::CommandError;
+use crate::sessions::guarded::{Binding, is_guarded};
 use crate::sessions::place::{OpenStore, short};
 use crate::sessions::travel;
 use crate::terminal::time::relative;

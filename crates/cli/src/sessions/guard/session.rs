@@ -15,8 +15,7 @@ use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};
 use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
-use super::binding::{Binding, STEP};
-use super::resume::{CONVERSATION, PROGRAM};
+use crate::sessions::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
 use crate::sessions::place::OpenStore;
 
 /// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since

@@ -14,9 +14,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::codex;
-use super::resume::is_guarded;
 use super::session::{self, memory};
 use crate::common::{Common, counted};
+use crate::sessions::guarded::is_guarded;
 use crate::sessions::place::{OpenStore, short, uncovered_paths};
 
 /// How many of the newest sessions are counted.

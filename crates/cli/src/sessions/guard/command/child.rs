@@ -17,9 +17,9 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
-use super::VARIABLE;
 use crate::error::CommandError;
 use crate::keys;
+use crate::sessions::guarded::COMMAND_VARIABLE;
 use crate::sessions::signals::Signals;
 
 /// A command that runs.
@@ -94,7 +94,7 @@ impl GuardedChild {
         // From now on a signal does not end this process before the command.
         let signals = Signals::listen().map_err(failed)?;
         let mut command = Command::new(&name);
-        command.args(words.iter().skip(1)).current_dir(directory).env(VARIABLE, session.to_string());
+        command.args(words.iter().skip(1)).current_dir(directory).env(COMMAND_VARIABLE, session.to_string());
         command.envs(keys::variables()).env_remove(keys::HANDED);
         let child = command.spawn().map_err(failed)?;
         let process = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));

@@ -8,8 +8,7 @@
 //! interval without a hint. Between boundaries this process holds neither the session nor the directory.
 
 mod child;
-mod claim;
-mod history;
+mod killed;
 mod quiet;
 mod recorder;
 mod tree;
@@ -24,23 +23,16 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use self::child::{CommandEnd, GuardedChild};
-use self::claim::RunningGuard;
-pub(in crate::sessions) use self::history::CommandSession;
 use self::quiet::{Due, QuietTracker};
 use self::recorder::Recorder;
 use self::tree::CoveredTree;
 use self::watch::Watcher;
 use super::session::new_id;
 use crate::common::{Common, counted};
+use crate::sessions::guarded::RunningGuard;
 use crate::sessions::place::{OpenStore, short};
 use crate::terminal;
 use crate::usage::Usage;
-
-/// Name of the program in tags and records.
-pub(super) const NAME: &str = "command";
-
-/// Environment variable of the command and its children: the session.
-pub(super) const VARIABLE: &str = "BACKSTITCH_GUARD_SESSION";
 
 /// How often all files are looked at while the watcher reports nothing.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
@@ -85,7 +77,7 @@ impl GuardedCommand {
         let directory = std::env::current_dir()?.canonicalize()?;
         let place = OpenStore::existing_or_new_for(common, &directory, Some(&directory))?;
         super::install::collect(&place).await;
-        claim::record_killed(&place).await;
+        killed::record_killed(&place).await;
         // The claim comes first: a session whose guard is killed always has one.
         let session = new_id()?;
         let running = RunningGuard::new(&place.directory(), session, &directory)?;

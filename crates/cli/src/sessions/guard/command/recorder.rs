@@ -11,11 +11,9 @@ use backstitch::secrets::Secrets;
 use backstitch::{ObservedBoundary, ObservedPrompt, ObservedSession};
 use serde_json::{Map, Value, json};
 
-use super::NAME;
-use crate::common::quoted;
 use crate::keys;
-use crate::sessions::guard::binding::PATIENCE;
 use crate::sessions::guard::session;
+use crate::sessions::guarded::{COMMAND, PATIENCE, command_line};
 use crate::sessions::place::{OpenStore, uncovered_paths};
 
 /// How long the last boundary waits for other processes.
@@ -49,10 +47,10 @@ impl Recorder {
         let secrets = Secrets::new(keys::all());
         let words = words.iter().map(|word| Value::from(word.to_string_lossy().into_owned()));
         let words = secrets.redact_value(Value::from_iter(words));
-        let text = line(&words);
+        let text = command_line(&words);
         let origin = Map::from_iter([("command".to_owned(), words)]);
         let until = Instant::now() + PATIENCE;
-        let created = session::create_with_id(&place, NAME, None, (directory, session), until).await?;
+        let created = session::create_with_id(&place, COMMAND, None, (directory, session), until).await?;
         let created = created.with_origin(origin.clone());
         let begun = async {
             created.started().await?;
@@ -145,7 +143,7 @@ impl Recorder {
         let patience = if end.is_some() { LAST_PATIENCE } else { PATIENCE };
         let until = Instant::now() + patience;
         let files = session::files(&self.place, &self.directory, self.session, until).await?;
-        let opened = session::open_with(&self.place, NAME, self.session, files.clone(), until).await?;
+        let opened = session::open_with(&self.place, COMMAND, self.session, files.clone(), until).await?;
         let opened = opened.with_origin(self.origin.clone());
         let done = self.record(&opened, remark, end).await;
         let released = opened.live().release().await;
@@ -177,12 +175,6 @@ impl Recorder {
         self.problems.append(&mut self.gaps);
         Ok(())
     }
-}
-
-/// Returns the command as a shell reads it.
-pub(super) fn line(words: &Value) -> String {
-    let words = words.as_array().into_iter().flatten().filter_map(Value::as_str);
-    words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn word(change: ChangeKind) -> &'static str {

@@ -8,14 +8,14 @@ use backstitch_bridge::Program;
 
 /// A process of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RunningProcess {
-    pub(super) id: u32,
-    pub(super) name: String,
+pub(in crate::sessions) struct RunningProcess {
+    pub(in crate::sessions) id: u32,
+    pub(in crate::sessions) name: String,
 }
 
 /// Returns the processes that a conversation has started and that still run. This process and those above it are left
 /// out.
-pub(super) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
+pub(in crate::sessions) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
     let all =
         program.conversation_variable().map(|name| with_variable(name, conversations)).unwrap_or_default();
     all.iter().filter(|process| is_of_command(process.id, &all)).cloned().collect()
@@ -45,7 +45,7 @@ fn field(id: u32, number: usize) -> Option<u32> {
 /// Returns the processes that have one of these values in a variable of their environment. This process and those above it
 /// are left out.
 #[cfg(target_os = "linux")]
-pub(super) fn with_variable(variable: &str, values: &[String]) -> Vec<RunningProcess> {
+pub(in crate::sessions) fn with_variable(variable: &str, values: &[String]) -> Vec<RunningProcess> {
     let wanted: Vec<Vec<u8>> =
         values.iter().map(|value| format!("{variable}={value}").into_bytes()).collect();
     let above = ancestors();
@@ -69,7 +69,7 @@ pub(super) fn with_variable(variable: &str, values: &[String]) -> Vec<RunningPro
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn with_variable(_: &str, _: &[String]) -> Vec<RunningProcess> {
+pub(in crate::sessions) fn with_variable(_: &str, _: &[String]) -> Vec<RunningProcess> {
     Vec::new()
 }
 

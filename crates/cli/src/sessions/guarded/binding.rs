@@ -17,16 +17,16 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 /// How long a hook waits for what another process holds.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+pub(in crate::sessions) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often it tries.
-pub(super) const STEP: Duration = Duration::from_millis(5);
+pub(in crate::sessions) const STEP: Duration = Duration::from_millis(5);
 
 const FILE: &str = "session.json";
 
 /// The directory of a conversation.
 #[derive(Debug)]
-pub(super) struct Binding {
+pub(in crate::sessions) struct Binding {
     directory: PathBuf,
 }
 
@@ -43,13 +43,13 @@ struct BoundSession {
 
 /// The lock of a conversation, until it is dropped.
 #[derive(Debug)]
-pub(super) struct ConversationLock {
+pub(in crate::sessions) struct ConversationLock {
     _file: File,
 }
 
 impl Binding {
     /// Opens the directory of a conversation, and creates it if it does not exist.
-    pub(super) fn open(store: &Path, program: Program, conversation: &str) -> io::Result<Self> {
+    pub(in crate::sessions) fn open(store: &Path, program: Program, conversation: &str) -> io::Result<Self> {
         let name = Digest::of(conversation.as_bytes()).to_string();
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
         let directory = store.join("guard").join(program.name()).join(name);
@@ -58,16 +58,16 @@ impl Binding {
     }
 
     /// Returns the conversation of an existing directory.
-    pub(super) fn at(directory: PathBuf) -> Self {
+    pub(in crate::sessions) fn at(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    pub(super) fn directory(&self) -> &Path {
+    pub(in crate::sessions) fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Locks the conversation. Returns `None` if another hook holds it for too long.
-    pub(super) fn lock(&self, until: Instant) -> io::Result<Option<ConversationLock>> {
+    pub(in crate::sessions) fn lock(&self, until: Instant) -> io::Result<Option<ConversationLock>> {
         let path = self.directory.join("lock");
         let open = || File::options().create(true).truncate(false).write(true).open(&path);
         let file = match open() {
@@ -89,12 +89,12 @@ impl Binding {
     }
 
     /// Returns the session of the conversation, if there is one.
-    pub(super) fn session(&self) -> Option<SessionId> {
+    pub(in crate::sessions) fn session(&self) -> Option<SessionId> {
         self.bound().map(|bound| bound.session)
     }
 
     /// Returns the directory that the conversation was bound with.
-    pub(super) fn project(&self) -> Option<PathBuf> {
+    pub(in crate::sessions) fn project(&self) -> Option<PathBuf> {
         self.bound()?.project.filter(|project| project.is_dir())
     }
 
@@ -103,12 +103,12 @@ impl Binding {
     }
 
     /// Takes over the session of another binding, which then has none. Returns whether there was one.
-    pub(super) fn take_over(&self, other: &Self) -> bool {
+    pub(in crate::sessions) fn take_over(&self, other: &Self) -> bool {
         fs::rename(other.directory.join(FILE), self.directory.join(FILE)).is_ok()
     }
 
     /// Records the session of the conversation.
-    pub(super) fn bind(
+    pub(in crate::sessions) fn bind(
         &self,
         conversation: &str,
         session: SessionId,

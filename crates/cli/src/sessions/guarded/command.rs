@@ -5,11 +5,13 @@ use std::path::Path;
 use backstitch::code::ErrorCode;
 use backstitch::observed_origin;
 use backstitch::view::JournalView;
+use serde_json::Value;
 
-use super::{NAME, RunningGuard, VARIABLE, recorder};
+use super::processes;
+use super::running::RunningGuard;
+use super::tags::{COMMAND, COMMAND_VARIABLE, PROGRAM};
+use crate::common::quoted;
 use crate::error::CommandError;
-use crate::sessions::guard::processes;
-use crate::sessions::guard::resume::PROGRAM;
 use crate::sessions::place::short;
 
 /// A session that records a command.
@@ -20,21 +22,21 @@ pub(in crate::sessions) struct CommandSession<'a> {
 impl<'a> CommandSession<'a> {
     /// Returns the session if it records a command.
     pub(in crate::sessions) fn of(view: &'a JournalView) -> Option<Self> {
-        (view.created().tags.get(PROGRAM).map(String::as_str) == Some(NAME)).then_some(Self { view })
+        (view.created().tags.get(PROGRAM).map(String::as_str) == Some(COMMAND)).then_some(Self { view })
     }
 
     /// Returns the command line that runs the command again, if it is known.
     pub(in crate::sessions) fn again(&self) -> Option<String> {
         let words =
             self.view.evaluations().find_map(|evaluation| observed_origin(evaluation)?.get("command"));
-        let line = recorder::line(words?);
+        let line = command_line(words?);
         Some(format!("backstitch guard -- {line}")).filter(|_| !line.is_empty())
     }
 
     /// Fails if the command may still change files: it is guarded now, or a process of it runs.
     pub(in crate::sessions) fn check_quiet(&self, store: &Path) -> anyhow::Result<()> {
         let session = self.view.session_id();
-        let running = processes::with_variable(VARIABLE, &[session.to_string()]);
+        let running = processes::with_variable(COMMAND_VARIABLE, &[session.to_string()]);
         let message = if let Some(process) = running.first() {
             format!(
                 "the guarded command still runs and may change files: process {}, {}",
@@ -59,4 +61,10 @@ impl<'a> CommandSession<'a> {
             None => error.into(),
         }
     }
+}
+
+/// Returns a recorded command as a shell reads it.
+pub(in crate::sessions) fn command_line(words: &Value) -> String {
+    let words = words.as_array().into_iter().flatten().filter_map(Value::as_str);
+    words.map(quoted).collect::<Vec<_>>().join(" ")
 }

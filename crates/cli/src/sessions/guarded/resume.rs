@@ -20,19 +20,11 @@ use serde_json::Value;
 use super::binding::Binding;
 use super::command::CommandSession;
 use super::processes;
+use super::tags::{CONVERSATION, PERMISSION_MODE, PROGRAM};
 use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::keys;
 use crate::sessions::place::short;
-
-/// Tag of a guarded session: the program.
-pub(super) const PROGRAM: &str = "guard";
-
-/// Tag of a guarded session: the conversation, as the program names it.
-pub(super) const CONVERSATION: &str = "guard.session";
-
-/// Name of the mode of permissions in the origin of an evaluation.
-pub(super) const PERMISSION_MODE: &str = "permission_mode";
 
 /// A session that records the work of another program.
 pub(in crate::sessions) struct GuardedSession {
