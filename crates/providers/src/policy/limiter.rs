@@ -4,13 +4,17 @@
 //! those of sub-agents too. They continue spread over a little more time, so that they do not all arrive at once. A
 //! server may also say in an answer that nothing is left until a certain time. Dropping a request ends its wait, so
 //! cancellation and deadlines interrupt it. Keys are held as digests.
+//!
+//! A limiter that no request uses is forgotten once its time has passed, so a process that asks many addresses or
+//! changes its keys does not grow.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backstitch_core::digest::Digest;
+use tokio::time::Instant;
 
 use crate::error::{ErrorKind, LONGEST_WAIT, ProviderError};
 
@@ -43,9 +47,19 @@ struct Closed {
 impl Limiter {
     /// Returns the limiter of an address and the secrets of its requests.
     pub(super) fn of(address: &str, secrets: &[&str]) -> Arc<Self> {
-        let identity = std::iter::once(&address).chain(secrets).copied().collect::<Vec<_>>().join("\0");
+        let identity = identity(address, secrets);
         let mut all = LIMITERS.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(Digest::of(identity.as_bytes())).or_default().clone()
+        if let Some(known) = all.get(&identity) {
+            return known.clone();
+        }
+        // Requests get their limiter under this lock, so one that only the map holds is not in use.
+        all.retain(|_, limiter| Arc::strong_count(limiter) > 1 || limiter.is_closed());
+        all.entry(identity).or_default().clone()
+    }
+
+    fn is_closed(&self) -> bool {
+        let closed = *self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.is_some_and(|closed| closed.until > Instant::now())
     }
 
     /// Waits until requests may be sent.
@@ -89,6 +103,11 @@ impl Limiter {
             *closed = Some(Closed { until, span });
         }
     }
+}
+
+fn identity(address: &str, secrets: &[&str]) -> Digest {
+    let texts: Vec<_> = std::iter::once(&address).chain(secrets).copied().collect();
+    Digest::of(texts.join("\0").as_bytes())
 }
 
 /// A random number below 1.
@@ -136,6 +155,69 @@ fn reset_after(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECRET: &[&str] = &["sk-0123456789"];
+
+    fn is_known(address: &str) -> bool {
+        LIMITERS.lock().unwrap().contains_key(&identity(address, SECRET))
+    }
+
+    /// Asks for limiters of other addresses, which forgets those that are not used.
+    fn sweep() {
+        static SWEPT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = SWEPT.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Limiter::of(&format!("http://sweep-{number}.test"), SECRET);
+    }
+
+    #[test]
+    fn limiters_that_nobody_uses_are_forgotten() {
+        let used = Limiter::of("http://used.test", SECRET);
+        Limiter::of("http://open.test", SECRET);
+        Limiter::of("http://closed.test", SECRET).close(Some(Duration::from_secs(100)));
+        let passed = Limiter::of("http://passed.test", SECRET);
+        *passed.closed.lock().unwrap() = Some(Closed { until: Instant::now(), span: Duration::ZERO });
+        drop(passed);
+        sweep();
+        assert!(is_known("http://used.test"), "a request uses it");
+        assert!(is_known("http://closed.test"), "its time has not passed");
+        assert!(!is_known("http://open.test") && !is_known("http://passed.test"));
+        assert!(Limiter::of("http://closed.test", SECRET).is_closed(), "the wait holds");
+        drop(used);
+        sweep();
+        assert!(!is_known("http://used.test"));
+        for number in 0..1_000 {
+            Limiter::of(&format!("http://many-{number}.test"), SECRET);
+        }
+        let many = (0..1_000).filter(|number| is_known(&format!("http://many-{number}.test"))).count();
+        assert!(many <= 1, "{many} are left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiters_that_are_dropped_leave_nothing_and_others_continue() {
+        const ADDRESS: &str = "http://waiters.test";
+        let limiter = Limiter::of(ADDRESS, SECRET);
+        limiter.close(Some(Duration::from_secs(100)));
+        let waiters: Vec<_> = (0..8)
+            .map(|_| {
+                let limiter = Limiter::of(ADDRESS, SECRET);
+                tokio::spawn(async move { limiter.wait().await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert_eq!(Arc::strong_count(&limiter), 10, "the map, this test and the waiters");
+        waiters[..4].iter().for_each(tokio::task::JoinHandle::abort);
+        let mut ended = 0;
+        for waiter in waiters {
+            ended += usize::from(waiter.await.is_ok());
+        }
+        assert_eq!(ended, 4);
+        assert_eq!(Arc::strong_count(&limiter), 2, "no waiter is left");
+        // Another one has nothing to wait for.
+        limiter.wait().await;
+        drop(limiter);
+        sweep();
+        assert!(!is_known(ADDRESS));
+    }
 
     #[test]
     fn resets_are_read_in_all_forms() {

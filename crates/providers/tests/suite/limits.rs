@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::journal::PauseReason;
-use backstitch_providers::{ApiKey, Http, ModelPolicy, ModelTarget, Provider};
-use backstitch_runtime::{Agent, Backoff, DriveOutcome, Runtime, SessionOptions};
+use backstitch_core::message::PolicyName;
+use backstitch_providers::{
+    ApiKey, Http, ModelPolicy, ModelTarget, Provider, Script, ScriptedCall, ScriptedPolicy, ScriptedReply,
+};
+use backstitch_runtime::{Agent, Backoff, DriveOutcome, Runtime, SessionOptions, SubAgent};
 use backstitch_store::MemoryStore;
+use serde_json::{Map, json};
 
 use super::loopback::{KEY, RUNTIME};
 use super::support::MODEL;
@@ -16,9 +20,19 @@ use super::support::wire::Spoken;
 fn agent(provider: Provider, server: &Server, key: &str) -> Agent {
     let target = ModelTarget::new(provider, MODEL).at(server.address());
     let http = Arc::new(Http::new().unwrap());
-    let name = backstitch_core::message::PolicyName::new("model").unwrap();
+    let name = PolicyName::new("model").unwrap();
     let policy = ModelPolicy::new(name, target, Some(ApiKey::new(key)), http);
     Agent::new("tests/limits").policy(policy).with_backoff(Backoff::NEVER)
+}
+
+/// A scripted agent that asks a sub-agent, whose model is at the server.
+fn caller(provider: Provider, server: &Server, key: &str) -> Agent {
+    let helper = SubAgent::new("helper", "Sews.", agent(provider, server, key)).unwrap();
+    let mission = Map::from_iter([("mission".to_owned(), json!("Sew."))]);
+    let asks = ScriptedReply::default().call(ScriptedCall::new("helper", mission));
+    let script = Script { replies: vec![asks, ScriptedReply::text("Done.")] };
+    let policy = ScriptedPolicy::new(PolicyName::new("caller").unwrap(), script);
+    Agent::new("tests/caller").policy(policy).tools([helper])
 }
 
 async fn run(agent: Agent) -> Result<DriveOutcome, String> {
@@ -88,5 +102,61 @@ fn requests_continue_after_a_short_wait() {
             one.await.unwrap().unwrap();
         }
         assert_eq!(server.seen().len(), 9);
+    });
+}
+
+#[test]
+fn sub_agents_share_the_wait_of_their_key() {
+    for provider in Provider::ALL {
+        let answer = Spoken::text("Sewn.").streamed(provider);
+        let server = Server::answering(move |index, _| match index {
+            0 => Served::whole(429, "application/json", &[("retry-after", "100")], "{}"),
+            _ => Served::stream(&answer, 64),
+        });
+        RUNTIME.block_on(async {
+            // The wait that a sub-agent is asked for holds for sessions and for other sub-agents.
+            run(caller(provider, &server, KEY)).await.unwrap_err();
+            let short = Duration::from_millis(50);
+            let session = run(agent(provider, &server, KEY).with_deadline(short)).await;
+            assert!(is_out_of_time(&session), "{provider}: {session:?}");
+            let _ = run(caller(provider, &server, KEY).with_deadline(short)).await;
+            assert_eq!(server.seen().len(), 1, "{provider}: nobody else asked");
+            // Another key has another limit.
+            let other = run(caller(provider, &server, "sk-another-0123456789")).await.unwrap();
+            assert_eq!(other.answer().unwrap().text, "Done.", "{provider}");
+            assert_eq!(server.seen().len(), 2);
+        });
+    }
+}
+
+#[test]
+fn a_cancelled_request_ends_its_wait_and_is_never_sent() {
+    let provider = Provider::Anthropic;
+    let answer = Spoken::text("Sewn.").streamed(provider);
+    let server = Server::answering(move |index, _| match index {
+        0 => Served::whole(429, "application/json", &[("retry-after", "100")], "{}"),
+        _ => Served::stream(&answer, 64),
+    });
+    RUNTIME.block_on(async {
+        run(agent(provider, &server, KEY)).await.unwrap_err();
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let waiting = agent(provider, &server, KEY);
+        let driver = Arc::new(runtime.create(waiting, SessionOptions::default()).await.unwrap());
+        let session = driver.session().id();
+        let running = tokio::spawn(async move { driver.start("Sew.").await });
+        // The request is recorded before it waits.
+        let has_request = async || {
+            let view = runtime.view(session).await.unwrap();
+            view.evaluations().any(|evaluation| !evaluation.requests.is_empty())
+        };
+        while !has_request().await {
+            tokio::task::yield_now().await;
+        }
+        runtime.cancel(session).await.unwrap();
+        let ended = running.await.unwrap().unwrap();
+        assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
+        assert_eq!(server.seen().len(), 1);
+        run(agent(provider, &server, "sk-another-0123456789")).await.unwrap();
+        assert_eq!(server.seen().len(), 2);
     });
 }
