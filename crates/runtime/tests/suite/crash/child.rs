@@ -128,7 +128,7 @@ fn plays() {
     let [role, place, plot] = told.split(' ').collect::<Vec<_>>()[..] else { panic!("{told:?}") };
     let role = Role::ALL.into_iter().find(|known| format!("{known:?}") == role).unwrap();
     let place = if place == "Host" { Place::Host } else { Place::Memory };
-    let plots = [Plot::Alone, Plot::Agents, Plot::Sections, Plot::Programs];
+    let plots = [Plot::Alone, Plot::Agents, Plot::Sections, Plot::Programs, Plot::Fallbacks];
     let plot = plots.into_iter().find(|known| format!("{known:?}") == plot).unwrap();
     let stage = Stage::existing(root, place, plot);
     crash::arm();

@@ -13,6 +13,7 @@ mod adoption;
 mod applying;
 mod child;
 mod erasure;
+mod fallbacks;
 mod garbage;
 mod hammer;
 mod history;

@@ -41,6 +41,7 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
         Plot::Agents => plots::caller(stage),
         Plot::Sections => plots::narrator(stage),
         Plot::Programs => super::lisp::agent(stage),
+        Plot::Fallbacks => super::fallbacks::agent(stage),
     }
 }
 

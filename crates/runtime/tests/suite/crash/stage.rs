@@ -32,6 +32,8 @@ pub(crate) enum Plot {
     Sections,
     /// An agent that answers with programs.
     Programs,
+    /// A model that fails, and its fallback.
+    Fallbacks,
 }
 
 /// The directory of a session.
