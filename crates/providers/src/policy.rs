@@ -51,6 +51,9 @@ pub struct ModelPolicy {
 /// The default size limit of an answer in bytes.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
+/// The estimated number of tokens of an image or a page.
+const MEDIA_TOKENS: u64 = 1_000;
+
 /// A request that was not sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -228,7 +231,10 @@ impl Policy for ModelPolicy {
         // A request that cannot be rendered is described without a digest; `decide` returns the error.
         let (body, report) = self.written(question).ok().unzip();
         let length = body.as_ref().map_or(0, |body| body.len() as u64);
-        let departures = report.into_iter().flat_map(|report| report.departures);
+        let report = report.unwrap_or_default();
+        let text = length.saturating_sub(report.media_bytes as u64);
+        let media = MEDIA_TOKENS.saturating_mul(report.media as u64);
+        let departures = report.departures.into_iter();
         let output_tokens = self.options.max_output_tokens.map_or(0, u64::from);
         RequestInfo {
             provider: self.provider_name(),
@@ -239,8 +245,8 @@ impl Policy for ModelPolicy {
                 Some(before) => format!("{before} {RENDERER}"),
                 None => RENDERER.to_owned(),
             }),
-            // A token has about four bytes.
-            estimate: Amounts { input_tokens: length / 4, output_tokens, ..Amounts::ZERO },
+            // A token has about four bytes. The tokens of media do not depend on its bytes.
+            estimate: Amounts { input_tokens: text / 4 + media, output_tokens, ..Amounts::ZERO },
             departures: departures.map(|departure| departure.to_string()).collect(),
             body,
         }

@@ -7,8 +7,8 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
     EvaluationFailure, EvaluationFinished, EvaluationOutcome, InnerMessage, PauseReason,
 };
-use backstitch_core::machine::final_text;
-use backstitch_core::message::Large;
+use backstitch_core::machine::{final_media, final_text};
+use backstitch_core::message::{Large, MediaPart};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -82,8 +82,11 @@ pub enum DriveOutcome {
 pub struct FinalAnswer {
     /// The evaluation.
     pub evaluation: EvaluationId,
-    /// The text of the last answer, after that of the answers that it continues.
+    /// The text of the last answer, after that of the answers that it continues. An answer of media alone is
+    /// described in words.
     pub text: String,
+    /// The media of the answer. [`Runtime::media`](crate::Runtime::media) returns its bytes.
+    pub media: Vec<MediaPart>,
     /// The structured answer, if there is one.
     pub output: Option<Value>,
 }
@@ -104,9 +107,9 @@ impl DriveOutcome {
     ) -> Self {
         match finished.outcome {
             EvaluationOutcome::Completed => {
-                let text = final_text(messages);
+                let (text, media) = (final_text(messages), final_media(messages));
                 let output = finished.output.as_ref().and_then(Large::inline).cloned();
-                Self::Completed(FinalAnswer { evaluation: id, text, output })
+                Self::Completed(FinalAnswer { evaluation: id, text, media, output })
             }
             EvaluationOutcome::Failed => {
                 let unknown = || EvaluationFailure::new(ErrorCode::Unknown, "the evaluation failed");

@@ -12,8 +12,9 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
     Decision, EvaluationOutcome, InboxId, InboxItem, InboxKind, PauseResolved, Position, Record,
 };
-use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace};
+use backstitch_core::message::{MediaPart, PolicyName};
+use backstitch_core::object::ObjectContent;
+use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace, content_of};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
@@ -314,6 +315,41 @@ impl Runtime {
     /// Returns the view of a session without claiming it.
     pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
         self.read_off_thread(move |store| async move { load_view(&*store, session, None).await }).await
+    }
+
+    /// Returns the bytes of media of a message, a result or an answer. `None` if the store does not hold them:
+    /// because the media is at another address, or because its content was redacted.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use backstitch_core::message::{MediaPart, Modality, PolicyName};
+    /// use backstitch_core::ports::PolicyAnswer;
+    /// use backstitch_runtime::{Agent, FunctionPolicy, Runtime, SessionOptions};
+    /// use backstitch_store::MemoryStore;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // A model that draws.
+    /// let policy = FunctionPolicy::new(PolicyName::new("painter")?, |_| async {
+    ///     let (media, object) = MediaPart::held(Modality::Image, *b"GIF89a...");
+    ///     Ok(PolicyAnswer::default().with_media((media.with_mime("image/gif"), object)))
+    /// });
+    /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    /// let agent = Agent::new("painter").policy(Arc::new(policy));
+    /// let driver = runtime.create(agent, SessionOptions::default()).await?;
+    /// let answer = driver.start("Draw a seam.").await?.answer()?;
+    /// let bytes = runtime.media(&answer.media[0]).await?.expect("it is stored with the answer");
+    /// assert_eq!(&bytes[..], b"GIF89a...");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn media(&self, media: &MediaPart) -> Result<Option<Arc<[u8]>>, RuntimeError> {
+        let Some(object) = media.url.object_id() else { return Ok(None) };
+        match content_of(self.store.object(object).await).map_err(RuntimeError::Store)? {
+            Some(ObjectContent::Bytes(bytes)) => Ok(Some(bytes)),
+            Some(ObjectContent::Redacted) | None => Ok(None),
+        }
     }
 
     /// Returns a copy of the durable state of a session. `state.all::<T>()` returns the items of a slice.

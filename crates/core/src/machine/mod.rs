@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use followed::{FollowedConversation, TurnNumbers, conversation};
 pub use past::EvaluationHistory;
 pub use tool_loop::{ToolLoop, ToolLoopFactory};
-pub use turn_state::{TurnState, answers_of, final_text};
+pub use turn_state::{TurnState, answers_of, final_media, final_text};
 
 use crate::code::ErrorCode;
 use crate::id::{CallId, EvaluationId};

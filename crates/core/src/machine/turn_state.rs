@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::journal::{Finish, InnerMessage, Role};
-use crate::message::Part;
+use crate::message::{MediaPart, Part};
 
 /// Classification of an answer of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,25 +65,52 @@ pub fn answers_of(messages: &[Arc<InnerMessage>]) -> BTreeMap<u64, Vec<&Arc<Inne
 
 /// Returns the text of an evaluation's final answer: its last answer, together with the directly preceding
 /// answers that it continues because they were cut off or interrupted. Text of earlier turns is not included.
+/// An answer of media alone is described in words.
 pub fn final_text(messages: &[Arc<InnerMessage>]) -> String {
+    let answers = final_answers(messages);
+    let text: String = answers.iter().map(|answer| text_of(answer)).collect();
+    if text.trim().is_empty() {
+        let media: Vec<_> = media_of(&answers).map(MediaPart::in_words).collect();
+        if !media.is_empty() {
+            return media.join("\n");
+        }
+    }
+    text
+}
+
+/// Returns the media of an evaluation's final answer, in order.
+pub fn final_media(messages: &[Arc<InnerMessage>]) -> Vec<MediaPart> {
+    media_of(&final_answers(messages)).cloned().collect()
+}
+
+/// The messages of one answer.
+type Answer<'a> = Vec<&'a Arc<InnerMessage>>;
+
+/// Returns the answers that make up the final answer of an evaluation, in order.
+fn final_answers(messages: &[Arc<InnerMessage>]) -> Vec<Answer<'_>> {
     let is_by_a_person =
         |message: &&Arc<InnerMessage>| message.role() == Role::User && !message.message.policy.is_reserved();
     let mut pieces = Vec::new();
-    for (turn, answer) in answers_of(messages).iter().rev() {
+    for (turn, answer) in answers_of(messages).into_iter().rev() {
         let is_continued =
             matches!(TurnState::of(answer.iter().copied()), TurnState::CutOff | TurnState::Interrupted)
-                && !messages.iter().filter(is_by_a_person).any(|message| message.turn == *turn);
+                && !messages.iter().filter(is_by_a_person).any(|message| message.turn == turn);
         if !pieces.is_empty() && !is_continued {
             break;
         }
-        pieces.push(text_of(answer));
+        pieces.push(answer);
     }
     pieces.reverse();
-    pieces.concat()
+    pieces
 }
 
 fn text_of(answer: &[&Arc<InnerMessage>]) -> String {
     let texts =
         answer.iter().filter(|message| message.message.parts().is_some()).map(|message| message.content());
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+fn media_of<'a>(answers: &'a [Answer<'a>]) -> impl Iterator<Item = &'a MediaPart> {
+    let messages = answers.iter().flatten();
+    messages.flat_map(|message| message.message.parts().unwrap_or_default()).filter_map(Part::as_media)
 }

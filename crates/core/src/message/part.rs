@@ -214,6 +214,23 @@ impl MediaPart {
         self
     }
 
+    /// Describes the media in words, for places that cannot show it.
+    ///
+    /// ```
+    /// use backstitch_core::message::{MediaPart, MediaUrl, Modality};
+    ///
+    /// let hat = MediaPart::new(Modality::Image, MediaUrl::new("https://example.org/hat.png")?);
+    /// assert_eq!(hat.in_words(), "[image at https://example.org/hat.png]");
+    /// assert_eq!(hat.with_hint("a hat").in_words(), "[image: a hat, at https://example.org/hat.png]");
+    /// # Ok::<(), backstitch_core::message::MessageError>(())
+    /// ```
+    pub fn in_words(&self) -> String {
+        match &self.prompt_hint {
+            Some(hint) => format!("[{}: {hint}, at {}]", self.modality, self.url),
+            None => format!("[{} at {}]", self.modality, self.url),
+        }
+    }
+
     /// Returns the default id of the media, derived from modality and address, so that the same media has the
     /// same id in each replay.
     pub fn stable_id(&self) -> String {

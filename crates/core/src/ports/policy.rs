@@ -17,8 +17,10 @@ use crate::code::ErrorCode;
 use crate::digest::Digest;
 use crate::id::{EvaluationId, IdStream, SessionId};
 use crate::journal::{Finish, InnerMessage, ProviderSidecar};
-use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
-use crate::object::ObjectId;
+use crate::message::{
+    Arguments, MediaPart, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint,
+};
+use crate::object::{Object, ObjectId};
 use crate::secrets::Secrets;
 use crate::session::{BoxError, Items, Session};
 use crate::tool_spec::ToolSpec;
@@ -138,7 +140,7 @@ impl AnsweredCall {
 /// The answer of a policy. Without calls, and if it is [whole](Finish::is_whole), it ends the evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PolicyAnswer {
-    /// Text and media of the answer.
+    /// Text and media of the answer. Media is external, or its bytes are in `objects`.
     pub parts: Vec<Part>,
     /// Calls, in order.
     pub calls: Vec<AnsweredCall>,
@@ -150,6 +152,8 @@ pub struct PolicyAnswer {
     pub output: Option<Value>,
     /// Reason for the end of the answer.
     pub finish: Finish,
+    /// Objects with the bytes of its media. They are stored with the answer.
+    pub objects: Vec<Object>,
 }
 
 impl PolicyAnswer {
@@ -165,6 +169,14 @@ impl PolicyAnswer {
         if self.finish == Finish::Stop {
             self.finish = Finish::Calls;
         }
+        self
+    }
+
+    /// Adds media with its bytes, which are stored with the answer. See [`MediaPart::held`].
+    #[must_use]
+    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
+        self.parts.push(Part::Media(media));
+        self.objects.push(object);
         self
     }
 

@@ -4,6 +4,7 @@
 //! the answer malformed: an error, never a guess.
 
 mod finish;
+mod media;
 mod merge;
 mod sse;
 mod thoughts;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 pub use finish::FinishMeaning;
 pub(crate) use finish::{FinishReasons, finished, of_meaning, of_reason};
+pub(crate) use media::{add_address, add_bytes};
 pub(crate) use merge::merge;
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
 pub(crate) use thoughts::{SplitText, ThoughtSplitter, without_thoughts};

@@ -158,6 +158,8 @@ fn classified(
 fn by_words(kind: ErrorKind, message: &str) -> ErrorKind {
     const NO_CREDIT: [&str; 3] = ["credit balance is too low", "insufficient balance", "insufficient credit"];
     const BAD_KEY: [&str; 3] = ["api key not valid", "invalid api key", "incorrect api key"];
+    // Some versions of llama.cpp send it as a failure of the server, which would be retried.
+    const NO_IMAGES: [&str; 2] = ["image input is not supported", "audio input is not supported"];
     let said = || message.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said().contains(word));
     match kind {
@@ -165,6 +167,7 @@ fn by_words(kind: ErrorKind, message: &str) -> ErrorKind {
         ErrorKind::RateLimited if says_request_too_large(message) => ErrorKind::ContextTooLong,
         ErrorKind::InvalidRequest if has(&NO_CREDIT) => ErrorKind::OutOfCredit,
         ErrorKind::InvalidRequest if has(&BAD_KEY) => ErrorKind::Auth,
+        ErrorKind::Server if has(&NO_IMAGES) => ErrorKind::InvalidRequest,
         kind => kind,
     }
 }

@@ -3,12 +3,16 @@
 //! Each dialect has a table of the media that its provider accepts. Other media is a typed error, or is
 //! described in words if the options say so; it is never left out silently. Limits are checked before a
 //! request is sent.
+//!
+//! Media of results and of answers is always described where it is not accepted. No user chose to send it, and an
+//! error would come again with each later request.
 
-use backstitch_core::message::{MediaPart, Modality};
+use backstitch_core::message::{MediaPart, MediaType, Modality};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::options::{MediaMode, RequestOptions, UnsupportedMediaPolicy};
+use super::refused::RefusedPart;
 use super::report::{Departure, RenderReport};
 use crate::provider::Provider;
 
@@ -111,11 +115,22 @@ pub(crate) struct Media<'a> {
     rules: &'static MediaRules,
     options: &'a RequestOptions,
     count: usize,
+    /// Whether the media is of results or answers.
+    is_lenient: bool,
 }
 
 impl<'a> Media<'a> {
     pub(crate) fn new(provider: Provider, rules: &'static MediaRules, options: &'a RequestOptions) -> Self {
-        Self { provider, rules, options, count: 0 }
+        Self { provider, rules, options, count: 0, is_lenient: false }
+    }
+
+    /// Encodes media of results and answers: it is described in words if the provider does not accept it, or if
+    /// the server refused such media before.
+    pub(crate) fn leniently<T>(&mut self, encode: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.is_lenient, true);
+        let encoded = encode(self);
+        self.is_lenient = before;
+        encoded
     }
 
     /// The label of the next media item, unless labels are off.
@@ -133,13 +148,25 @@ impl<'a> Media<'a> {
         media: &MediaPart,
         report: &mut RenderReport,
     ) -> Result<MediaEncoding, UnsupportedMedia> {
-        match (self.resolve(media), self.options.unsupported) {
-            (Ok(sent), _) => {
+        if self.is_lenient && self.options.refused.contains(&RefusedPart::Media) {
+            let refused = Departure::Refused(RefusedPart::Media);
+            if !report.departures.contains(&refused) {
+                report.note(refused);
+            }
+            return Ok(MediaEncoding::Words(described(media, report)));
+        }
+        let describes = self.is_lenient || self.options.unsupported == UnsupportedMediaPolicy::Describe;
+        match self.resolve(media) {
+            Ok(MediaEncoding::Bytes { mime, data }) => {
+                report.count_bytes(Some(&data));
+                Ok(MediaEncoding::Bytes { mime, data })
+            }
+            Ok(sent) => {
                 report.media += 1;
                 Ok(sent)
             }
-            (Err(_), UnsupportedMediaPolicy::Describe) => Ok(MediaEncoding::Words(described(media, report))),
-            (Err(problem), UnsupportedMediaPolicy::Refuse) => Err(UnsupportedMedia {
+            Err(_) if describes => Ok(MediaEncoding::Words(described(media, report))),
+            Err(problem) => Err(UnsupportedMedia {
                 provider: self.provider,
                 modality: media.modality,
                 url: media.url.to_string(),
@@ -161,7 +188,8 @@ impl<'a> Media<'a> {
                 if bytes.len() > support.limit {
                     return Err(MediaProblem::TooLarge { bytes: bytes.len(), limit: support.limit });
                 }
-                let mime = known_mime(media).or_else(|| sniffed(&bytes).map(str::to_owned));
+                let mime = known_mime(media)
+                    .or_else(|| MediaType::of_bytes(&bytes).map(|known| known.mime.to_owned()));
                 let mime = mime.ok_or(MediaProblem::UnknownMime)?;
                 if !support.mimes.is_empty() && !support.mimes.contains(&mime.as_str()) {
                     return Err(MediaProblem::Mime { mime, allowed: support.mimes.join(", ") });
@@ -185,10 +213,7 @@ impl<'a> Media<'a> {
 /// Describes media in words.
 pub(crate) fn described(media: &MediaPart, report: &mut RenderReport) -> String {
     report.note(Departure::Described { url: media.url.to_string() });
-    match &media.prompt_hint {
-        Some(hint) => format!("[{}: {hint}, at {}]", media.modality, media.url),
-        None => format!("[{} at {}]", media.modality, media.url),
-    }
+    media.in_words()
 }
 
 /// The type of a media part, or of the extension of its address.
@@ -212,21 +237,4 @@ fn known_mime(media: &MediaPart) -> Option<String> {
         _ => return None,
     };
     Some(mime.to_owned())
-}
-
-/// The type according to the first bytes.
-fn sniffed(bytes: &[u8]) -> Option<&'static str> {
-    const MAGIC: &[(usize, &[u8], &str)] = &[
-        (0, b"\x89PNG\r\n\x1a\n", "image/png"),
-        (0, b"\xff\xd8\xff", "image/jpeg"),
-        (0, b"GIF8", "image/gif"),
-        (8, b"WEBP", "image/webp"),
-        (0, b"%PDF-", "application/pdf"),
-        (8, b"WAVE", "audio/wav"),
-        (0, b"ID3", "audio/mpeg"),
-        (4, b"ftyp", "video/mp4"),
-    ];
-    let starts =
-        |(at, magic, _): &&(usize, &[u8], &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
-    MAGIC.iter().find(starts).map(|(_, _, mime)| *mime)
 }

@@ -20,6 +20,8 @@ pub enum RefusedPart {
     StreamUsage,
     /// The schema of the answer. It is described in words instead.
     Schema,
+    /// Media of results and answers. It is described in words instead.
+    Media,
 }
 
 /// Words that refuse a field, as opposed to its value.
@@ -34,6 +36,32 @@ const REFUSES: [&str; 10] = [
     "not permitted",
     "unexpected",
     "not allowed",
+];
+
+/// Words for media in refusals. The last two are of servers whose messages are only text.
+const MEDIA: [&str; 7] = [
+    "image",
+    "vision",
+    "multimodal",
+    "modality",
+    "pdf",
+    "content must be a string",
+    "value must be a string",
+];
+
+/// Words that refuse media, or its size or content.
+const REFUSES_MEDIA: [&str; 11] = [
+    "only supported by",
+    "only supports text",
+    "not enabled",
+    "no endpoints found",
+    "process",
+    "exceed",
+    "too large",
+    "too many",
+    "may be provided",
+    "valid",
+    "must be a string",
 ];
 
 impl RefusedPart {
@@ -52,6 +80,8 @@ impl RefusedPart {
             Some(Self::StreamUsage)
         } else if refuses && has(&["response_format", "json_schema", "output_config.format"]) {
             Some(Self::Schema)
+        } else if (refuses || has(&REFUSES_MEDIA)) && has(&MEDIA) {
+            Some(Self::Media)
         } else {
             None
         }
@@ -66,6 +96,7 @@ impl fmt::Display for RefusedPart {
             Self::LimitName => "the name of the token limit",
             Self::StreamUsage => "the usage at the end of the stream",
             Self::Schema => "the schema of the answer",
+            Self::Media => "media of results",
         })
     }
 }

@@ -118,11 +118,19 @@ pub struct RenderReport {
     pub departures: Vec<Departure>,
     /// The number of media items that are not described in words.
     pub media: usize,
+    /// The length of the media that is sent as bytes, in base64.
+    pub media_bytes: usize,
 }
 
 impl RenderReport {
     pub(crate) fn note(&mut self, departure: Departure) {
         self.departures.push(departure);
+    }
+
+    /// Counts media that is sent as bytes, in base64.
+    pub(crate) fn count_bytes(&mut self, data: Option<&str>) {
+        self.media += usize::from(data.is_some());
+        self.media_bytes += data.map_or(0, str::len);
     }
 
     /// The dropped payloads.

@@ -10,6 +10,7 @@ use backstitch_providers::{
 };
 use serde_json::{Value, json};
 
+use super::media::{PAINTERS, PNG, drawn};
 use super::support::{Talk, streamed_answer, target, tools, whole_answer};
 
 /// The number of answers of each kind, for each provider. `BACKSTITCH_FUZZ_ANSWERS` overrides it.
@@ -140,6 +141,25 @@ fn whole_answers_of_any_shape() {
         let mut read = 0;
         for _ in 0..answers() {
             let mut answer = whole_answer(provider);
+            for _ in 0..=hostile.below(3) {
+                hostile.change(&mut answer);
+            }
+            if let Ok(answer) = parse(&answer.to_string(), &target(provider)) {
+                read += 1;
+                can_continue(answer, &mut hostile, provider);
+            }
+        }
+        assert!(read > answers() / 20, "{provider}: only {read} were answers at all");
+    }
+}
+
+#[test]
+fn answers_with_media_of_any_shape() {
+    for (seed, provider) in PAINTERS.into_iter().enumerate() {
+        let mut hostile = Hostile::new(100 + seed as u64);
+        let mut read = 0;
+        for _ in 0..answers() {
+            let mut answer = drawn(provider, PNG);
             for _ in 0..=hostile.below(3) {
                 hostile.change(&mut answer);
             }

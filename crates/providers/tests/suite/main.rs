@@ -18,6 +18,7 @@ mod limits;
 mod lisp;
 #[cfg(feature = "http")]
 mod loopback;
+mod media;
 #[cfg(feature = "http")]
 mod parity;
 mod policy;

@@ -345,6 +345,7 @@ impl Asker {
         let policy = self.agent.policy.name();
         let (evaluation, turn) = (finished.evaluation_id, finished.turn);
         let (mut provider, usage) = (answer.provider.take(), answer.usage);
+        let objects = std::mem::take(&mut answer.objects);
         if let Some(sidecar) = &mut provider
             && sidecar.usage.is_none()
         {
@@ -353,6 +354,7 @@ impl Asker {
         self.live
             .commit(|commit| {
                 let messages = answer.into_messages(policy, turn, commit.session().ids())?;
+                commit.add_objects(objects);
                 let mut said = Vec::new();
                 for message in messages {
                     said.push(commit.say_with(evaluation, turn, message, provider.take())?);

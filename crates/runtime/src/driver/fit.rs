@@ -83,8 +83,11 @@ fn usable(window: u64) -> u64 {
 /// Returns the limit that follows from a request: from its refusal for its length, or for an unknown reason if
 /// neither the request before it nor the shorter one after it was refused like that.
 fn limit_after(request: &Request, before: Option<&Request>, after: Option<&Request>) -> Option<u64> {
-    let length = request.started.record.length;
-    let tokens = length / BYTES_PER_TOKEN;
+    let started = &request.started.record;
+    let length = started.length;
+    // The estimate does not count the bytes of media.
+    let tokens =
+        started.reservation.map_or(length / BYTES_PER_TOKEN, |reserved| reserved.amounts.input_tokens);
     let failure = |is: fn(&RequestFailed) -> bool| {
         request.failures.iter().map(|failure| &*failure.record).rfind(|failed| is(failed))
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use backstitch_core::budget::Limits;
 use backstitch_core::crash_point;
 use backstitch_core::journal::PauseReason;
-use backstitch_core::message::Retry;
+use backstitch_core::message::{Part, Retry};
 use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
 
@@ -257,12 +257,14 @@ impl ToolRunner {
     }
 }
 
-/// Returns the result of the call: the structured answer if there is one, otherwise the text.
+/// Returns the result of the call: the structured answer if there is one, otherwise the text, and the media of the
+/// answer, which is in the store already.
 fn result_of(answered: FinalAnswer) -> ToolResult {
     let mut result = ToolResult::default();
     match answered.output {
         Some(output) => result.value = Some(output),
         None => result.message = answered.text,
     }
+    result.parts = answered.media.into_iter().map(Part::Media).collect();
     result
 }

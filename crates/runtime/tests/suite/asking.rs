@@ -12,9 +12,11 @@ use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_repl::transcript::{
     RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics,
 };
-use backstitch_runtime::{Agent, FunctionPolicy, LiveKind, Mission, Runtime, SessionOptions, Tools};
+use backstitch_runtime::{
+    Agent, FunctionPolicy, LiveKind, Mission, Runtime, SessionOptions, SubAgent, Tools,
+};
 use backstitch_store::MemoryStore;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// An agent that decides by this function, and the requests that it received.
 fn listening(
@@ -64,6 +66,54 @@ async fn media_of_missions_and_tools_reaches_the_policy_as_bytes() {
     let asked = asked.lock().unwrap();
     assert_eq!(held(&asked[2]), held(&asked[1]), "a follow-up shows the conversation, and its media");
     assert_eq!(asked[2].transcript.all().len(), asked[1].transcript.all().len() + 3);
+}
+
+/// An agent that answers with an image at first, and then with a text.
+fn painter() -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>) {
+    listening(|question| match question.transcript.answers() {
+        0 => PolicyAnswer::default().with_media(MediaPart::held(Modality::Image, b"drawn".as_slice())),
+        _ => PolicyAnswer::text("seen"),
+    })
+}
+
+fn bytes_of(question: &PolicyRequest) -> Vec<Vec<u8>> {
+    question.media.values().map(|bytes| bytes.to_vec()).collect()
+}
+
+#[tokio::test]
+async fn media_of_answers_is_stored_and_shown_again() {
+    let (agent, asked) = painter();
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
+    let answer = driver.start("draw").await.unwrap().answer().unwrap();
+    let [media] = &answer.media[..] else { panic!("{:?}", answer.media) };
+    assert_eq!(answer.text, media.in_words(), "an answer of media alone has a name");
+    let session = driver.session().id();
+    driver.session().release().await.unwrap();
+    // Another process has nothing but the store.
+    assert_eq!(runtime.media(media).await.unwrap().as_deref(), Some(&b"drawn"[..]));
+    let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
+    let answer = driver.start("and now?").await.unwrap().answer().unwrap();
+    assert_eq!((answer.text.as_str(), answer.media.len()), ("seen", 0));
+    let elsewhere = MediaPart::new(Modality::Image, "https://example.org/a.png".parse().unwrap());
+    assert_eq!(runtime.media(&elsewhere).await.unwrap(), None);
+    assert_eq!(bytes_of(&asked.lock().unwrap()[1]), [b"drawn"]);
+}
+
+#[tokio::test]
+async fn media_of_a_sub_agent_reaches_its_caller() {
+    let painter = SubAgent::new("painter", "Draws.", painter().0).unwrap();
+    let (agent, asked) = listening(|question| match question.turn {
+        1 => {
+            let mission = Map::from_iter([("mission".to_owned(), json!("draw"))]);
+            PolicyAnswer::default().call("painter", Arguments::from_object(mission))
+        }
+        _ => PolicyAnswer::text("seen"),
+    });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let driver = runtime.create(agent.tools([painter]), SessionOptions::default()).await.unwrap();
+    driver.start("have it drawn").await.unwrap().answer().unwrap();
+    assert_eq!(bytes_of(&asked.lock().unwrap()[1]), [b"drawn"]);
 }
 
 #[tokio::test]

@@ -54,6 +54,7 @@ fn item(value: &Value) -> Option<&'static Shape> {
         "reasoning" => &REASONING,
         "function_call" => &CALL,
         "function_call_output" => &OUTPUT,
+        "image_generation_call" => &IMAGE,
         _ => return None,
     })
 }
@@ -188,6 +189,16 @@ const OUTPUT: Shape = Shape::of(
         maybe("id", Text),
         maybe("status", Word(STATUS)),
         maybe("caller", Map),
+    ],
+);
+
+const IMAGE: Shape = Shape::of(
+    "an image of an answer",
+    &[
+        needed("type", Word(&["image_generation_call"])),
+        needed("id", Text),
+        needed("status", Word(&["in_progress", "completed", "generating", "failed"])),
+        needed("result", Text),
     ],
 );
 

@@ -262,7 +262,7 @@ fn result(
     media: &mut Media<'_>,
     report: &mut RenderReport,
 ) -> Result<Value, RenderError> {
-    let mut content = blocks(call.parts, media, report)?;
+    let mut content = media.leniently(|media| blocks(call.parts, media, report))?;
     if !call.result.text.trim().is_empty() {
         content.insert(0, text_block(call.result.text.as_str()));
     }

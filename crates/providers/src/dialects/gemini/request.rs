@@ -152,7 +152,7 @@ fn push_turn(
     report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     let mut parts = match &turn.raw {
-        Some(raw) => replayed(raw, &turn)?,
+        Some(raw) => replayed(raw, &turn, report)?,
         None => {
             let text = words(turn.parts.iter().copied(), report)?;
             let mut parts: Vec<Value> = Vec::new();
@@ -187,7 +187,8 @@ fn push_turn(
     }
     push(contents, "user", responses);
     // Responses cannot hold media by URL, so all media of results stands in a content after them.
-    push(contents, "user", parts_of(shown, media, report)?);
+    let shown = media.leniently(|media| parts_of(shown, media, report))?;
+    push(contents, "user", shown);
     Ok(())
 }
 
@@ -209,9 +210,17 @@ fn response(call: &PlannedCall<'_>, report: &mut RenderReport) -> Result<Value, 
 }
 
 /// The parts as received, with legal names and arguments. Signatures stay on their parts.
-fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
+fn replayed(
+    raw: &Value,
+    turn: &PlannedTurn<'_>,
+    report: &mut RenderReport,
+) -> Result<Vec<Value>, RenderError> {
     let mut parts = raw.as_array().cloned().unwrap_or_default();
     parts.retain(|part| part["text"] != "" || part.get("thoughtSignature").is_some());
+    for part in &parts {
+        report.count_bytes(part["inlineData"]["data"].as_str());
+        report.media += usize::from(part.get("fileData").is_some());
+    }
     let calls = parts.iter_mut().filter_map(|part| part.get_mut("functionCall"));
     for (raw, call) in calls.zip(&turn.calls) {
         raw["name"] = legal::legal_name(&call.call.option_name).into();
@@ -223,11 +232,13 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
 }
 
 /// The possible fields of a part, of which it has exactly one.
-const KINDS: [&str; 5] = ["text", "functionCall", "inlineData", "executableCode", "codeExecutionResult"];
+const KINDS: [&str; 6] =
+    ["text", "functionCall", "inlineData", "fileData", "executableCode", "codeExecutionResult"];
 
 /// The calls of a raw payload; `None` if one of its parts has an unknown form and the payload cannot be sent
 /// back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+    let is_typed = |media: &Value| media["mimeType"].as_str().is_some_and(|mime| mime.contains('/'));
     let mut calls = Vec::new();
     for part in raw.as_array()? {
         let mut kinds = KINDS.into_iter().filter(|kind| part.get(kind).is_some());
@@ -236,8 +247,10 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
         let is_whole = match kind {
             "text" => content.is_string(),
             "inlineData" => {
-                let is_typed = content["mimeType"].as_str().is_some_and(|mime| mime.contains('/'));
-                is_typed && content["data"].as_str().is_some_and(|data| !data.is_empty())
+                is_typed(content) && content["data"].as_str().is_some_and(|data| !data.is_empty())
+            }
+            "fileData" => {
+                is_typed(content) && content["fileUri"].as_str().is_some_and(|uri| uri.contains("://"))
             }
             _ => content.is_object(),
         };

@@ -1,6 +1,6 @@
 //! Parses an answer into parts and calls.
 
-use backstitch_core::message::{Arguments, Part};
+use backstitch_core::message::{Arguments, Modality, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Pause, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, add_address, add_bytes, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::ModelTarget;
 
@@ -126,25 +126,35 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
             answer.calls.push(made);
         } else if part["thought"] != true {
             said.push_str(text_at(part, "text").unwrap_or_default());
-            if let Some(media) = described_media(part) {
-                said.push_str(&media);
+            if holds_media(part) {
+                say(&mut answer, &mut said);
+                add_media(&mut answer, part);
             }
         }
     }
-    if !said.is_empty() {
-        answer.parts.push(Part::text(said));
-    }
+    say(&mut answer, &mut said);
     Ok(finished(answer, finish))
 }
 
-/// Describes media that a model sent. It stays in the raw payload.
-fn described_media(part: &Value) -> Option<String> {
-    let mime = |media: &Value| text_at(media, "mimeType").unwrap_or("unknown type").to_owned();
-    if let Some(media) = part.get("inlineData") {
-        // Four characters of base64 are three bytes.
-        let bytes = text_at(media, "data").unwrap_or_default().trim_end_matches('=').len() * 3 / 4;
-        return Some(format!("[media: {}, {bytes} bytes]", mime(media)));
+/// Adds the text that was collected, if there is any.
+fn say(answer: &mut PolicyAnswer, said: &mut String) {
+    if !said.is_empty() {
+        answer.parts.push(Part::text(std::mem::take(said)));
     }
-    let media = part.get("fileData")?;
-    Some(format!("[media: {}, {}]", mime(media), text_at(media, "fileUri").unwrap_or_default()))
+}
+
+fn holds_media(part: &Value) -> bool {
+    part.get("inlineData").is_some() || part.get("fileData").is_some()
+}
+
+/// Adds the media of a part, by its bytes or by its address.
+fn add_media(answer: &mut PolicyAnswer, part: &Value) {
+    let unknown = Modality::Document;
+    if let Some(media) = part.get("inlineData") {
+        add_bytes(answer, text_at(media, "data").unwrap_or_default(), text_at(media, "mimeType"), unknown);
+    }
+    if let Some(media) = part.get("fileData") {
+        let address = text_at(media, "fileUri").unwrap_or_default();
+        add_address(answer, address, text_at(media, "mimeType"), unknown);
+    }
 }

@@ -1,7 +1,8 @@
 //! OpenAI Chat Completions, and every server that is compatible with it.
 //!
 //! Each call is answered by a `tool` message right after the message that made it. Results are text; media of
-//! results stands in a user message after them. The raw payload of an answer is its `message`.
+//! results stands in a user message after them, and images of the model in the next user message. The raw
+//! payload of an answer is its `message`.
 
 mod request;
 mod response;

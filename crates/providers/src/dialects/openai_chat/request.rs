@@ -13,7 +13,7 @@ use crate::request::{
 };
 
 /// Fields of answers that are refused or useless in requests.
-const ANSWER_ONLY: [&str; 4] = ["annotations", "audio", "refusal", "function_call"];
+const ANSWER_ONLY: [&str; 5] = ["annotations", "audio", "images", "refusal", "function_call"];
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let RequestInput { thread, tools, target, options, output, .. } = *input;
@@ -23,20 +23,30 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system}));
     }
+    // Images of the last answer, which stand in the next message of a user.
+    let mut images: Vec<&Part> = Vec::new();
     for planned in plan(thread, target, options, raw_calls, report)? {
+        let images_before = std::mem::take(&mut images);
+        let mut content = media.leniently(|media| pieces(images_before, media, report))?;
         match planned {
             PlannedEntry::Said(said) if said.is_system => {
+                messages.extend(user(content));
                 let text = words(said.parts.iter().copied(), report)?;
                 if !text.is_empty() {
                     messages.push(json!({"role": "system", "content": text}));
                 }
             }
             PlannedEntry::Said(said) => {
-                messages.extend(user(said.parts.iter().copied(), &mut media, report)?)
+                content.extend(pieces(said.parts.iter().copied(), &mut media, report)?);
+                messages.extend(user(content));
             }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
+            PlannedEntry::Turn(turn) => {
+                messages.extend(user(content));
+                images = push_turn(turn, &mut messages, &mut media, report)?;
+            }
         }
     }
+    messages.extend(user(media.leniently(|media| pieces(images, media, report))?));
     let role = |message: &Value| message["role"].as_str().map(str::to_owned);
     if matches!(messages.last().and_then(role).as_deref(), None | Some("assistant" | "system")) {
         messages.push(json!({"role": "user", "content": nudge(report)}));
@@ -94,20 +104,16 @@ fn declared(tool: &ToolSpec) -> Value {
     json!({"type": "function", "function": function})
 }
 
-fn user<'a>(
-    parts: impl IntoIterator<Item = &'a Part>,
-    media: &mut Media<'_>,
-    report: &mut RenderReport,
-) -> Result<Option<Value>, RenderError> {
-    let pieces = pieces(parts, media, report)?;
+/// A message of a user; `None` without content.
+fn user(pieces: Vec<Piece>) -> Option<Value> {
     if pieces.is_empty() {
-        return Ok(None);
+        return None;
     }
     let content = match only_text(&pieces) {
         Some(text) => Value::String(text),
         None => pieces.into_iter().map(content_part).collect(),
     };
-    Ok(Some(json!({"role": "user", "content": content})))
+    Some(json!({"role": "user", "content": content}))
 }
 
 fn content_part(piece: Piece) -> Value {
@@ -132,18 +138,27 @@ fn content_part(piece: Piece) -> Value {
     }
 }
 
-fn push_turn(
-    turn: PlannedTurn<'_>,
+/// Adds an answer and the results of its calls. Returns the images of an answer without calls, which the model sees
+/// with the next message of a user: answers cannot hold images.
+fn push_turn<'a>(
+    turn: PlannedTurn<'a>,
     messages: &mut Vec<Value>,
     media: &mut Media<'_>,
     report: &mut RenderReport,
-) -> Result<(), RenderError> {
+) -> Result<Vec<&'a Part>, RenderError> {
+    let mut shown: Vec<&Part> = Vec::new();
     let message = match &turn.raw {
-        Some(raw) => replayed(raw, &turn)?,
+        Some(raw) => {
+            shown.extend(turn.parts.iter().copied().filter(|part| is_image(part)));
+            // A message of media alone is described.
+            replayed(raw, &turn)?.map_or_else(|| said_anew(&turn, report), |message| Ok(Some(message)))?
+        }
         None => said_anew(&turn, report)?,
     };
     messages.extend(message);
-    let mut shown = Vec::new();
+    if turn.calls.is_empty() {
+        return Ok(shown);
+    }
     for call in &turn.calls {
         let mut text = legal::marked(&call.result);
         let (spoken, seen): (Vec<&Part>, Vec<&Part>) =
@@ -155,8 +170,12 @@ fn push_turn(
         messages.push(json!({"role": "tool", "tool_call_id": call.id(), "content": text}));
         shown.extend(seen);
     }
-    messages.extend(user(shown, media, report)?);
-    Ok(())
+    messages.extend(user(media.leniently(|media| pieces(shown, media, report))?));
+    Ok(Vec::new())
+}
+
+fn is_image(part: &Part) -> bool {
+    part.as_media().is_some_and(|media| media.modality == Modality::Image)
 }
 
 fn said_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Option<Value>, RenderError> {
@@ -182,6 +201,9 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, Render
     let mut message = raw.as_object().cloned().unwrap_or_default();
     message.retain(|name, value| !value.is_null() && !ANSWER_ONLY.contains(&name.as_str()));
     message.insert("role".into(), "assistant".into());
+    if let Some(Value::Array(parts)) = message.get_mut("content") {
+        parts.retain(|part| part["type"] == "text");
+    }
     if turn.calls.is_empty() {
         message.remove("tool_calls");
         let is_empty = match message.get("content") {
@@ -223,7 +245,11 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
         None | Some(Value::Null | Value::String(_)) => {}
         Some(Value::Array(parts)) => {
             let says = |part: &Value| part["text"].as_str().is_some_and(|text| !text.is_empty());
-            parts.iter().all(|part| part["type"] == "text" && says(part)).then_some(())?;
+            let is_known = |part: &Value| match part["type"].as_str() {
+                Some("text") => says(part),
+                kind => kind == Some("image_url"),
+            };
+            parts.iter().all(is_known).then_some(())?;
         }
         Some(_) => return None,
     }

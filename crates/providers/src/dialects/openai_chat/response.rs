@@ -1,6 +1,6 @@
 //! Parses an answer into parts and calls.
 
-use backstitch_core::message::{Arguments, Part};
+use backstitch_core::message::{Arguments, Modality, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
 use crate::answer::{
-    FinishReasons, Payload, SplitText, body_of, finished, of_reason, text_at, without_thoughts,
+    FinishReasons, Payload, SplitText, add_address, add_bytes, body_of, finished, of_reason, text_at,
+    without_thoughts,
 };
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::ModelTarget;
@@ -89,11 +90,19 @@ fn content(
         }
         // Some compatible servers answer with a list of parts.
         Value::Array(parts) => {
-            let texts = parts.iter().filter_map(|part| text_at(part, "text"));
-            answer.parts.extend(texts.filter(|text| !text.is_empty()).map(Part::text));
+            for part in parts {
+                let text = text_at(part, "text").filter(|text| !text.is_empty());
+                answer.parts.extend(text.map(Part::text));
+                add_image(&mut answer, part);
+            }
         }
         _ => {}
     }
+    // OpenRouter sends images beside the text.
+    for image in message["images"].as_array().into_iter().flatten() {
+        add_image(&mut answer, image);
+    }
+    add_audio(&mut answer, &message["audio"]);
     let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, call) in calls.iter().enumerate() {
         let is_last = finish == Finish::Length && index + 1 == calls.len();
@@ -106,6 +115,22 @@ fn content(
         answer.calls.push(called(&message["function_call"], finish == Finish::Length));
     }
     Ok(finished(answer, finish))
+}
+
+/// Adds the image of a part, if it is one.
+fn add_image(answer: &mut PolicyAnswer, part: &Value) {
+    if let Some(address) = text_at(&part["image_url"], "url") {
+        add_address(answer, address, None, Modality::Image);
+    }
+}
+
+/// Adds spoken words, and their text.
+fn add_audio(answer: &mut PolicyAnswer, audio: &Value) {
+    let transcript = text_at(audio, "transcript").filter(|text| !text.is_empty());
+    answer.parts.extend(transcript.map(Part::text));
+    if let Some(data) = text_at(audio, "data").filter(|data| !data.is_empty()) {
+        add_bytes(answer, data, None, Modality::Audio);
+    }
 }
 
 /// Builds a call of a function. The last call before the token limit is cut off unless its arguments parse as

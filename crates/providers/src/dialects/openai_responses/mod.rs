@@ -1,7 +1,8 @@
 //! OpenAI Responses, used without server-side state.
 //!
 //! The input is a flat list of items. Reasoning is encrypted, and is always sent together with the item that
-//! it led to. The raw payload of an answer is its list of output items.
+//! it led to. Images of the model are items, and are sent back with their bytes. The raw payload of an answer
+//! is its list of output items.
 
 mod request;
 mod response;

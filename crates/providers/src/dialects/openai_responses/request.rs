@@ -143,7 +143,7 @@ fn push_turn(
     report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     match &turn.raw {
-        Some(raw) => items.extend(replayed(raw, &turn)?),
+        Some(raw) => items.extend(replayed(raw, &turn, report)?),
         None => {
             let text = words(turn.parts.iter().copied(), report)?;
             if !text.is_empty() {
@@ -171,7 +171,7 @@ fn output(
     report: &mut RenderReport,
 ) -> Result<Value, RenderError> {
     let text = legal::marked(&call.result);
-    let mut parts = contents(call.parts, media, report)?;
+    let mut parts = media.leniently(|media| contents(call.parts, media, report))?;
     let output = if parts.is_empty() {
         Value::String(text)
     } else {
@@ -205,8 +205,18 @@ fn in_words(item: &Value) -> Option<Value> {
 }
 
 /// The items as received, with legal names and arguments.
-fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
+fn replayed(
+    raw: &Value,
+    turn: &PlannedTurn<'_>,
+    report: &mut RenderReport,
+) -> Result<Vec<Value>, RenderError> {
     let mut items = raw.as_array().cloned().unwrap_or_default();
+    for item in items.iter_mut().filter(|item| item["type"] == IMAGE) {
+        report.count_bytes(item["result"].as_str());
+        if let Some(fields) = item.as_object_mut() {
+            fields.retain(|name, _| IMAGE_FIELDS.contains(&name.as_str()));
+        }
+    }
     let calls = items.iter_mut().filter(|item| item["type"] == "function_call");
     for (item, call) in calls.zip(&turn.calls) {
         item["name"] = legal::legal_name(&call.call.option_name).into();
@@ -217,6 +227,12 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     });
     Ok(items.collect())
 }
+
+/// The type of an item that is an image of the model.
+const IMAGE: &str = "image_generation_call";
+
+/// The fields of such an item in requests. Answers have more.
+const IMAGE_FIELDS: [&str; 4] = ["type", "id", "status", "result"];
 
 /// The calls of a raw payload; `None` if one of its items has an unknown form and the payload cannot be sent
 /// back.
@@ -241,6 +257,10 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
                 (item["role"] == "assistant" && parts.iter().all(is_said)).then_some(())?;
             }
             "function_call" => calls.push(RawCall { id: Some(item["call_id"].as_str()?.to_owned()) }),
+            IMAGE => {
+                let is_whole = is_filled(&item["id"]) && is_filled(&item["result"]);
+                (is_whole && item["status"] == "completed").then_some(())?;
+            }
             // Calls of tools that run at the provider, or that take free text, cannot be answered here.
             _ => return None,
         }

@@ -1,6 +1,6 @@
 //! Parses an answer into parts and calls.
 
-use backstitch_core::message::{Arguments, Part};
+use backstitch_core::message::{Arguments, Modality, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, add_bytes, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -103,6 +103,11 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
                 call.cut_off = item["status"] == "incomplete" || (ends_at_limit && !is_complete);
                 call.provider_call_id = text_at(item, "call_id").map(str::to_owned);
                 answer.calls.push(call);
+            }
+            Some("image_generation_call") => {
+                if let Some(data) = text_at(item, "result") {
+                    add_bytes(&mut answer, data, None, Modality::Image);
+                }
             }
             _ => {}
         }
