@@ -10,7 +10,7 @@
 //!
 //! | tool | effect | what it does |
 //! |---|---|---|
-//! | [`read_file`] | pure | returns lines of a text file |
+//! | [`read_file`] | pure | returns lines of a text file, an image or a PDF document |
 //! | [`list_files`], [`glob`], [`grep`], [`stat`] | pure | find files, lines of files, and metadata |
 //! | [`write_file`], [`edit_file`] | workspace | write a file, replace text in it |
 //! | [`delete_file`], [`make_directory`], [`rename`] | workspace | arrange files |

@@ -1,15 +1,28 @@
 //! Tools that read files and their metadata.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::MOST_TEXT;
 use super::files::{Files, first_bytes, note};
-use crate::filesystem::{FileOperations, LineWindow};
-use crate::ports::FileKind;
-use crate::tool::{ToolContext, ToolError};
+use crate::filesystem::{FileOperations, FilePath, LineWindow, TextWindow};
+use crate::message::{MediaPart, MediaType, Modality};
+use crate::ports::{FileKind, FilesystemError};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult, schema_of};
+
+/// Maximum size of an image or a document in bytes: 5 MiB in base64, which every provider accepts.
+const MOST_MEDIA: usize = 5 * 1024 * 1024 / 4 * 3;
+
+/// The content of a file.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum FileContent {
+    Lines(Lines),
+    Media(MediaFile),
+}
 
 /// Lines of a file.
 #[derive(Serialize, JsonSchema)]
@@ -27,12 +40,35 @@ struct Lines {
     note: Option<String>,
 }
 
-/// Returns lines of a text file, exactly as they are. Long files are returned in parts.
-#[crate::tool(crate = crate::__private, effect = "pure", example(
+/// An image or a document, which is shown beside this.
+#[derive(Serialize, JsonSchema)]
+struct MediaFile {
+    /// Type of the file, such as `image/png`.
+    media: String,
+    /// Size of the file in bytes.
+    bytes: usize,
+}
+
+/// A file as it was read.
+enum ReadFile {
+    Text(TextWindow),
+    Binary(Vec<u8>),
+}
+
+/// Returns lines of a text file, an image (PNG, JPEG, GIF, WebP), or a PDF document.
+pub fn read_file() -> Tool {
+    let mut tool = read();
+    Arc::make_mut(&mut tool.spec).output = Some(schema_of::<FileContent>());
+    tool
+}
+
+/// Returns lines of a text file, exactly as they are. Long files are returned in parts. Images (PNG, JPEG, GIF, WebP)
+/// and PDF documents are returned as such.
+#[crate::tool(crate = crate::__private, name = "read_file", effect = "pure", example(
     description = "Lines 100 to 149 of a long file",
     arguments = { "path": "src/main.rs", "from_line": 100, "lines": 50 }
 ))]
-pub fn read_file(
+fn read(
     context: &ToolContext,
     /// The file, relative to the workspace.
     path: String,
@@ -42,11 +78,22 @@ pub fn read_file(
     /// Maximum number of lines to return.
     #[arg(default = 2000)]
     lines: usize,
-) -> Result<Lines, ToolError> {
+) -> ToolOutcome {
     let files = Files::of(context)?;
     let path = files.path(&path)?;
     let window = LineWindow { offset: from_line.get() - 1, limit: lines };
-    let mut read = files.with(|files| files.read(&path, window))?;
+    let read = files.with(|files| match files.read(&path, window) {
+        Err(FilesystemError::NotText { .. }) => files.read_bytes(&path).map(ReadFile::Binary),
+        read => read.map(ReadFile::Text),
+    })?;
+    match read {
+        ReadFile::Text(read) => Ok(ToolResult::default().with_value(FileContent::Lines(shown(read, lines)))?),
+        ReadFile::Binary(bytes) => media(&path, bytes),
+    }
+}
+
+/// Returns lines with notes about what is left out.
+fn shown(mut read: TextWindow, lines: usize) -> Lines {
     let mut notes = Vec::new();
     if read.text.len() > MOST_TEXT {
         cut(&mut read, &mut notes);
@@ -58,17 +105,47 @@ pub fn read_file(
     if read.lines == 0 && read.total_lines > 0 && lines > 0 {
         notes.push(format!("the file ends at line {}", read.total_lines));
     }
-    Ok(Lines {
+    Lines {
         text: read.text,
         first_line: read.first_line,
         last_line,
         total_lines: read.total_lines,
         note: note(notes),
-    })
+    }
+}
+
+/// Returns an image or a document, by its first bytes. Other files that are not text are refused.
+fn media(path: &FilePath, bytes: Vec<u8>) -> ToolOutcome {
+    let known = MediaType::of_bytes(&bytes)
+        .filter(|known| matches!(known.modality, Modality::Image | Modality::Document));
+    let Some(MediaType { modality, mime }) = known else {
+        return Err(ToolError::of_kind(
+            "not_text",
+            format_args!(
+                "{path}: it is neither UTF-8 text nor an image (PNG, JPEG, GIF, WebP) nor a PDF document, so it \
+                 cannot be shown; stat returns its size"
+            ),
+        ));
+    };
+    let size = bytes.len();
+    if size > MOST_MEDIA {
+        let advice = match modality {
+            Modality::Image => "make a smaller copy, such as a scaled one or a JPEG, and read that",
+            _ => "extract the text or the pages that you need, and read those",
+        };
+        return Err(ToolError::of_kind(
+            "too_large",
+            format_args!("{path}: {size} bytes are more than the {MOST_MEDIA} that can be shown; {advice}"),
+        ));
+    }
+    let (part, object) = MediaPart::held(modality, bytes);
+    let value = FileContent::Media(MediaFile { media: mime.to_owned(), bytes: size });
+    let result = ToolResult::default().with_value(value)?;
+    Ok(result.with_media((part.with_mime(mime).with_hint(path.to_string()), object)))
 }
 
 /// Truncates the text to whole lines, or to the beginning of the first line if that one alone is too long.
-fn cut(read: &mut crate::filesystem::TextWindow, notes: &mut Vec<String>) {
+fn cut(read: &mut TextWindow, notes: &mut Vec<String>) {
     let kept = first_bytes(&read.text, MOST_TEXT);
     match kept.rfind('\n') {
         Some(end) => {

@@ -1,6 +1,7 @@
 //! The tools for files, through the real runner, on files in memory and on a real directory.
 
 use backstitch::journal::Effect;
+use backstitch::message::Part;
 use backstitch::tool::WorkspaceUse;
 use backstitch::tools::{builtin_tools, file_tools};
 use backstitch::{CallOutcome, Tools};
@@ -119,6 +120,70 @@ async fn long_files_are_read_in_parts_that_join_to_the_whole() {
         assert!(note.contains("line 2 has 80000 bytes") && note.contains("from_line 3"), "{note}");
         let third = harness.succeeds("read_file", json!({"path": "wide.txt", "from_line": 3})).await;
         assert_eq!((&third["text"], third.get("note")), (&json!("last\n"), None));
+    }
+}
+
+/// Files of media: name, first bytes, and type. Names and types have nothing to do with each other.
+const MEDIA: [(&str, &[u8], &str); 5] = [
+    ("drawing.txt", b"\x89PNG\r\n\x1a\n\0rest", "image/png"),
+    ("photo", b"\xff\xd8\xff\xe0rest", "image/jpeg"),
+    ("film.mp4", b"GIF89a\xff\0rest", "image/gif"),
+    ("src/a.rs", b"RIFF\xff\0\0\0WEBPrest", "image/webp"),
+    ("book.md", b"%PDF-1.7\n\xe2\xe3rest", "application/pdf"),
+];
+
+#[tokio::test]
+async fn images_and_documents_are_shown_by_their_bytes() {
+    for place in Place::both(&[("text.png", "only the name is that of an image\n")]) {
+        for (name, bytes, _) in MEDIA {
+            place.write_bytes(name, bytes);
+        }
+        let harness = place.harness(file_tools()).await;
+        for (name, bytes, kind) in MEDIA {
+            let CallOutcome::Succeeded(message) = harness.run("read_file", json!({"path": name})).await
+            else {
+                panic!("{name} was not read")
+            };
+            let result = message.message.option_result().unwrap();
+            assert_eq!(result.result.inline(), Some(&json!({"media": kind, "bytes": bytes.len()})), "{name}");
+            let [Part::Media(media)] = &result.parts[..] else { panic!("{name}: {:?}", result.parts) };
+            assert_eq!((media.mime.as_deref(), media.prompt_hint.as_deref()), (Some(kind), Some(name)));
+            let object = harness.live.object(media.url.object_id().unwrap()).await.unwrap().unwrap();
+            assert_eq!(&**object.bytes(), bytes, "{name}: the bytes are stored with the result");
+            // What a program gets is declared.
+            harness.succeeds("read_file", json!({"path": name})).await;
+        }
+        let text = harness.succeeds("read_file", json!({"path": "text.png"})).await;
+        assert_eq!(text["text"], "only the name is that of an image\n");
+    }
+}
+
+#[tokio::test]
+async fn media_has_a_largest_size_and_other_bytes_are_refused() {
+    const MOST: usize = 3_932_160;
+    for place in [Place::in_memory(), Place::on_disk()] {
+        let sized = |beginning: &[u8], size: usize| {
+            let mut bytes = beginning.to_vec();
+            bytes.resize(size, 0xff);
+            bytes
+        };
+        place.write_bytes("fits.png", &sized(MEDIA[0].1, MOST));
+        place.write_bytes("large.png", &sized(MEDIA[0].1, MOST + 1));
+        place.write_bytes("large.pdf", &sized(MEDIA[4].1, MOST + 1));
+        place.write_bytes("song.mp3", b"ID3\x04\xff\xfe");
+        place.write_bytes("photo.png", b"\0\0\0\x18ftypheic\xff");
+        let harness = place.harness(file_tools()).await;
+        harness.succeeds("read_file", json!({"path": "fits.png"})).await;
+        for (path, kind, advice) in [
+            ("large.png", "too_large", "make a smaller copy"),
+            ("large.pdf", "too_large", "the pages that you need"),
+            ("song.mp3", "not_text", "nor an image (PNG, JPEG, GIF, WebP)"),
+            ("photo.png", "not_text", "nor an image (PNG, JPEG, GIF, WebP)"),
+        ] {
+            let (found, text) = harness.fails("read_file", json!({"path": path})).await;
+            assert_eq!(found, kind, "{path}: {text}");
+            assert!(text.contains(advice) && text.contains(path), "{path}: {text}");
+        }
     }
 }
 

@@ -47,6 +47,19 @@ fn check_required(name: &str, value: &Value, schema: &Value, root: &Value) {
     {
         return check_required(name, value, target, root);
     }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let of_choice = |choice: &Value| {
+            let required = choice["required"].as_array().into_iter().flatten();
+            required.map(|field| field.as_str().unwrap()).all(|field| value.get(field).is_some())
+        };
+        let mut resolved = choices.iter().map(|choice| {
+            let target = choice["$ref"].as_str().map(|path| path.trim_start_matches('#'));
+            target.and_then(|path| root.pointer(path)).unwrap_or(choice)
+        });
+        let fits = resolved.find(|choice| of_choice(choice));
+        let fits = fits.unwrap_or_else(|| panic!("{name} returns nothing that is declared: {value}"));
+        return check_required(name, value, fits, root);
+    }
     match value {
         Value::Object(fields) => {
             for required in schema["required"].as_array().into_iter().flatten() {
