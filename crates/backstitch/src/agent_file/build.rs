@@ -5,6 +5,7 @@ use std::sync::Arc;
 use backstitch_providers::{
     ApiKey, CacheMarks, ModelPolicy, ModelTarget, ReasoningSummary, RefusedOption, RequestOptions,
     SamplingOptions, ThinkingBudget as AskedThinking, ToolChoice as CalledTools, Transport,
+    UnsupportedMediaPolicy,
 };
 
 use backstitch_repl::recall::TOOL_NAME;
@@ -454,6 +455,11 @@ impl AgentDefinition {
             verbosity: request.verbosity.clone(),
             body: request.body.clone(),
             summary: if request.summary { ReasoningSummary::Auto } else { ReasoningSummary::None },
+            unsupported: if request.describe_media {
+                UnsupportedMediaPolicy::Describe
+            } else {
+                UnsupportedMediaPolicy::Refuse
+            },
             cache: if request.cache { CacheMarks::Auto } else { CacheMarks::None },
             stream: request.stream,
             ..RequestOptions::default()

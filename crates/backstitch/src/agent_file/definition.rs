@@ -373,6 +373,9 @@ pub struct RequestDefinition {
     /// Whether OpenAI summarizes its reasoning, if an effort is set.
     #[serde(skip_serializing_if = "Clone::clone")]
     pub summary: bool,
+    /// Whether media of users that the provider does not accept is described in words. Otherwise it is an error.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub describe_media: bool,
     /// Whether requests mark the parts that the provider should cache.
     pub cache: bool,
     /// Whether answers are streamed.
@@ -428,6 +431,7 @@ impl Default for RequestDefinition {
             body: Map::new(),
             headers: BTreeMap::new(),
             summary: true,
+            describe_media: false,
             cache: true,
             stream: true,
             silence: None,

@@ -6,10 +6,11 @@ use backstitch::agent_file::{
     AgentDefinition, AgentFileError, BuildOptions, ModelName, NAMED_PROVIDERS, ProviderDefinition,
     ProviderFormat, ThinkingSetting,
 };
+use backstitch::message::{MediaPart, Modality};
 use backstitch::ports::BoxFuture;
 use backstitch::providers::{HttpRequest, HttpResponse, Provider, Transport, TransportError};
 use backstitch::store::MemoryStore;
-use backstitch::{Runtime, SessionOptions};
+use backstitch::{Mission, Runtime, SessionOptions};
 
 /// A transport that keeps the requests and reaches no server.
 #[derive(Clone, Default)]
@@ -238,4 +239,26 @@ fn an_own_provider_is_a_value_in_rust() {
     assert_eq!((identity.provider.as_str(), identity.model.as_str()), ("work", "large"));
     assert!(ProviderDefinition::new("openai", "http://127.0.0.1:1").model("m").is_err());
     assert!(work.with_key("sk-a-key-itself").model("m").is_err());
+}
+
+#[tokio::test]
+async fn media_that_a_provider_does_not_take_is_refused_or_described() {
+    for (setting, kind, sent) in [("", "unsupported_media", 0), ("describe_media = true", "network", 1)] {
+        let file = format!(
+            "model = 'anthropic:needle-1'\ntools = 'none'\n[retry]\nretries = 0\n[request]\n{setting}\n"
+        );
+        let kept = Kept::default();
+        let key = |_: &str| Some("sk-hunter2".to_owned());
+        let options = BuildOptions { key: Box::new(key), transport: Some(Arc::new(kept.clone())) };
+        let built = AgentDefinition::from_toml(&file).unwrap().build_with(options).unwrap();
+        let driver = Runtime::new(Arc::new(MemoryStore::new())).create(built.agent, SessionOptions::default()).await.unwrap();
+        let film = MediaPart::new(Modality::Video, "https://example.org/film.mp4".parse().unwrap());
+        let error = driver.start(Mission::new(vec![film.into()])).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{setting}: {error}");
+        let requests = kept.0.lock().unwrap();
+        assert_eq!(requests.len(), sent, "{setting}");
+        let is_described =
+            |request: &HttpRequest| request.body.contains("[video at https://example.org/film.mp4]");
+        assert!(requests.iter().all(is_described), "{setting}");
+    }
 }
