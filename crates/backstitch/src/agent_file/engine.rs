@@ -99,7 +99,7 @@ impl AgentDefinition {
             return Err(Problem::new(["engine"], message));
         }
         if engine.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.starts_with('-')) {
-            return Err(Problem::new(["engine", "model"], "this is no name of a model"));
+            return Err(Problem::new(["engine", "model"], "this is not a name of a model"));
         }
         let own = "the engine has its own";
         let refused = [
@@ -110,6 +110,7 @@ impl AgentDefinition {
             ),
             ("base_url", self.base_url.is_some(), own),
             ("script", self.script.is_some(), own),
+            ("fallback", !self.fallbacks.is_empty(), own),
             ("mode", self.mode != AnswerMode::default(), "an engine answers with text"),
             ("data", !self.data.is_empty(), "an engine answers with text"),
             ("signature", self.signature.is_some(), "an engine answers with text"),

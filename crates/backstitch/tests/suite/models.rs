@@ -97,6 +97,21 @@ fn a_file_that_names_a_provider_is_refused_if_that_cannot_honour_an_option() {
 }
 
 #[test]
+fn an_engine_takes_no_settings_of_requests() {
+    for (setting, key) in [
+        ("[[fallback]]\non = ['overload']\nmodel = 'openai:m'", "fallback"),
+        ("max_repeats = 3", "max_repeats"),
+        ("[request]\neffort = 'high'", "request"),
+        ("[retry]\nretries = 1", "retry"),
+    ] {
+        let error = AgentDefinition::from_toml(&format!("engine = 'claude-code'\n{setting}"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(key) && error.contains("does not apply"), "{setting}: {error}");
+    }
+}
+
+#[test]
 fn options_of_requests_are_sent() {
     let text = "model = 'openai-chat:m'\nbase_url = 'http://127.0.0.1:1/v1'\ntools = ['read_file']\n[retry]\nretries = 0\n[request]\n\
                 temperature = 0.5\ntop_p = 0.9\nseed = 7\nstop = ['END']\ntool_choice = 'required'\n\
