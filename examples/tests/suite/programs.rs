@@ -1,4 +1,4 @@
-//! The example programs `coder`, `workflow` and `service`, run and killed as by their users.
+//! The example programs `coder`, `workflow` and `service`, run and killed as by their users, and the figures of `records`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -28,6 +28,34 @@ fn the_coder_changes_files_and_state_and_returns_a_typed_answer() {
     assert_eq!(std::fs::read_to_string(project.join("notes.txt")).unwrap(), "Coat.\nThe seam is closed.\n");
     assert!(text.contains("Closed the seam. (notes.txt)"), "{text}");
     assert!(text.contains("notes.txt:2: close the seam"), "{text}");
+}
+
+/// A longer prompt or description changes the figures a little, which is not worth a change of the page.
+#[test]
+fn the_page_has_the_figures_of_the_records() {
+    let output = Command::new(env!("CARGO_BIN_EXE_records")).output().unwrap();
+    let table = printed(&output);
+    assert!(output.status.success(), "{table}");
+    // The columns: the agent, the compression, requests, bytes, tokens.
+    let measured = |agent: &str, compression: &str| -> f64 {
+        let is = |line: &&str| {
+            line.get(..22).map(str::trim) == Some(agent)
+                && line.get(22..45).map(str::trim) == Some(compression)
+        };
+        let line = table.lines().find(is).unwrap_or_else(|| panic!("{agent}, {compression}: {table}"));
+        line[45..].split_whitespace().nth(2).unwrap().parse().unwrap()
+    };
+    let page = include_str!("../../../bench/README.md");
+    for (words, agent, compression) in [
+        (" tokens by tool calls", "calls tools, 15 pages", "none"),
+        (" with old results elided", "calls tools, 15 pages", "elide, last 1"),
+        (" by one program", "one program", "none"),
+    ] {
+        let before = page.split_once(words).unwrap_or_else(|| panic!("the page has no{words}")).0;
+        let said: f64 = before.rsplit(' ').next().unwrap().replace(',', "").parse().unwrap();
+        let measured = measured(agent, compression);
+        assert!((said / measured - 1.0).abs() < 0.05, "the page says {said}{words}, and it is {measured}");
+    }
 }
 
 fn workflow(command: &str, store: &Path) -> Output {
