@@ -305,7 +305,7 @@ mod servers {
             };
             let server = self.server(definition, key, Some(options))?;
             let listing = server.list().await.map_err(full)?;
-            server.end().await;
+            server.end();
             notes.extend(listing.notes.iter().map(|note| format!("MCP server {}: {note}", self.name)));
             let listed = listing.tools;
             let names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -232,6 +233,12 @@ impl ToolContext {
             return Err(no_files("it declares that it uses none"));
         }
         self.inner.parts.filesystem.clone().ok_or_else(|| no_files("the session has no workspace"))
+    }
+
+    /// Returns the directory of the session's workspace, for programs that outlive the call. `None` if there is none on
+    /// a disk.
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.inner.parts.host.directory()
     }
 
     /// Returns a guard that reads a resource; `None` if there is none of this type.

@@ -1,5 +1,6 @@
 //! Services of the runtime for a running tool, behind its [`ToolContext`](super::ToolContext).
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,6 +15,11 @@ use crate::session::BoxError;
 
 /// Services of the runtime for a running tool.
 pub trait ToolHost: Send + Sync {
+    /// Returns the directory of the session's workspace; `None` if there is none on a disk.
+    fn directory(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the recorded value of a step of the call, if there is one.
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>>;
 

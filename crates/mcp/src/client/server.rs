@@ -1,6 +1,8 @@
 //! A server, and its tools.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as BriefMutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::journal::Effect;
@@ -30,15 +32,22 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest text of a report of progress, in characters.
 const LONGEST_PROGRESS: usize = 400;
 
-/// A server. It is started or reached when it is first needed, and again after it has ended. Clones share it.
+/// The number of directories above which the programs that no call uses are ended.
+const MANY_PROGRAMS: usize = 8;
+
+/// A server. It is started or reached when it is first needed, and again after it has ended. Clones share it. A program
+/// works in the directory of the session whose call needs it, so it is started once for each directory.
 #[derive(Clone)]
 pub struct McpServer {
     shared: Arc<Shared>,
 }
 
+/// The states of a server, by directory. An address, and a program without a workspace, have none.
+type States = HashMap<Option<PathBuf>, Arc<Mutex<State>>>;
+
 struct Shared {
     spec: ServerSpec,
-    state: Mutex<State>,
+    states: BriefMutex<States>,
     pinned: OnceLock<PinnedList>,
 }
 
@@ -61,13 +70,13 @@ struct State {
 impl McpServer {
     /// Creates a server that is not running yet.
     pub fn new(spec: ServerSpec) -> Self {
-        Self { shared: Arc::new(Shared { spec, state: Mutex::default(), pinned: OnceLock::new() }) }
+        Self { shared: Arc::new(Shared { spec, states: BriefMutex::default(), pinned: OnceLock::new() }) }
     }
 
     /// Starts the server if it does not run, and lists its tools.
     pub fn list(&self) -> BoxFuture<'_, Result<ToolListing, ClientError>> {
         Box::pin(async move {
-            let mut listing = self.connection().await?.listing().clone();
+            let mut listing = self.connection(None).await?.listing().clone();
             let (tools, notes) = (std::mem::take(&mut listing.tools), &mut listing.notes);
             let is_usable = |tool: &PinnedTool| match self.tool_name(&tool.name) {
                 Ok(_) => true,
@@ -134,13 +143,32 @@ impl McpServer {
     }
 
     /// Ends the server, if it runs.
-    pub async fn end(&self) {
-        self.shared.state.lock().await.running = None;
+    pub fn end(&self) {
+        self.states().clear();
     }
 
-    /// Returns the running server, or starts it. After failures it is started again with a growing delay.
-    async fn connection(&self) -> Result<Arc<Connection>, ClientError> {
-        let mut state = self.shared.state.lock().await;
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.shared.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the state of the server for a directory. If there are many, those that are not in use are ended.
+    fn state_in(&self, directory: Option<PathBuf>) -> Arc<Mutex<State>> {
+        let mut states = self.states();
+        if states.len() >= MANY_PROGRAMS && !states.contains_key(&directory) {
+            states.retain(|_, state| match state.try_lock() {
+                Ok(state) => state.running.as_ref().is_some_and(|running| Arc::strong_count(running) > 1),
+                Err(_) => true,
+            });
+        }
+        states.entry(directory).or_default().clone()
+    }
+
+    /// Returns the running server, or starts it, in the directory of a session. After failures it is started again with a
+    /// growing delay.
+    async fn connection(&self, directory: Option<&Path>) -> Result<Arc<Connection>, ClientError> {
+        let spec = self.shared.spec.in_directory(directory);
+        let state = self.state_in(spec.directory().map(Path::to_owned));
+        let mut state = state.lock().await;
         if let Some(running) = state.running.as_ref().filter(|running| !running.is_closed()) {
             return Ok(running.clone());
         }
@@ -149,7 +177,7 @@ impl McpServer {
             let delay = Duration::from_millis(100).saturating_mul(1 << failures.min(10)).min(LONGEST_DELAY);
             tokio::time::sleep_until(failed_at + delay).await;
         }
-        match Connection::open(&self.shared.spec).await {
+        match Connection::open(&spec).await {
             Ok(opened) => {
                 let opened = Arc::new(opened);
                 (state.failures, state.failed_at) = (0, None);
@@ -165,10 +193,12 @@ impl McpServer {
 
     /// Forgets a server, whose processes then end with its last user.
     fn forget(&self, connection: &Arc<Connection>) {
-        if let Ok(mut state) = self.shared.state.try_lock()
-            && state.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, connection))
-        {
-            state.running = None;
+        for state in self.states().values() {
+            if let Ok(mut state) = state.try_lock()
+                && state.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, connection))
+            {
+                state.running = None;
+            }
         }
     }
 }
@@ -220,8 +250,9 @@ impl ServerTool {
 
     /// Sends a call over the connection, or over a new one.
     async fn send(&self, context: &ToolContext, arguments: Map<String, Value>) -> Result<Sent, ToolError> {
-        let connection =
-            self.server.connection().await.map_err(|error| failure("mcp_unavailable", &error))?;
+        let directory = context.directory();
+        let connection = self.server.connection(directory.as_deref()).await;
+        let connection = connection.map_err(|error| failure("mcp_unavailable", &error))?;
         if let Some(change) = self.server.change(&connection) {
             let name = format!("compare the tools of {}", self.server.shared.spec.name);
             context.step(&name, async { Ok(change) }).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backstitch_core::ports::Sandbox;
@@ -37,7 +37,7 @@ pub struct ProgramSpec {
     /// Variables of its environment; `None` removes one. It inherits a short list, such as `HOME` and `PATH`, and no
     /// others.
     pub environment: BTreeMap<String, Option<String>>,
-    /// The directory that it works in, which the sandbox lets it write.
+    /// The directory that it works in, which the sandbox lets it write, where no session has another one.
     pub directory: Option<PathBuf>,
     /// The limits of its processes.
     pub sandbox: Sandbox,
@@ -78,6 +78,23 @@ impl ServerSpec {
             address.headers.insert(name.into(), value.into());
         }
         self
+    }
+
+    /// Returns the specification with the directory of a session, if it is a program and there is one.
+    pub(super) fn in_directory(&self, directory: Option<&Path>) -> Self {
+        let mut spec = self.clone();
+        if let (ServerPlace::Program(program), Some(directory)) = (&mut spec.place, directory) {
+            program.directory = Some(directory.to_owned());
+        }
+        spec
+    }
+
+    /// Returns the directory of a program.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        match &self.place {
+            ServerPlace::Program(program) => program.directory.as_deref(),
+            ServerPlace::Address(_) => None,
+        }
     }
 
     /// Returns what no error may contain.

@@ -1,5 +1,6 @@
 //! Services of the runtime for a running tool.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use backstitch_core::budget::Limits;
@@ -39,6 +40,10 @@ impl Host {
 }
 
 impl ToolHost for Host {
+    fn directory(&self) -> Option<PathBuf> {
+        self.live.workspace()?.host_directory()
+    }
+
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>> {
         Box::pin(async move {
             let state = self.live.state().await;

@@ -122,7 +122,7 @@ pub(super) fn ours(place: &Place, case: &Case) {
         let is_cancelled = matches!(ended, DriveOutcome::Cancelled { .. });
         assert_eq!(is_cancelled, case.trouble == Trouble::Cancelled, "{ended:?}");
     });
-    threads.block_on(mcp.end());
+    threads.block_on(async { mcp.end() });
     follow(place);
 }
 
