@@ -25,7 +25,7 @@ fn begun(more: &[&str]) -> (Stage, std::process::Child) {
     std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
     let model = scripted(&stage, &json!([{"calls": [shell(CALL)]}, {"text": "Done."}]));
     let child = stage.command(&[&["run", "Do it", "--model", &model], more].concat()).spawn().unwrap();
-    wait_until("the call", || stage.path("begun").exists());
+    wait_until("the call", || stage.path("begun").exists() && stage.path("again").exists());
     edit(&stage);
     (stage, child)
 }
