@@ -71,3 +71,6 @@ struct LispAgentsGuide;
 
 #[doc = include_str!("../../../docs/guides/bridge.md")]
 struct BridgeGuide;
+
+#[doc = include_str!("../../../docs/agent-file.md")]
+struct AgentFilePage;

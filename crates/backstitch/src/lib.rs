@@ -136,45 +136,56 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Adapters, Agent, AgentEngine, AgentWorkspace, ApplyOptions, ApplyReport, Approver, ApproverDecision,
-    Backoff, CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DiscardedEffect,
-    DriftPolicy, DriveOutcome, Driver, EngineError, Engines, Evaluator, EventStream, Fallback,
-    FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, FinalAnswer, ForkReport, FunctionPolicy,
-    HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport, InvalidArguments, IsolatedWorkspace,
+    Adapters, Agent, AgentEngine, ApplyOptions, ApplyReport, Approver, ApproverDecision, Backoff,
+    CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DirectoryError,
+    DiscardedEffect, DriftPolicy, DriveOutcome, Driver, EngineError, Engines, Evaluator, EventStream,
+    Fallback, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, FinalAnswer, ForkReport,
+    FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport, InvalidArguments,
     Isolation, KeptFiles, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission,
     ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
-    OnTruncation, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult,
-    PointSpec, Price, Prices, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume,
-    ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap,
-    SandboxSupport, SessionEnvironment, SessionEvent, SessionOptions, SnapshotState, SubAgent, SystemClock,
-    Task, ToolRunner, Tools, UnreadableSession, WaitingCall, call_arguments, changes_line, check_arguments,
-    check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces,
-    has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent,
-    observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word,
-    resolve_writable, set_supervisor, supervise_if_asked, undoable_apply, unfinished,
+    OnTruncation, OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
+    OutsideResult, PointSpec, Price, Prices, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint,
+    Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap,
+    SandboxSupport, SessionEnvironment, SessionEvent, SessionFiles, SessionOptions, SnapshotState, SubAgent,
+    SystemClock, Task, ToolRunner, Tools, UnreadableSession, WaitingCall, WorkspaceSpec, call_arguments,
+    changes_line, check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call,
+    fold_view, fresh_ids, has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate,
+    locate_with_view, observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line,
+    probe, read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply,
+    unfinished,
 };
 #[cfg(unix)]
 pub use backstitch_runtime::{
     PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
 };
 
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+mod adapters;
 #[cfg(feature = "agent-file")]
 pub mod agent_file;
 #[cfg(all(unix, feature = "store", feature = "workspace"))]
 pub mod isolated;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 mod open;
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+mod setup;
 #[cfg(feature = "store")]
 pub mod stores;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 pub mod testing;
 #[cfg(feature = "tools")]
 pub mod tools;
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+mod workspace_event;
 
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+pub use adapters::{HostAdapters, check_apart, check_directory};
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 pub use open::{OpenError, OpenRuntime};
 pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+pub use workspace_event::WorkspaceEvent;
 
 /// The names that most programs need: `use backstitch::prelude::*`.
 pub mod prelude {

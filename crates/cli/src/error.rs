@@ -12,9 +12,9 @@ use backstitch::code::ErrorCode;
 use backstitch::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
-use backstitch::stores::StoresError;
+use backstitch::stores::{DIRECTORY, FILE, StoresError};
 use backstitch::workspace::export::ExportError;
-use backstitch::{RuntimeError, store};
+use backstitch::{DirectoryError, RuntimeError, store};
 use backstitch_bridge::settings::SettingsError;
 use rustyline::error::ReadlineError;
 use serde_json::json;
@@ -163,6 +163,7 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
     let own = own.or_else(|| {
         error.chain().find_map(|error| error.downcast_ref::<TrustError>()?.hint().map(str::to_owned))
     });
+    let own = own.or_else(|| error.chain().find_map(directory_hint));
     if let Some(hint) = own.or_else(|| hint(common, code)) {
         print("hint:", Role::Accent, &hint);
     }
@@ -186,6 +187,39 @@ pub(crate) fn print_code(code: ErrorCode) {
 /// Formats the line that names the code of an error.
 pub(crate) fn says_more(code: ErrorCode) -> String {
     format!("code: {code}; `backstitch explain {code}` says more")
+}
+
+/// Returns a hint for an error about the directory of a session.
+fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
+    let RuntimeError::OpenDirectory(error) = error.downcast_ref::<RuntimeError>()?.cause() else {
+        return None;
+    };
+    match error {
+        DirectoryError::Gone { .. } => {
+            Some("if it was moved, `--workspace DIR` names its new path".to_owned())
+        }
+        DirectoryError::Replaced { .. } => {
+            Some("if the files were moved, `--workspace DIR` names their new path".to_owned())
+        }
+        DirectoryError::InStore { store } => {
+            let own = store.parent().and_then(|own| own.canonicalize().ok())?;
+            let elsewhere = own.join(DIRECTORY).join(FILE);
+            Some(format!("`--store {}` keeps it in one", elsewhere.display()))
+        }
+        DirectoryError::Copy { .. } => {
+            Some("without `--isolated`, the session works in the directory itself".to_owned())
+        }
+        DirectoryError::Setup { is_confined, .. } => {
+            let mut hint = "correct `setup` in the `[workspace]` of the agent file".to_owned();
+            if *is_confined {
+                hint.push_str(
+                    "; it runs in the sandbox of the agent, whose `write` and `network` allow more",
+                );
+            }
+            Some(hint)
+        }
+        _ => None,
+    }
 }
 
 /// Returns a hint for an error of a library.

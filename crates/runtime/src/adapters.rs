@@ -1,13 +1,15 @@
 //! Adapters: how a runtime opens the models and directories that agents name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{Policy, Workspace};
+use backstitch_core::ports::{BoxFuture, Policy, ProcessError};
 use backstitch_core::session::BoxError;
+use backstitch_core::view::JournalView;
 
-use crate::isolation::IsolatedWorkspace;
+use crate::workspace::{OpenedWorkspace, WorkspaceSpec};
 
 /// Opens the models and directories that agents name. An agent is data, and the runtime that drives it opens
 /// them.
@@ -15,24 +17,134 @@ pub trait Adapters: Send + Sync {
     /// Returns the policy that calls the model of this name.
     fn model(&self, name: &str) -> Result<Arc<dyn Policy>, BoxError>;
 
-    /// Opens a directory as the workspace of a session.
-    fn workspace(&self, directory: &Path, session: SessionId) -> Result<Arc<dyn Workspace>, BoxError>;
-
-    /// Copies a project, and opens the copy as the workspace of a new session.
-    fn isolated(&self, project: &Path, session: SessionId) -> Result<IsolatedWorkspace, BoxError> {
-        let _ = (project, session);
-        Err("this runtime makes no copies of projects".into())
-    }
-
-    /// Opens the copy of a project that a session was started in. A copy that was deleted is created again, without files.
-    fn isolated_again(
-        &self,
-        project: &Path,
-        directory: &Path,
+    /// Opens the directory of a specification for a session, with its excludes. For a new session of an isolated agent
+    /// the directory is copied, and the copy set up. Errors that are [`DirectoryError`]s keep their code.
+    fn workspace<'a>(
+        &'a self,
+        spec: &'a WorkspaceSpec,
         session: SessionId,
-    ) -> Result<Arc<dyn Workspace>, BoxError> {
-        let _ = project;
-        self.workspace(directory, session)
+        files: SessionFiles,
+    ) -> BoxFuture<'a, Result<OpenedWorkspace, BoxError>>;
+
+    /// Removes the copy that was made for a session which could not be stored.
+    fn remove_copy<'a>(&'a self, directory: &'a Path, session: SessionId) -> BoxFuture<'a, ()> {
+        let _ = (directory, session);
+        Box::pin(async {})
+    }
+}
+
+/// What is known about the files of a session whose directory is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionFiles {
+    /// The session is not stored yet.
+    New,
+    /// The session is stored.
+    Known {
+        /// The directory that it worked in last, without links. `None` if it had no files.
+        directory: Option<PathBuf>,
+    },
+    /// The session works in a copy of a project. A copy that was deleted is created again, without files.
+    Copy {
+        /// The project.
+        project: PathBuf,
+    },
+}
+
+impl SessionFiles {
+    /// Returns what a journal says about the files of its session, and sets the directory of the specification to the
+    /// copy that the session works in, if it has one.
+    pub(crate) fn of(view: &JournalView, spec: &mut WorkspaceSpec) -> Self {
+        let directory = view.directory().map(PathBuf::from);
+        let Some(isolated) = view.isolation() else { return Self::Known { directory } };
+        let (project, copy) =
+            (PathBuf::from(&isolated.record.project), PathBuf::from(&isolated.record.directory));
+        let last = directory.clone().unwrap_or_else(|| copy.clone());
+        let named = spec.path.canonicalize().unwrap_or_else(|_| spec.path.clone());
+        let is_named = |path: &PathBuf| *path == named || *path == spec.path;
+        if ![&project, &copy, &last].into_iter().any(is_named) {
+            return Self::Known { directory };
+        }
+        spec.path.clone_from(&last);
+        if last == copy { Self::Copy { project } } else { Self::Known { directory } }
+    }
+}
+
+/// The directory of a session cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// It does not exist any more. It is not created again: it may have been moved.
+    #[error("the directory {} of session {session} is gone, and nothing was changed", directory.display())]
+    Gone {
+        /// The directory.
+        directory: PathBuf,
+        /// The session.
+        session: SessionId,
+    },
+    /// A link took the place of the directory, or of one around it. It would lead the session elsewhere.
+    #[error(
+        "{} was a directory when session {session} started and is a link now, and nothing was changed",
+        link.display()
+    )]
+    Replaced {
+        /// The link.
+        link: PathBuf,
+        /// The session.
+        session: SessionId,
+    },
+    /// It lies in the directory of the store.
+    #[error("the store {} needs a directory of its own, which no agent works in", store.display())]
+    InStore {
+        /// The store.
+        store: PathBuf,
+    },
+    /// It could not be copied.
+    #[error("{source}")]
+    Copy {
+        /// The stable code of the error.
+        code: ErrorCode,
+        /// The error.
+        source: BoxError,
+    },
+    /// The copy of the session was deleted, and could not be created again.
+    #[error("the copy of session {session} is gone and cannot be created again")]
+    CopyGone {
+        /// The session.
+        session: SessionId,
+        /// The error.
+        source: BoxError,
+    },
+    /// A command that sets up a copy failed.
+    #[error("the setup command `{command}` failed: {reason}")]
+    Setup {
+        /// The command.
+        command: String,
+        /// The exit status, in words.
+        reason: String,
+        /// Whether it ran in a sandbox.
+        is_confined: bool,
+    },
+    /// A command that sets up a copy could not be started.
+    #[error("the setup command `{command}` cannot be run")]
+    SetupStart {
+        /// The command.
+        command: String,
+        /// The error.
+        source: ProcessError,
+    },
+}
+
+impl DirectoryError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Gone { .. } | Self::Replaced { .. } | Self::CopyGone { .. } => ErrorCode::WorkspaceGone,
+            Self::InStore { .. } => ErrorCode::WorkspaceRefused,
+            Self::Copy { code, .. } => *code,
+            Self::Setup { .. } => ErrorCode::SetupFailed,
+            Self::SetupStart { source, .. } => source.code(),
+        }
     }
 }
 
@@ -45,8 +157,15 @@ impl Adapters for NoAdapters {
         Err("this runtime opens no models: give the agent a policy, or the runtime adapters".into())
     }
 
-    fn workspace(&self, _: &Path, _: SessionId) -> Result<Arc<dyn Workspace>, BoxError> {
-        Err("this runtime opens no directories: give the agent an open workspace, or the runtime adapters"
-            .into())
+    fn workspace<'a>(
+        &'a self,
+        _: &'a WorkspaceSpec,
+        _: SessionId,
+        _: SessionFiles,
+    ) -> BoxFuture<'a, Result<OpenedWorkspace, BoxError>> {
+        Box::pin(async {
+            Err("this runtime opens no directories: give the agent an open workspace, or the runtime adapters"
+                .into())
+        })
     }
 }

@@ -140,7 +140,7 @@ impl Runtime {
             None => entropy::fresh_ids(self.clock().clone())?.next(),
         };
         Ok(SessionCreated {
-            agent: agent.definition.clone(),
+            agent: agent.recorded_definition(options.workspace.as_ref()),
             state,
             tags: options.tags.clone(),
             ..SessionCreated::new(session_id, self.clock().now(), seed)

@@ -15,6 +15,7 @@ use backstitch_core::view::FoldError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::adapters::DirectoryError;
 use crate::checkpoint::CheckpointError;
 use crate::contract::InvalidSchema;
 use crate::engine_error::EngineError;
@@ -287,6 +288,9 @@ pub enum RuntimeError {
         /// Error of the adapter.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
+    /// The directory of a session cannot be used.
+    #[error(transparent)]
+    OpenDirectory(#[from] DirectoryError),
     /// A session was taken over, and the process that drove it has not released its directory.
     #[error(
         "session {session} was taken over, but {directory} is still used by {holder}, which does not stop; \
@@ -416,6 +420,7 @@ impl RuntimeError {
             Self::Directory { cause, .. } => {
                 cause.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
             }
+            Self::OpenDirectory(error) => error.code(),
             Self::DirectoryNotReleased { .. } => ErrorCode::WorkspaceHeld,
             Self::NestedCall { .. } => ErrorCode::NestedCall,
             Self::NotIsolated { .. } => ErrorCode::NotIsolated,

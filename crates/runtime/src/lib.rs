@@ -23,7 +23,6 @@ mod fence;
 mod heap;
 mod history;
 mod index;
-mod isolation;
 mod lisp;
 mod live;
 mod main_loop;
@@ -43,11 +42,12 @@ mod schema;
 mod spans;
 mod tools;
 mod waiting;
+mod workspace;
 
-pub use adapters::Adapters;
+pub use adapters::{Adapters, DirectoryError, SessionFiles};
 pub use agent::{
-    Agent, AgentEngine, AgentWorkspace, Backoff, DriftPolicy, Fallback, FallbackReason, Fidelity, Mission,
-    OnTruncation, ResumeOptions, SubAgent,
+    Agent, AgentEngine, Backoff, DriftPolicy, Fallback, FallbackReason, Fidelity, Mission, OnTruncation,
+    ResumeOptions, SubAgent,
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
@@ -69,7 +69,6 @@ pub use history::{
     discarded_effects, find_call, locate, locate_with_view, undoable_apply,
 };
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
-pub use isolation::{IsolatedWorkspace, Isolation};
 pub use live::{
     FilesRestored, KeptFiles, LiveSession, LiveState, RepositoriesChanged, SNAPSHOT_INTERVAL, SandboxGap,
     SessionEnvironment, SnapshotState, StateView, check_snapshot, fold_view, latest_files, load_view,
@@ -102,3 +101,4 @@ pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_a
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};
 pub use waiting::{CallArguments, WaitingCall, call_arguments};
+pub use workspace::{Isolation, OpenedWorkspace, WorkspaceSpec};

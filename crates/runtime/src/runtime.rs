@@ -32,12 +32,12 @@ use crate::engine_error::EngineError;
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::history::Fork;
-use crate::isolation::Isolation;
 use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view, read_records};
 use crate::observed::ObservedSession;
 use crate::point::PointSpec;
 use crate::registry::Registry;
 use crate::waiting::{WaitingCall, waiting_calls};
+use crate::workspace::Isolation;
 
 /// Options for creating or opening a session.
 ///
@@ -306,10 +306,13 @@ impl Runtime {
             Some(seed) => seed,
             None => entropy::seed()?,
         };
-        let ids = entropy::fresh_ids(self.clock.clone())?;
+        let id = match options.id {
+            Some(id) => id,
+            None => self.new_id()?,
+        };
         let surroundings = self.surroundings(options.workspace, options.resources);
         let fork = Fork { parent, at, seed, definition: options.definition };
-        self.open_in_task(async move { LiveSession::fork(surroundings, fork, &ids, |_| {}).await }).await
+        self.open_in_task(async move { LiveSession::fork(surroundings, fork, id, |_| {}).await }).await
     }
 
     /// Returns the view of a session without claiming it.

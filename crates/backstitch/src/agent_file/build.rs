@@ -11,13 +11,14 @@ use backstitch_providers::{
 use backstitch_repl::recall::TOOL_NAME;
 
 use super::answering::AnswerMode;
-use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
+use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition, WorkspaceDefinition};
 use super::error::{AgentFileError, Problem};
 use super::headers;
 use super::keys::{KEY_VARIABLES, checked_url, is_private};
 use super::mcp::value_of;
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
+use super::recorded::recorded_in;
 use super::values::{Money, Span, ThinkingSetting};
 use crate::message::PolicyName;
 use crate::ports::Policy;
@@ -25,7 +26,9 @@ use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
-use crate::{Agent, FunctionPolicy, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools};
+use crate::{
+    Agent, FunctionPolicy, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools, WorkspaceSpec,
+};
 
 /// The variable of a token for Anthropic's API, which is sent in another header than a key.
 const TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
@@ -99,7 +102,7 @@ impl AgentDefinition {
         let mut agent = Agent::new(format!("{}/{}", self.ns, self.name)).policy(answers).tools(tools);
         agent.budget = self.budget.limits();
         agent.secrets = self.secrets(options);
-        Ok(agent.with_definition(self.to_recorded()))
+        self.with_files(agent)
     }
 
     fn built_with(&self, options: &BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
@@ -130,8 +133,33 @@ impl AgentDefinition {
         }
         agent.window = self.window.filter(|_| self.mode == AnswerMode::Tools);
         agent.secrets = secrets;
-        let agent = agent.with_definition(self.to_recorded()).prompt(prompt.clone());
+        let agent = self.with_files(agent)?.prompt(prompt.clone());
         Ok(BuiltAgent { agent, prompt, lisp })
+    }
+
+    /// Adds the files of the definition, and the form of the definition that is recorded with sessions.
+    fn with_files(&self, agent: Agent) -> Result<Agent, AgentFileError> {
+        let agent = match self.workspace_spec()? {
+            Some(spec) => agent.workspace(spec),
+            None => agent,
+        };
+        Ok(agent.with_definition(self.to_recorded()).with_definition_in(recorded_in))
+    }
+
+    /// Returns the files that its sessions work on. A `[workspace]` without a path stands for the current directory.
+    pub fn workspace_spec(&self) -> Result<Option<WorkspaceSpec>, AgentFileError> {
+        let files = &self.workspace;
+        let path = match &files.path {
+            Some(path) => path.clone(),
+            None if *files == WorkspaceDefinition::default() || !self.uses_files()? => return Ok(None),
+            None => std::env::current_dir().map_err(|error| Problem::new(["workspace", "path"], error))?,
+        };
+        let mut spec = WorkspaceSpec::new(path);
+        spec.excludes.clone_from(&files.excludes);
+        spec.isolated = files.isolated;
+        spec.setup.clone_from(&files.setup);
+        spec.sandbox = self.sandbox.clone().unwrap_or_default();
+        Ok(Some(spec))
     }
 
     /// Returns the values that are neither recorded nor sent: keys, and variables that providers and MCP servers

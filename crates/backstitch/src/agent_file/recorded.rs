@@ -2,6 +2,8 @@
 //!
 //! It is the definition as JSON, with the version of the form. The forms of older versions can be read too.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::definition::AgentDefinition;
@@ -33,6 +35,12 @@ impl AgentDefinition {
             refused(&format!("the recorded definition of the session cannot be read: {error}"))
         })
     }
+}
+
+/// Sets the directory of a definition in its recorded form.
+pub(super) fn recorded_in(mut recorded: Value, directory: &Path) -> Value {
+    recorded["workspace"]["path"] = json!(directory.to_string_lossy());
+    recorded
 }
 
 /// Converts the form without a version: a script, with a directory and the effect of the shell.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod agent_files;
+mod agent_workspace;
 mod door;
 mod fallbacks;
 mod file_tools;

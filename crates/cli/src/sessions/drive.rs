@@ -7,10 +7,8 @@ use std::sync::Arc;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::isolated;
 use backstitch::ports::{SandboxMode, Workspace};
-use backstitch::workspace::HostWorkspace;
-use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions, SystemClock, entropy};
+use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -22,7 +20,7 @@ use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
 use super::guarded::refuse_to_drive;
 use super::holder::{WhenDriven, set_free};
-use super::isolated::{NewCopy, bring_back};
+use super::isolated::{copy_event, copy_lines};
 use super::list::tag;
 use super::live::{AnnouncedRun, Screen};
 use super::mission;
@@ -53,7 +51,7 @@ impl Run {
             None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
         };
         let definition = pinned(common, self.agent.definition(common)?).await?;
-        let mut definition = with_served_models(common, definition).await;
+        let definition = with_served_models(common, definition).await;
         // An agent that cannot be built is refused before anything is created.
         let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;
@@ -64,38 +62,28 @@ impl Run {
         let stopper = Stopper::start(&place.runtime, &live)?;
         // The id is generated first, so that an error about a directory in use names the session that holds
         // it.
-        let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
+        let id = place.runtime.new_id()?;
         let common = &common.naming(place.store.path());
-        let copy = NewCopy::make(&place, &mut definition, id).await?;
-        let (built, workspace, isolation) = match &copy {
-            // The recorded definition names the copy.
-            Some(copy) => {
-                let built = with_rules(common, self::built(&definition)?);
-                (built, Some(copy.workspace.clone()), Some(copy.isolation.clone()))
-            }
-            None => (built, place.workspace(&definition, id)?, None),
-        };
-        let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
+        let opened = place.open_files(&built.agent, id).await?;
+        let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
+        let isolation = opened.as_ref().and_then(|opened| opened.isolation.clone());
+        let is_copy = isolation.is_some();
         let tags = self.tag.into_iter().collect();
-        let options =
-            SessionOptions { workspace: files, id: Some(id), tags, isolation, ..SessionOptions::default() };
-        // The mission is durable once this returns, so an announced session can be resumed.
-        let run = match place.runtime.start_with(&built.agent, mission, options).await {
-            Ok(run) => run,
-            Err(error) => {
-                // The session was not recorded, so nothing refers to its copy.
-                if let Some(directory) = definition.workspace.path.as_deref().filter(|_| copy.is_some()) {
-                    let _ = isolated::remove(directory, id);
-                }
-                return Err(error.into());
-            }
+        let options = SessionOptions {
+            workspace: workspace.clone(),
+            id: Some(id),
+            tags,
+            isolation,
+            ..SessionOptions::default()
         };
+        // The mission is durable once this returns, so an announced session can be resumed.
+        let run = place.runtime.start_with(&built.agent, mission, options).await?;
         let model = answers_with(&definition);
         let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
         live.status_text(&format!("session {id} ({model})").into());
-        if let Some(copy) = &copy {
-            copy.lines().iter().for_each(|line| live.status_text(&line.as_str().into()));
-            live.event(copy.event(id));
+        if let Some(opened) = &opened {
+            copy_lines(opened).iter().for_each(|line| live.status_text(&line.as_str().into()));
+            copy_event(opened, id).into_iter().for_each(|event| live.event(event));
         }
         if let Some((workspace, paths)) =
             workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
@@ -117,7 +105,7 @@ impl Run {
         let ended = async {
             let driven = session.drive(run).await?;
             let code = finish(common, &live, &place, &definition, id, driven).await?;
-            if copy.is_some() {
+            if is_copy {
                 let (id, common) = (short(id), &common);
                 let (show, apply) = (format_args!("diff {id} start"), format_args!("apply {id}"));
                 let (show, apply) = (common.hint(show), common.hint(apply));
@@ -198,7 +186,7 @@ impl Resume {
             accept: self.accept,
             ..ResumeOptions::default()
         };
-        let workspace = opened.workspace()?;
+        let workspace = opened.workspace().await?;
         let options = opened.options(workspace.clone());
         let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
         let announced = opened.announce();
@@ -239,7 +227,7 @@ impl Ask {
         let opened =
             SessionToDrive::open(common, session, &self.model, &self.moved, None, self.take_over).await?;
         let mission = opened.built.mission(&text)?;
-        let workspace = opened.workspace()?;
+        let workspace = opened.workspace().await?;
         let options = opened.options(workspace.clone());
         let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
         let run = match asked.await {
@@ -295,7 +283,8 @@ impl SessionToDrive {
             addresses::ask(common, &definition)?;
             definition = with_served_models(common, definition).await;
         }
-        let mut is_other = is_other_model | moved.apply(&mut definition)?;
+        let is_moved = moved.apply(&mut definition)?;
+        let mut is_other = is_other_model | is_moved;
         if let Some(mode) = sandbox {
             definition.sandbox = Some(in_mode(definition.sandbox.take(), mode));
             is_other = true;
@@ -306,12 +295,15 @@ impl SessionToDrive {
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
         addresses::ask(common, &limited)?;
-        let built = with_rules(common, built(&limited)?);
+        let mut built = with_rules(common, built(&limited)?);
+        if let Some(mut spec) = built.agent.workspace_spec().filter(|_| is_moved) {
+            spec.in_place = true;
+            built.agent = built.agent.workspace(spec);
+        }
         let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
         set_free(common, &place, session, when).await?;
-        bring_back(&view, &definition).await?;
         if is_other {
             let options = SessionOptions { take_over, ..SessionOptions::default() };
             let idle = place.runtime.open_idle(session, options).await?;
@@ -321,12 +313,12 @@ impl SessionToDrive {
         Ok(Self { place, definition, built, live, stopper, session, take_over })
     }
 
-    fn workspace(&self) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
-        self.place.workspace(&self.definition, self.session)
+    async fn workspace(&self) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+        let opened = self.place.open_files(&self.built.agent, self.session).await?;
+        Ok(opened.map(|opened| opened.workspace))
     }
 
-    fn options(&self, workspace: Option<Arc<HostWorkspace>>) -> SessionOptions {
-        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
+    fn options(&self, workspace: Option<Arc<dyn Workspace>>) -> SessionOptions {
         SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() }
     }
 
@@ -334,7 +326,7 @@ impl SessionToDrive {
         &self,
         common: &Common,
         run: backstitch::Run,
-        workspace: Option<Arc<HostWorkspace>>,
+        workspace: Option<Arc<dyn Workspace>>,
         fidelity: Fidelity,
     ) -> anyhow::Result<DriveReport> {
         let session = DrivenSession {

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
-use backstitch::workspace::HostWorkspace;
 use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionEvent, SessionOptions};
 use tokio::task::JoinHandle;
 
@@ -30,7 +29,7 @@ pub(super) struct DrivenSession<'a> {
     pub(super) stopper: &'a Stopper,
     pub(super) agent: &'a Agent,
     pub(super) session: SessionId,
-    pub(super) workspace: Option<Arc<HostWorkspace>>,
+    pub(super) workspace: Option<Arc<dyn Workspace>>,
     pub(super) fidelity: Fidelity,
 }
 
@@ -40,8 +39,7 @@ impl DrivenSession<'_> {
         let mut driven = self.followed(run).await?;
         while self.can_ask(&driven) {
             let Decisions::Made(drift) = self.ask().await? else { break };
-            let workspace = self.workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-            let options = SessionOptions { workspace, ..SessionOptions::default() };
+            let options = SessionOptions { workspace: self.workspace.clone(), ..SessionOptions::default() };
             let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
             let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
             driven = self.followed(run).await?;

@@ -16,8 +16,8 @@ use backstitch::id::SessionId;
 use backstitch::journal::WorkspaceRevision;
 use backstitch::ports::{ChangeKind, ObjectOverlay, Sandbox, Workspace};
 use backstitch::store::{Bundle, SessionRole, TransferReport};
-use backstitch::workspace::{self, HostWorkspace};
-use backstitch::{SessionOptions, SystemClock, latest_files};
+use backstitch::workspace;
+use backstitch::{SessionOptions, SystemClock, WorkspaceSpec, latest_files};
 use clap::Args;
 use serde_json::json;
 
@@ -141,12 +141,14 @@ async fn give_directory(
         return Ok(());
     }
     set_free(common, place, session, WhenDriven::Refuse).await?;
-    let files = place.open_workspace(&directory, &definition.workspace.excludes, &session.to_string())?;
-    let options =
-        SessionOptions { workspace: Some(files.clone() as Arc<dyn Workspace>), ..SessionOptions::default() };
+    let mut spec = WorkspaceSpec::new(&directory);
+    spec.excludes.clone_from(&definition.workspace.excludes);
+    spec.in_place = true;
+    let files = place.runtime.open_workspace(&spec, session).await?.workspace;
+    let options = SessionOptions { workspace: Some(files.clone()), ..SessionOptions::default() };
     let live = place.runtime.open_idle(session, options).await?;
     let filled = match latest_files(&*place.store, session).await {
-        Ok(Some(wanted)) => fill(common, place, session, &files, wanted),
+        Ok(Some(wanted)) => fill(common, place, session, (&*files, directory.as_path()), wanted),
         Ok(None) => Ok(()),
         Err(error) => Err(error.into()),
     };
@@ -172,7 +174,7 @@ fn fill(
     common: &Common,
     place: &OpenStore,
     session: SessionId,
-    files: &HostWorkspace,
+    (files, directory): (&dyn Workspace, &Path),
     wanted: WorkspaceRevision,
 ) -> anyhow::Result<()> {
     files.check_restorable(wanted.root, wanted.coverage, &[])?;
@@ -190,10 +192,9 @@ fn fill(
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let message = format!(
             "{} holds files that are not those of the session: {shown}{more}. The session was imported, and no file was written",
-            files.path().display()
+            directory.display()
         );
-        let adopt =
-            format!("resume {} --workspace {}", short(session), quoted(&files.path().to_string_lossy()));
+        let adopt = format!("resume {} --workspace {}", short(session), quoted(&directory.to_string_lossy()));
         let hint = format!(
             "name an empty directory, or continue with the files as they are: `{}`",
             common.hint(adopt)

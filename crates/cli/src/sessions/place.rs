@@ -1,24 +1,26 @@
 //! Opening the store, a session and its workspace, as the arguments name them.
 
-use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::Runtime;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
-use backstitch::ports::{Owner, Store};
+use backstitch::ports::{Owner, Store, Workspace};
 use backstitch::store::SqliteStore;
-use backstitch::stores::{self, DIRECTORY, FILE, StoresError};
+use backstitch::stores::{self, StoresError};
 use backstitch::view::JournalView;
-use backstitch::workspace::{HostWorkspace, OpenOptions, ProjectCopy};
+use backstitch::workspace::{HostWorkspace, OpenOptions};
+use backstitch::{
+    Agent, HostAdapters, OpenedWorkspace, Runtime, RuntimeError, WorkspaceEvent, check_apart, check_directory,
+};
 
 use super::trusted;
 use crate::common::Common;
 use crate::error::CommandError;
+use crate::terminal;
 use crate::usage::Usage;
 
 /// An open store, and a runtime over it.
@@ -91,7 +93,7 @@ impl OpenStore {
         };
         let is_new = !path.exists();
         if let Some(workspace) = workspace.filter(|_| is_new) {
-            check_apart(workspace, &std::path::absolute(&path)?)?;
+            check_apart(workspace, &std::path::absolute(&path)?).map_err(RuntimeError::from)?;
         }
         let opened = Self::open(&path)?;
         if is_new {
@@ -110,7 +112,9 @@ impl OpenStore {
 
     pub(super) fn over(store: SqliteStore) -> Self {
         let store = Arc::new(store);
+        let adapters = HostAdapters::beside(store.clone(), store.path()).with_report(report);
         let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
+        let runtime = runtime.with_adapters(Arc::new(adapters));
         #[cfg(feature = "bridge")]
         let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
             key: crate::keys::key,
@@ -169,8 +173,19 @@ impl OpenStore {
         Ok(self.runtime.view(session).await?)
     }
 
-    /// Opens the workspace of a session, if it has one. A missing directory is not created again: it may have
-    /// been moved.
+    /// Opens the files of an agent's session, if it has any.
+    pub(super) async fn open_files(
+        &self,
+        agent: &Agent,
+        session: SessionId,
+    ) -> anyhow::Result<Option<OpenedWorkspace>> {
+        Ok(match agent.workspace_spec() {
+            Some(spec) => Some(self.runtime.open_workspace(&spec, session).await?),
+            None => None,
+        })
+    }
+
+    /// Opens the directory of an existing session without an agent, if it has one.
     pub(super) fn workspace(
         &self,
         definition: &AgentDefinition,
@@ -178,38 +193,8 @@ impl OpenStore {
     ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
         let workspace = &definition.workspace;
         let Some(directory) = &workspace.path else { return Ok(None) };
-        if !directory.is_dir() {
-            let message = format!(
-                "the directory {} of session {session} is gone, and nothing was changed",
-                directory.display()
-            );
-            return Err(CommandError::new(ErrorCode::WorkspaceGone, message)
-                .with_hint("if it was moved, `--workspace DIR` names its new path")
-                .into());
-        }
-        // It was recorded without links. One that a command has put in its place would lead the session elsewhere.
-        if let Some(link) = directory.ancestors().filter(|part| part.is_symlink()).last() {
-            let message = format!(
-                "{} was a directory when session {session} started and is a link now, and nothing was changed",
-                link.display()
-            );
-            return Err(CommandError::new(ErrorCode::WorkspaceGone, message)
-                .with_hint("if the files were moved, `--workspace DIR` names their new path")
-                .into());
-        }
+        check_directory(directory, Some(directory), session).map_err(RuntimeError::from)?;
         self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
-    }
-
-    /// Opens a new copy of a project.
-    pub(super) fn open_copy(
-        &self,
-        copy: Arc<ProjectCopy>,
-        excludes: &[String],
-        session: SessionId,
-    ) -> anyhow::Result<Arc<HostWorkspace>> {
-        let mut options = self.options(&copy.directory, excludes, &session.to_string());
-        options.companion = Some(copy as Arc<dyn Any + Send + Sync>);
-        opened(options)
     }
 
     pub(super) fn open_workspace(
@@ -220,7 +205,7 @@ impl OpenStore {
     ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
-        check_apart(directory, self.store.path())?;
+        check_apart(directory, self.store.path()).map_err(RuntimeError::from)?;
         opened(self.options(directory, excludes, holder))
     }
 
@@ -230,7 +215,7 @@ impl OpenStore {
         directory: &Path,
         session: SessionId,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
-        check_apart(directory, self.store.path())?;
+        check_apart(directory, self.store.path()).map_err(RuntimeError::from)?;
         let mut options = self.options(directory, &[], &session.to_string());
         options.sweeps = false;
         opened(options)
@@ -251,20 +236,23 @@ fn opened(options: OpenOptions) -> anyhow::Result<Arc<HostWorkspace>> {
     Ok(Arc::new(workspace))
 }
 
-/// Fails if a directory of files lies in that of a store.
-fn check_apart(directory: &Path, store: &Path) -> anyhow::Result<()> {
-    let own = store.parent().unwrap_or(Path::new("."));
-    if let (Ok(files), Ok(own)) = (directory.canonicalize(), own.canonicalize())
-        && files.starts_with(&own)
-    {
-        let message =
-            format!("the store {} needs a directory of its own, which no agent works in", store.display());
-        let elsewhere = own.join(DIRECTORY).join(FILE);
-        return Err(CommandError::new(ErrorCode::WorkspaceRefused, message)
-            .with_hint(format!("`--store {}` keeps it in one", elsewhere.display()))
-            .into());
+/// Prints what happens to the copies of projects.
+fn report(event: WorkspaceEvent) {
+    match event {
+        WorkspaceEvent::CopyRemoved { directory } => {
+            eprintln!("removed an unfinished copy: {}", directory.display());
+        }
+        WorkspaceEvent::CopyStarted { project } if !terminal::is_quiet() => {
+            eprintln!("copying {}", project.display());
+        }
+        WorkspaceEvent::CopyRestored { directory } => eprintln!(
+            "the copy {} was gone: its files are restored from the store, commits that were made in it are lost",
+            directory.display()
+        ),
+        WorkspaceEvent::SetupStarted { command } => eprintln!("setup: {command}"),
+        WorkspaceEvent::SetupOutput { line } => eprintln!("  {line}"),
+        _ => {}
     }
-    Ok(())
 }
 
 /// Adds the option that helps to an error about the location of stores.
@@ -317,12 +305,12 @@ pub(super) fn user_name() -> String {
 }
 
 /// Returns the paths that are neither captured nor restored.
-pub(super) fn uncovered_paths(workspace: &HostWorkspace) -> Vec<String> {
-    workspace.coverage().uncovered().map(|one| one.path).collect()
+pub(super) fn uncovered_paths(workspace: &(dyn Workspace + 'static)) -> Vec<String> {
+    workspace.uncovered().into_iter().map(|one| one.path).collect()
 }
 
 /// Formats the uncovered paths as one line; `None` if there are none.
-pub(super) fn uncovered(workspace: &HostWorkspace) -> Option<String> {
+pub(super) fn uncovered(workspace: &(dyn Workspace + 'static)) -> Option<String> {
     let paths = uncovered_paths(workspace);
     let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     match paths.len() {

@@ -13,7 +13,8 @@ use backstitch::ports::{SessionQuery, Workspace};
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{
-    DiscardedEffect, KeptFiles, LiveSession, PointSpec, SessionOptions, discarded_effects, locate, one_line,
+    DiscardedEffect, KeptFiles, LiveSession, PointSpec, SessionOptions, WorkspaceSpec, discarded_effects,
+    locate, one_line,
 };
 use clap::Args;
 use serde_json::json;
@@ -281,11 +282,12 @@ pub(super) async fn forked(
             return Err(CommandError::new(ErrorCode::WorkspaceRefused, message).into());
         }
     }
+    let id = place.runtime.new_id()?;
     let workspace = match &directory {
         Some(directory) => {
-            let excludes = &definition.workspace.excludes;
-            let workspace = place.open_workspace(directory, excludes, "that is being forked")?;
-            Some(workspace as Arc<dyn Workspace>)
+            let mut spec = WorkspaceSpec::new(directory);
+            spec.excludes.clone_from(&definition.workspace.excludes);
+            Some(place.runtime.open_workspace(&spec, id).await?.workspace)
         }
         None => None,
     };
@@ -293,10 +295,8 @@ pub(super) async fn forked(
     let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
     definition.workspace.path = directory.clone();
     let definition = Some(definition.to_recorded());
-    let options = SessionOptions { workspace, definition, ..SessionOptions::default() };
-    let live = place.runtime.fork_session(view.session_id(), point, options).await?;
-    let id = live.id();
-    live.release().await?;
+    let options = SessionOptions { workspace, definition, id: Some(id), ..SessionOptions::default() };
+    place.runtime.fork_session(view.session_id(), point, options).await?.release().await?;
     Ok((id, directory))
 }
 
@@ -366,7 +366,7 @@ pub(super) async fn opened_with_files(
     let mut definition = definition_of(&place, &view, None).await?;
     let is_other = moved.map(|moved| moved.apply(&mut definition)).transpose()?.unwrap_or_default();
     set_free(common, &place, session, WhenDriven::Refuse).await?;
-    bring_back(&view, &definition).await?;
+    bring_back(&place, &view, &definition).await?;
     let workspace = place.workspace(&definition, session)?;
     let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
     let options = SessionOptions { workspace: files, ..SessionOptions::default() };

@@ -217,6 +217,25 @@ fn a_copy_is_resumed_restored_and_removed_with_its_session() {
 }
 
 #[test]
+fn an_isolated_session_can_continue_in_its_project() {
+    let stage = Stage::new();
+    project(&stage);
+    let call = |command: &str| json!({"calls": [{"name": "shell", "arguments": {"command": command}}]});
+    let done = json!({"text": "Done."});
+    let commands = ["echo one >> c.txt", "echo two >> c.txt", "echo three >> c.txt"];
+    let replies: Vec<Value> = commands.iter().flat_map(|command| [call(command), done.clone()]).collect();
+    let script = stage.write("all.json", &json!({"reply": replies}).to_string());
+    let (session, copy) = run(&stage, &format!("scripted:{script}"));
+    let files = text_of(&stage.path("files"));
+    for more in [&["--workspace", &files][..], &[]] {
+        let asked = stage.run(&[&["ask", &session, "More"], more].concat());
+        assert_eq!(asked.code, Some(0), "{asked:?}");
+    }
+    assert_eq!(stage.file("c.txt").unwrap(), "shared\ntwo\nthree\n");
+    assert_eq!(std::fs::read_to_string(copy.join("c.txt")).unwrap(), "shared\none\n");
+}
+
+#[test]
 fn agent_files_isolate_and_set_up_copies() {
     let stage = Stage::new();
     project(&stage);

@@ -52,6 +52,8 @@ mod real_work;
 mod remainders;
 mod replaced;
 mod repositories;
+#[cfg(feature = "mcp")]
+mod same_agent;
 mod sandbox;
 mod screen;
 mod sessions;

@@ -116,6 +116,11 @@ pub trait Workspace: Send + Sync {
         None
     }
 
+    /// Paths that the last capture did not cover.
+    fn uncovered(&self) -> Vec<UncoveredPath> {
+        Vec::new()
+    }
+
     /// Captures the current state of the files, and decides the coverage anew.
     fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError>;
 

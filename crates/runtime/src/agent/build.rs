@@ -1,5 +1,6 @@
 //! Builder methods of [`Agent`].
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +18,13 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Agent, AgentWorkspace, Backoff, Fallback, OnTruncation, PromptSource};
+use super::{Agent, Backoff, Fallback, OnTruncation, PromptSource};
 use crate::contract::OutputContract;
 use crate::error::RuntimeError;
 use crate::prices::Prices;
 use crate::spans::Contents;
 use crate::tools::Tools;
+use crate::workspace::WorkspaceSpec;
 
 impl Agent {
     /// Uses a model, named as on the command line: `PROVIDER:MODEL` or `scripted:FILE`. The runtime that
@@ -68,9 +70,10 @@ impl Agent {
         self
     }
 
-    /// Works on the files of a directory, or of any other workspace.
+    /// Works on the files of a directory, or of any other workspace. A path stands for that directory; a
+    /// [`WorkspaceSpec`] also says what is left out of it, and how copies of it are set up.
     #[must_use]
-    pub fn workspace(mut self, workspace: impl Into<AgentWorkspace>) -> Self {
+    pub fn workspace(mut self, workspace: impl Into<WorkspaceSpec>) -> Self {
         self.files = Some(workspace.into());
         self
     }
@@ -269,6 +272,15 @@ impl Agent {
     #[must_use]
     pub fn with_definition(mut self, definition: Value) -> Self {
         self.definition = definition;
+        self.definition_in = None;
+        self
+    }
+
+    /// Sets the function that sets the directory of the [definition](Agent::with_definition), for sessions with files on a
+    /// disk. They may work in a copy of the agent's directory.
+    #[must_use]
+    pub fn with_definition_in(mut self, definition_in: fn(Value, &Path) -> Value) -> Self {
+        self.definition_in = Some(definition_in);
         self
     }
 }

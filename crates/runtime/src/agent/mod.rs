@@ -7,10 +7,10 @@ mod fallback;
 mod mission;
 mod resume;
 mod sub_agent;
-mod workspace;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
 use backstitch_core::execution::Resources;
 use backstitch_core::machine::{MachineFactory, ToolLoopFactory};
-use backstitch_core::ports::Policy;
+use backstitch_core::ports::{Policy, Workspace};
 use backstitch_core::prompt::{BoundPrompt, fingerprint};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
@@ -36,7 +36,6 @@ pub use mission::Mission;
 pub use resume::{DriftPolicy, Fidelity, ResumeOptions};
 pub(crate) use sub_agent::MissionProblem;
 pub use sub_agent::SubAgent;
-pub use workspace::AgentWorkspace;
 
 use crate::adapters::Adapters;
 use crate::contract::OutputContract;
@@ -45,6 +44,7 @@ use crate::policy::NoPolicy;
 use crate::prices::Prices;
 use crate::spans::Contents;
 use crate::tools::Tools;
+use crate::workspace::WorkspaceSpec;
 
 /// The default loop: any number of turns, but a limited number of repeated ones.
 const LOOPS: ToolLoopFactory = ToolLoopFactory { max_turns: None, max_repeats: Some(12) };
@@ -71,6 +71,7 @@ impl OnTruncation {
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
 type MakeResources = dyn Fn() -> Resources + Send + Sync;
+type DefinitionIn = fn(Value, &Path) -> Value;
 
 /// The policy, tools and limits that drive a session. Cloning is cheap.
 ///
@@ -104,9 +105,9 @@ pub struct Agent {
     pub fallbacks: Vec<Fallback>,
     /// The program that does its work.
     pub(crate) engine: Option<AgentEngine>,
-    pub(crate) files: Option<AgentWorkspace>,
+    files: Option<WorkspaceSpec>,
     /// Whether each session works in a copy of the directory.
-    pub(crate) is_isolated: bool,
+    is_isolated: bool,
     /// Creates the resources of each session.
     pub(crate) resources: Option<Arc<MakeResources>>,
     bound: Option<Arc<BoundPrompt>>,
@@ -145,6 +146,8 @@ pub struct Agent {
     loops: ToolLoopFactory,
     /// The definition of the agent as data, without secrets. It is recorded in each new session.
     pub definition: Value,
+    /// Sets the directory of a definition.
+    definition_in: Option<DefinitionIn>,
     set_up: Arc<SetUp>,
     pub(crate) contents: Contents,
     /// Opens the models of sub-agents.
@@ -198,9 +201,27 @@ impl Agent {
             lisp: None,
             loops: LOOPS,
             definition: Value::Null,
+            definition_in: None,
             set_up: Arc::new(|_| {}),
             contents: Contents::LeftOut,
             adapters: None,
+        }
+    }
+
+    /// Returns the files that its sessions work on, if it has any.
+    pub fn workspace_spec(&self) -> Option<WorkspaceSpec> {
+        let mut spec = self.files.clone()?;
+        spec.isolated |= self.is_isolated;
+        Some(spec)
+    }
+
+    /// Returns the definition to record in a session with this workspace. It names the directory that the session works
+    /// in, which may be a copy of the agent's.
+    pub(crate) fn recorded_definition(&self, workspace: Option<&Arc<dyn Workspace>>) -> Value {
+        let directory = workspace.and_then(|workspace| workspace.host_directory());
+        match (self.definition_in, directory) {
+            (Some(definition_in), Some(directory)) => definition_in(self.definition.clone(), &directory),
+            _ => self.definition.clone(),
         }
     }
 

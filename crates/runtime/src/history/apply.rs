@@ -21,8 +21,8 @@ use backstitch_core::view::{Call, JournalEntry, JournalView};
 
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
-use crate::isolation::Isolation;
 use crate::live::{LiveSession, blocking, recorded};
+use crate::workspace::Isolation;
 
 /// How the changes of a session are applied.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -69,7 +69,7 @@ impl LiveSession {
                     directory: directory.unwrap_or_default(),
                     root,
                     coverage,
-                    left_out: isolation.left_out,
+                    left_out: isolation.left_out.into_iter().map(|one| one.path).collect(),
                     extra: Extra::default(),
                 });
             }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use backstitch_core::crash_point;
-use backstitch_core::id::{IdStream, SessionId};
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Origin, SessionCreated};
 use backstitch_core::ports::Store;
 use backstitch_core::rng::Seed;
@@ -45,12 +45,12 @@ pub struct ForkReport {
 }
 
 impl LiveSession {
-    /// Forks a session. The parent need not be claimed. The workspace of the environment has to be the fork's
-    /// own.
+    /// Forks a session into a new one with this id. The parent need not be claimed. The workspace of the environment has
+    /// to be the fork's own.
     pub async fn fork(
         surroundings: SessionEnvironment,
         fork: Fork,
-        ids: &IdStream,
+        id: SessionId,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
@@ -62,7 +62,6 @@ impl LiveSession {
         }
         check_kept(&*store, prefix.files()).await?;
         let pauses = pauses_for(&*store, &prefix, place.session).await?;
-        let id: SessionId = ids.next();
         let created = SessionCreated {
             origin: Origin::Fork { session: place.session, position: place.cut },
             parent_head: Some(if place.session == fork.parent {

@@ -13,29 +13,17 @@ use tokio::sync::{oneshot, watch};
 
 use super::Run;
 use super::task::async_runtime;
-use crate::agent::{Agent, AgentWorkspace, Mission, ResumeOptions};
+use crate::adapters::{DirectoryError, SessionFiles};
+use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
 use crate::history::{ApplyOptions, ApplyReport, ForkReport, RewindReport, discarded_effects};
-use crate::isolation::Isolation;
-use crate::live::LiveSession;
+use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
 use crate::point::PointSpec;
 use crate::runtime::{Runtime, SessionOptions};
-
-/// The copy of a project that a session works in.
-enum SessionCopy {
-    /// It works in the directory itself.
-    None,
-    /// A copy is made for it.
-    New,
-    /// It has a copy.
-    Known { project: PathBuf, directory: PathBuf },
-}
-
-/// An open workspace, and the project that it is a new copy of.
-pub(super) type OpenedWorkspace = (Arc<dyn Workspace>, Option<Isolation>);
+use crate::workspace::{OpenedWorkspace, WorkspaceSpec};
 
 /// The session that a run drives.
 enum Target {
@@ -151,8 +139,15 @@ impl Runtime {
         let effects = discarded_effects(&**self.store(), parent, &at).await?;
         let opening = async move {
             let options = SessionOptions { id: Some(id), ..SessionOptions::default() };
-            let options = runtime.options(&agent, id, options).await?;
-            runtime.fork_session(parent, at, options).await
+            let mut options = runtime.options(&agent, id, options).await?;
+            let definition = agent.recorded_definition(options.workspace.as_ref());
+            options.definition = (!definition.is_null()).then_some(definition);
+            let copy = new_copy(&options);
+            let forked = runtime.fork_session(parent, at, options).await;
+            if forked.is_err() {
+                runtime.remove_copy(id, copy).await;
+            }
+            forked
         };
         let forked = |live: Arc<LiveSession>| async move { Ok(live.id()) };
         let session = self.operate(id, opening, forked).await?;
@@ -168,8 +163,9 @@ impl Runtime {
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
         let (runtime, opening) = (self.clone(), self.clone().opened(session, agent.clone()));
+        let excludes = agent.workspace_spec().map(|spec| spec.excludes).unwrap_or_default();
         let apply = move |live: Arc<LiveSession>| async move {
-            let project = runtime.opened_project(&live).await?;
+            let project = runtime.opened_project(&live, excludes).await?;
             live.apply(project, options).await
         };
         self.operate(session, opening, apply).await
@@ -183,20 +179,27 @@ impl Runtime {
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
         let (runtime, opening) = (self.clone(), self.clone().opened(session, agent.clone()));
+        let excludes = agent.workspace_spec().map(|spec| spec.excludes).unwrap_or_default();
         let undo = move |live: Arc<LiveSession>| async move {
-            let project = runtime.opened_project(&live).await?;
+            let project = runtime.opened_project(&live, excludes).await?;
             live.undo_apply(project, options).await
         };
         self.operate(session, opening, undo).await
     }
 
     /// Opens the project that an isolated session works in a copy of. An application that was interrupted is completed.
-    async fn opened_project(&self, live: &LiveSession) -> Result<Arc<dyn Workspace>, RuntimeError> {
+    async fn opened_project(
+        &self,
+        live: &LiveSession,
+        excludes: Vec<String>,
+    ) -> Result<Arc<dyn Workspace>, RuntimeError> {
         let session = live.id();
         let view = live.state().await.view.clone();
         let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
-        let project = PathBuf::from(&isolated.record.project);
-        let (project, _) = self.opened_directory(project, session, SessionCopy::None).await?;
+        let mut spec = WorkspaceSpec::new(&isolated.record.project);
+        spec.excludes = excludes;
+        let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
+        let project = self.opened_directory(&spec, session, files).await?.workspace;
         live.complete_apply(project.clone()).await?;
         Ok(project)
     }
@@ -264,10 +267,10 @@ impl Runtime {
         mut options: SessionOptions,
     ) -> Result<SessionOptions, RuntimeError> {
         if options.workspace.is_none()
-            && let Some((workspace, isolation)) = self.workspace_of(agent, session).await?
+            && let Some(opened) = self.workspace_of(agent, session).await?
         {
-            options.workspace = Some(workspace);
-            options.isolation = isolation;
+            options.workspace = Some(opened.workspace);
+            options.isolation = opened.isolation;
         }
         if let Some(resources) = &agent.resources {
             options.resources = resources();
@@ -281,55 +284,62 @@ impl Runtime {
         agent: &Agent,
         session: SessionId,
     ) -> Result<Option<OpenedWorkspace>, RuntimeError> {
-        match agent.files.clone() {
-            Some(AgentWorkspace::Open(workspace)) => Ok(Some((workspace, None))),
-            Some(AgentWorkspace::Directory(directory)) => {
-                let copy = self.copy_of(agent, session).await?;
-                Ok(Some(self.opened_directory(directory, session, copy).await?))
-            }
+        match agent.workspace_spec() {
+            Some(spec) => self.open_workspace(&spec, session).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Returns which copy of its directory a session works in.
-    async fn copy_of(&self, agent: &Agent, session: SessionId) -> Result<SessionCopy, RuntimeError> {
-        match self.view(session).await {
-            Ok(view) => Ok(match (view.isolation(), view.directory()) {
-                (Some(isolated), directory) => SessionCopy::Known {
-                    project: isolated.record.project.clone().into(),
-                    directory: directory.unwrap_or(&isolated.record.directory).into(),
-                },
-                (None, _) => SessionCopy::None,
-            }),
-            Err(RuntimeError::SessionNotFound { .. }) if agent.is_isolated => Ok(SessionCopy::New),
-            Err(RuntimeError::SessionNotFound { .. }) => Ok(SessionCopy::None),
-            Err(error) => Err(error),
+    /// Opens the files of a session as `start`, `ask` and `resume` do, for callers that need them before or after that. The
+    /// workspace is for [`SessionOptions::workspace`], and the isolation for [`SessionOptions::isolation`]: a copy that was
+    /// made for a new session is removed if the session cannot be started.
+    pub async fn open_workspace(
+        &self,
+        spec: &WorkspaceSpec,
+        session: SessionId,
+    ) -> Result<OpenedWorkspace, RuntimeError> {
+        if let Some(open) = spec.opened() {
+            return Ok(open.clone().into());
         }
+        if spec.in_place {
+            let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
+            return self.opened_directory(spec, session, files).await;
+        }
+        let mut known = spec.clone();
+        let reading = self.read_off_thread(move |store| async move {
+            let view = match load_view(&*store, session, None).await {
+                Err(RuntimeError::SessionNotFound { .. }) => return Ok((SessionFiles::New, known)),
+                view => view?,
+            };
+            Ok((SessionFiles::of(&view, &mut known), known))
+        });
+        let (files, spec) = reading.await?;
+        self.opened_directory(&spec, session, files).await
     }
 
     async fn opened_directory(
         &self,
-        directory: PathBuf,
+        spec: &WorkspaceSpec,
         session: SessionId,
-        copy: SessionCopy,
+        files: SessionFiles,
     ) -> Result<OpenedWorkspace, RuntimeError> {
-        let adapters = self.adapters().clone();
-        let opening = move || {
-            let opened = match &copy {
-                SessionCopy::None => {
-                    adapters.workspace(&directory, session).map(|workspace| (workspace, None))
-                }
-                SessionCopy::New => adapters
-                    .isolated(&directory, session)
-                    .map(|opened| (opened.workspace, Some(opened.isolation))),
-                SessionCopy::Known { project, directory } => {
-                    adapters.isolated_again(project, directory, session).map(|workspace| (workspace, None))
-                }
-            };
-            opened.map_err(|error| RuntimeError::Directory { directory, cause: Arc::from(error) })
+        let opened = self.adapters().workspace(spec, session, files).await;
+        opened.map_err(|error| match error.downcast::<DirectoryError>() {
+            Ok(error) => RuntimeError::OpenDirectory(*error),
+            Err(error) => RuntimeError::Directory { directory: spec.path.clone(), cause: Arc::from(error) },
+        })
+    }
+
+    /// Removes the copy that was made for a session, unless the session was stored.
+    async fn remove_copy(&self, session: SessionId, copy: Option<PathBuf>) {
+        let Some(copy) = copy else { return };
+        let is_stored = match self.store().head(session).await {
+            Ok(head) => head != Position::START,
+            Err(error) => !matches!(error, StoreError::NotFound { .. }),
         };
-        let opened = tokio::task::spawn_blocking(opening).await;
-        opened.unwrap_or(Err(RuntimeError::ShuttingDown))
+        if !is_stored {
+            self.adapters().remove_copy(&copy, session).await;
+        }
     }
 
     /// Drives a session in a task of the runtime. Returns once its mission is durable.
@@ -355,7 +365,7 @@ impl Runtime {
             let opening = AssertUnwindSafe(runtime.target(&agent, &evaluator, target));
             let opened = opening.catch_unwind().await;
             drop(alone);
-            let (session, from) = match opened.unwrap_or(Err(RuntimeError::DriverPanicked)) {
+            let (session, from, copy) = match opened.unwrap_or(Err(RuntimeError::DriverPanicked)) {
                 Ok(opened) => opened,
                 Err(error) => {
                     if let Some(begun) = begun.take() {
@@ -365,9 +375,9 @@ impl Runtime {
                 }
             };
             registry.add(&session);
+            let id = session.id();
             let announce = {
                 let (begun, events) = (&mut begun, session.events().from(from));
-                let id = session.id();
                 move || {
                     if let Some(begun) = begun.take() {
                         let _ = begun.send(Ok((id, events)));
@@ -392,6 +402,7 @@ impl Runtime {
                 // The caller has no run yet, and receives the error itself.
                 Some(begun) => {
                     if let Err(error) = ended {
+                        runtime.remove_copy(id, copy).await;
                         let _ = begun.send(Err(error));
                     }
                 }
@@ -406,13 +417,14 @@ impl Runtime {
         Ok(Run { runtime: self.clone(), session, events, outcome, stop })
     }
 
-    /// Opens the session of a run. Also returns the position at which its events start.
+    /// Opens the session of a run. Also returns the position at which its events start, and the copy that was made for a
+    /// new session.
     async fn target(
         &self,
         agent: &Agent,
         evaluator: &Evaluator,
         target: Target,
-    ) -> Result<(Arc<LiveSession>, Position), RuntimeError> {
+    ) -> Result<(Arc<LiveSession>, Position, Option<PathBuf>), RuntimeError> {
         match target {
             Target::New(mut options) => {
                 let id = match options.id {
@@ -421,14 +433,27 @@ impl Runtime {
                 };
                 options.id = Some(id);
                 let options = self.options(agent, id, options).await?;
-                Ok((evaluator.create_session(self, options).await?, Position::START))
+                let copy = new_copy(&options);
+                match evaluator.create_session(self, options).await {
+                    Ok(session) => Ok((session, Position::START, copy)),
+                    Err(error) => {
+                        self.remove_copy(id, copy).await;
+                        Err(error)
+                    }
+                }
             }
             Target::Known(session, options) => {
                 let options = self.options_to_open(agent, session, options).await?;
                 let session = evaluator.open_session(self, session, options).await?;
                 let head = session.state().await.view.head();
-                Ok((session, head))
+                Ok((session, head, None))
             }
         }
     }
+}
+
+/// Returns the copy of a project that was made for a new session.
+fn new_copy(options: &SessionOptions) -> Option<PathBuf> {
+    options.isolation.as_ref()?;
+    options.workspace.as_ref()?.host_directory()
 }

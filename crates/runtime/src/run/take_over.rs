@@ -12,10 +12,10 @@ use backstitch_core::id::SessionId;
 use backstitch_core::ports::{ClaimMode, WorkspaceError};
 use tokio::time::Instant;
 
-use super::door::OpenedWorkspace;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::runtime::{Runtime, SessionOptions};
+use crate::workspace::OpenedWorkspace;
 
 /// Maximum time for the former driver to release the directory. It includes that for handlers that are slow to stop.
 const LONGEST_HANDOVER: Duration = Duration::from_secs(15);
@@ -37,9 +37,9 @@ impl Runtime {
                 Err(error) if holder(&error, session).is_some() => self.await_release(agent, session).await,
                 opened => opened,
             };
-            if let Some((workspace, isolation)) = opened? {
-                options.workspace = Some(workspace);
-                options.isolation = isolation;
+            if let Some(opened) = opened? {
+                options.workspace = Some(opened.workspace);
+                options.isolation = opened.isolation;
             }
         }
         self.options(agent, session, options).await

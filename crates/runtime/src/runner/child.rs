@@ -75,7 +75,7 @@ impl Child {
                 let seed = parent.seed().await.rng_for(call).next_u64();
                 let created = SessionCreated {
                     origin: Origin::Call { session: parent.id(), call },
-                    agent: agent.definition.clone(),
+                    agent: agent.recorded_definition(parent.workspace()),
                     ..SessionCreated::new(session, parent.clock().now(), Seed::new(seed))
                 };
                 let surroundings = parent.lent(lent.workspace, lent.resources);

@@ -211,7 +211,7 @@ async fn rewinding_undoing_and_forking_restore_resources() {
     let ids = IdStream::from_seed([2; 32], clock);
     let fork = Fork { parent: harness.live.id(), at: before_second, seed: Seed::new(8), definition: None };
     let surroundings = surroundings(&harness, Counter::at(99).resources());
-    let fork = LiveSession::fork(surroundings, fork, &ids, |_| {}).await.unwrap();
+    let fork = LiveSession::fork(surroundings, fork, ids.next(), |_| {}).await.unwrap();
     assert_eq!(number(&fork).await, 1, "the fork starts with the value recorded at its point");
     assert_eq!(number(&harness.live).await, 13, "its parent keeps its own");
 }

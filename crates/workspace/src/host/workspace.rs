@@ -12,8 +12,8 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
     Access, Filesystem, GraftedCapture, GuardMode, MergedCapture, ObjectOverlay, Objects, PathChange,
-    RepositoryChange, RescueCapture, RestoreReport, StoredMark, Workspace, WorkspaceCapture, WorkspaceError,
-    WorkspaceMerge,
+    RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, Workspace, WorkspaceCapture,
+    WorkspaceError, WorkspaceMerge,
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
@@ -284,6 +284,10 @@ impl Workspace for HostWorkspace {
 
     fn host_directory(&self) -> Option<PathBuf> {
         Some(self.path.clone())
+    }
+
+    fn uncovered(&self) -> Vec<UncoveredPath> {
+        self.coverage().uncovered().collect()
     }
 
     fn own_directory(&self) -> Option<PathBuf> {

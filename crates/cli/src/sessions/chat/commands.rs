@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
 use backstitch::journal::Role;
 use backstitch::view::JournalView;
-use backstitch::{PointSpec, one_line};
+use backstitch::{PointSpec, SessionOptions, one_line};
 use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of};
@@ -129,7 +129,8 @@ impl Conversation {
     async fn travel(&mut self, travel: Travel, done: &str) -> anyhow::Result<()> {
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
         set_free(&self.common, place, session, WhenDriven::Refuse).await?;
-        let live = place.runtime.open_idle(session, self.options()?).await?;
+        let options = SessionOptions { workspace: self.files().await?, ..SessionOptions::default() };
+        let live = place.runtime.open_idle(session, options).await?;
         let head = live.state().await.view.head();
         let mut restores = Restores::from(live.store().clone(), session, head, RestoreCause::Person);
         let rewound = match &travel {

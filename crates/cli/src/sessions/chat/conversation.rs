@@ -9,7 +9,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
-use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions, SystemClock, entropy};
+use backstitch::{DriveOutcome, Run, RuntimeError, SessionOptions};
 
 use super::attach;
 use super::context::context;
@@ -24,7 +24,7 @@ use crate::sessions::definition::{
 use crate::sessions::drive::with_rules;
 use crate::sessions::guarded::refuse_to_drive;
 use crate::sessions::holder::{WhenDriven, set_free};
-use crate::sessions::isolated::{NewCopy, bring_back};
+use crate::sessions::isolated::copy_lines;
 use crate::sessions::live::{Screen, status_line};
 use crate::sessions::place::{OpenStore, short, uncovered};
 use crate::sessions::signals::Signals;
@@ -82,7 +82,6 @@ impl Conversation {
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view, None).await?;
-        bring_back(&view, &definition).await?;
         let project = view.isolation().map(|isolated| PathBuf::from(&isolated.record.project));
         let is_other = flags.model.apply(&mut definition)?;
         if is_other {
@@ -176,9 +175,7 @@ impl Conversation {
         }
         set_free(&self.common, place, session, WhenDriven::Refuse).await?;
         let signals = Signals::listen()?;
-        let resume =
-            place.runtime.resume_with(session, &self.built.agent, ResumeOptions::default(), self.options()?);
-        let run = resume.await?;
+        let run = place.runtime.resume(session, &self.built.agent).await?;
         self.drive(run, signals).await
     }
 
@@ -201,8 +198,7 @@ impl Conversation {
         if is_open(&place.view(session).await?) && !self.end_turn(session).await? {
             return Ok(Flow::Continue);
         }
-        let asked = place.runtime.ask_with(session, &self.built.agent, mission, self.options()?);
-        let run = asked.await?;
+        let run = place.runtime.ask(session, &self.built.agent, mission).await?;
         self.drive(run, signals).await
     }
 
@@ -210,24 +206,30 @@ impl Conversation {
         let here = std::env::current_dir()?;
         let files = self.definition.workspace.path.as_deref();
         let place = OpenStore::existing_or_new_for(&self.common, files.unwrap_or(&here), files)?;
-        let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
-        // Another conversation gets another copy of the project.
-        self.definition.workspace.path = self.project.clone().or(self.definition.workspace.path.take());
-        let project = self.definition.workspace.path.clone();
-        let copy = NewCopy::make(&place, &mut self.definition, id).await?;
-        let (workspace, isolation) = match &copy {
-            Some(copy) => {
-                self.project = project;
-                self.built = agent_of(&self.common, &self.definition)?;
-                copy.lines().iter().for_each(|line| eprintln!("{line}"));
-                (Some(copy.workspace.clone()), Some(copy.isolation.clone()))
-            }
-            None => (place.workspace(&self.definition, id)?, None),
+        let id = place.runtime.new_id()?;
+        if let Some(project) = &self.project {
+            // Another conversation gets another copy of the project.
+            self.definition.workspace.path = Some(project.clone());
+            self.built = agent_of(&self.common, &self.definition)?;
+        }
+        let opened = place.open_files(&self.built.agent, id).await?;
+        opened.iter().flat_map(copy_lines).for_each(|line| eprintln!("{line}"));
+        let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
+        let isolation = opened.and_then(|opened| opened.isolation);
+        let project = isolation.as_ref().map(|isolation| isolation.project.clone());
+        let options = SessionOptions {
+            workspace: workspace.clone(),
+            id: Some(id),
+            isolation,
+            ..SessionOptions::default()
         };
-        let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options =
-            SessionOptions { workspace: files, id: Some(id), isolation, ..SessionOptions::default() };
         let run = place.runtime.start_with(&self.built.agent, mission, options).await?;
+        if let (Some(project), Some(workspace)) = (project, &workspace) {
+            // From here on the directory of the agent is the copy, as it is recorded.
+            self.project = Some(project);
+            self.definition.workspace.path = workspace.host_directory();
+            self.built = agent_of(&self.common, &self.definition)?;
+        }
         self.common = self.common.naming(place.store.path());
         (self.place, self.session) = (Some(place), Some(id));
         eprintln!("session {}", short(id));
@@ -242,9 +244,7 @@ impl Conversation {
     async fn end_turn(&self, session: SessionId) -> anyhow::Result<bool> {
         let place = self.place()?;
         place.runtime.cancel(session).await?;
-        let options = self.options()?;
-        let run =
-            place.runtime.resume_with(session, &self.built.agent, ResumeOptions::default(), options).await?;
+        let run = place.runtime.resume(session, &self.built.agent).await?;
         match run.ended().await? {
             DriveOutcome::Paused { .. } => {
                 let view = place.view(session).await?;
@@ -332,11 +332,9 @@ impl Conversation {
     }
 
     /// Opens the files of the session.
-    pub(super) fn options(&self) -> anyhow::Result<SessionOptions> {
+    pub(super) async fn files(&self) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
         let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
-        let workspace = place.workspace(&self.definition, session)?;
-        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
-        Ok(SessionOptions { workspace, ..SessionOptions::default() })
+        Ok(place.open_files(&self.built.agent, session).await?.map(|opened| opened.workspace))
     }
 }
 

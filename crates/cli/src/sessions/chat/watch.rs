@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use backstitch::id::CallId;
 use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
-use backstitch::workspace::HostWorkspace;
 use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions};
 use tokio::signal::unix::SignalKind;
 
@@ -44,11 +43,10 @@ impl Conversation {
         let screen = Screen::new(false);
         let mut watched = self.watch(&screen, run, &mut signals).await;
         while watched.can_ask() && is_person_there(&self.common) {
-            let workspace = place.workspace(&self.definition, session)?;
+            let workspace = self.files().await?;
             let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
                 break;
             };
-            let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
             let options = SessionOptions { workspace, ..SessionOptions::default() };
             let resume = ResumeOptions { drift, ..ResumeOptions::default() };
             let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
@@ -103,7 +101,7 @@ impl Conversation {
     async fn ask(
         &self,
         screen: &Screen,
-        workspace: Option<Arc<HostWorkspace>>,
+        workspace: Option<Arc<dyn Workspace>>,
         signals: &mut Signals,
     ) -> anyhow::Result<Decisions> {
         screen.end_streamed_line();
@@ -135,7 +133,7 @@ impl Conversation {
         })
     }
 
-    fn waiting(&self, workspace: Option<Arc<HostWorkspace>>) -> anyhow::Result<WaitingSession<'_>> {
+    fn waiting(&self, workspace: Option<Arc<dyn Workspace>>) -> anyhow::Result<WaitingSession<'_>> {
         let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
         let agent = &self.built.agent;
         Ok(WaitingSession { place, session, workspace, tools: &agent.tools, rules: &agent.approval_rules })

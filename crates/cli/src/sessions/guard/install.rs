@@ -304,7 +304,7 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
     let found = workspace.clone();
     tokio::task::spawn_blocking(move || found.capture()).await??;
     workspace.save_cache()?;
-    Ok(CaptureSummary { uncovered: uncovered(&workspace) })
+    Ok(CaptureSummary { uncovered: uncovered(&*workspace) })
 }
 
 /// Removes old boundaries of guarded sessions, at most once a day. It is only maintenance, so a failure is only said and the

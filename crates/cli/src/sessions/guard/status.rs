@@ -170,7 +170,7 @@ impl Status {
                 .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
             sessions = guarded.map(|session| session.id()).collect();
             match place.open_workspace(&covered, &[], "that is being looked at") {
-                Ok(workspace) => uncovered = uncovered_paths(&workspace),
+                Ok(workspace) => uncovered = uncovered_paths(&*workspace),
                 Err(error) => problem = Some(format!("{error:#}")),
             }
         }

@@ -166,10 +166,7 @@ impl Question<'_> {
     /// Prints the call: its command, or the change that it would make, or its arguments.
     fn show(&self, person: &mut dyn Person, arguments: &Value) {
         person.show(&[self.heading("needs approval")]);
-        let files = self.waiting.workspace.as_ref().map(|workspace| {
-            use backstitch::ports::Workspace as _;
-            workspace.filesystem()
-        });
+        let files = self.waiting.workspace.as_ref().map(|workspace| workspace.filesystem());
         let preview = files.and_then(|files| {
             Preview::of(self.waiting.tools, &*files, &self.call.name, arguments).map(|preview| preview.lines)
         });

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use backstitch::DriftPolicy;
 use backstitch::filesystem::format;
 use backstitch::journal::PauseReason;
-use backstitch::ports::{ObjectOverlay, PathChange, Workspace as _};
+use backstitch::ports::{ObjectOverlay, PathChange, Workspace};
 use backstitch::view::JournalView;
-use backstitch::workspace::HostWorkspace;
 
 use super::shown::{dim, line, plain, warning};
 use super::{Person, WaitingSession};
@@ -44,7 +43,7 @@ pub(super) async fn ask(
 fn changes(
     waiting: &WaitingSession<'_>,
     view: &JournalView,
-    workspace: &Arc<HostWorkspace>,
+    workspace: &Arc<dyn Workspace>,
 ) -> anyhow::Result<Vec<PathChange>> {
     let Some(known) = view.files() else { return Ok(Vec::new()) };
     let found = workspace.capture_covering(known.coverage)?;

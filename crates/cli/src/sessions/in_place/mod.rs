@@ -22,7 +22,6 @@ use backstitch::code::ErrorCode;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
-use backstitch::workspace::HostWorkspace;
 use backstitch::{DriftPolicy, RuntimeError, SessionOptions, SystemClock, Tools, WaitingCall};
 
 use super::place::{OpenStore, short};
@@ -54,7 +53,7 @@ pub(super) enum Decisions {
 pub(super) struct WaitingSession<'a> {
     pub(super) place: &'a OpenStore,
     pub(super) session: SessionId,
-    pub(super) workspace: Option<Arc<HostWorkspace>>,
+    pub(super) workspace: Option<Arc<dyn Workspace>>,
     /// The tools of its agent.
     pub(super) tools: &'a Tools,
     /// The lasting rules of the user.
@@ -185,8 +184,7 @@ impl WaitingSession<'_> {
             self.place.runtime.decide(call.session, Some(call.call), decision, by).await?;
             return Ok(());
         }
-        let workspace = self.workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace, ..SessionOptions::default() };
+        let options = SessionOptions { workspace: self.workspace.clone(), ..SessionOptions::default() };
         let live = self.place.runtime.open_idle(call.session, options).await?;
         let decided = live.resolve(Some(call.call), decision, by).await;
         let released = live.release().await;

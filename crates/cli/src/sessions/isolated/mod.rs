@@ -3,133 +3,51 @@
 mod apply;
 mod commits;
 mod pending;
-mod setup;
-
-use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
-use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::{Store as _, UncoveredPath};
 use backstitch::view::JournalView;
-use backstitch::workspace::{HostWorkspace, restore_copy};
-use backstitch::{Isolation, isolated};
+use backstitch::{OpenedWorkspace, isolated};
 use serde_json::{Value, json};
 
 use super::place::OpenStore;
-use crate::error::CommandError;
-use crate::terminal;
 
 pub(crate) use apply::Apply;
 pub(super) use pending::complete_interrupted;
 
-/// A copy that was made for a new session.
-pub(super) struct NewCopy {
-    pub(super) workspace: Arc<HostWorkspace>,
-    pub(super) isolation: Isolation,
-    left_out: Vec<UncoveredPath>,
+/// Describes a new copy for a person.
+pub(super) fn copy_lines(opened: &OpenedWorkspace) -> Vec<String> {
+    let (Some(isolation), Some(directory)) = (&opened.isolation, opened.workspace.host_directory()) else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!("works in a copy: {}", directory.display())];
+    let left_out = &isolation.left_out;
+    lines.extend(left_out.iter().take(10).map(|one| format!("not copied: {} ({})", one.path, one.reason)));
+    if left_out.len() > 10 {
+        lines.push(format!("not copied: {} more", left_out.len() - 10));
+    }
+    lines
 }
 
-impl NewCopy {
-    /// Copies the directory of a definition, if it says so, and makes the copy its directory. Then runs the commands that set
-    /// it up.
-    pub(super) async fn make(
-        place: &OpenStore,
-        definition: &mut AgentDefinition,
-        session: SessionId,
-    ) -> anyhow::Result<Option<Self>> {
-        let Some(project) = definition.workspace.path.clone().filter(|_| definition.workspace.isolated)
-        else {
-            return Ok(None);
-        };
-        sweep(place, &project).await?;
-        if !terminal::is_quiet() {
-            eprintln!("copying {}", project.display());
-        }
-        let (store, source) = (place.directory(), project.clone());
-        let copying = move || isolated::copy_for(&store, &source, session);
-        let copy = Arc::new(tokio::task::spawn_blocking(copying).await?.map_err(|error| {
-            CommandError::new(error.code(), error.to_string())
-                .with_hint("without `--isolated`, the session works in the directory itself")
-        })?);
-        let directory = copy.directory.clone();
-        let opened = async {
-            setup::run(definition, &directory).await?;
-            place.open_copy(copy.clone(), &definition.workspace.excludes, session)
-        };
-        let workspace = match opened.await {
-            Ok(workspace) => workspace,
-            Err(error) => {
-                let _ = isolated::remove(&directory, session);
-                return Err(error);
-            }
-        };
-        definition.workspace.path = Some(directory);
-        let left_out = copy.left_out.clone();
-        let isolation =
-            Isolation { project, left_out: left_out.iter().map(|one| one.path.clone()).collect() };
-        Ok(Some(Self { workspace, isolation, left_out }))
-    }
-
-    /// Describes the copy for a person.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("works in a copy: {}", self.workspace.path().display())];
-        lines.extend(
-            self.left_out.iter().take(10).map(|one| format!("not copied: {} ({})", one.path, one.reason)),
-        );
-        if self.left_out.len() > 10 {
-            lines.push(format!("not copied: {} more", self.left_out.len() - 10));
-        }
-        lines
-    }
-
-    /// Describes the copy for a program.
-    pub(super) fn event(&self, session: SessionId) -> Value {
-        json!({
-            "v": 1, "event": "isolated", "session": session, "project": self.isolation.project,
-            "workspace": self.workspace.path(), "left_out": self.left_out,
-        })
-    }
+/// Describes a new copy for a program.
+pub(super) fn copy_event(opened: &OpenedWorkspace, session: SessionId) -> Option<Value> {
+    let isolation = opened.isolation.as_ref()?;
+    Some(json!({
+        "v": 1, "event": "isolated", "session": session, "project": isolation.project,
+        "workspace": opened.workspace.host_directory(), "left_out": isolation.left_out,
+    }))
 }
 
 /// Creates the directory of a copy again if it was deleted. Its files are restored from the store when the session is opened.
-pub(super) async fn bring_back(view: &JournalView, definition: &AgentDefinition) -> anyhow::Result<()> {
-    let session = view.session_id();
-    let (Some(isolated), Some(directory)) = (view.isolation(), definition.workspace.path.clone()) else {
-        return Ok(());
-    };
-    if directory.is_dir() || Path::new(&isolated.record.directory) != directory {
-        return Ok(());
-    }
-    let project = isolated.record.project.clone();
-    let target = directory.clone();
-    let restoring = move || restore_copy(Path::new(&project), &target);
-    tokio::task::spawn_blocking(restoring).await?.map_err(|error| {
-        let message = format!("the copy of session {session} is gone and cannot be created again: {error}");
-        CommandError::new(ErrorCode::WorkspaceGone, message)
-    })?;
-    eprintln!(
-        "the copy {} was gone: its files are restored from the store, commits that were made in it are lost",
-        directory.display()
-    );
-    setup::run(definition, &directory).await
-}
-
-/// Removes copies that belong to no session.
-pub(super) async fn sweep(place: &OpenStore, project: &Path) -> anyhow::Result<()> {
-    let unclaimed = isolated::unclaimed(&place.directory(), project);
-    let sessions = place.store.sessions().await?;
-    let known: std::collections::HashSet<String> = sessions.iter().map(ToString::to_string).collect();
-    for copy in unclaimed {
-        if copy.session().is_some_and(|session| known.contains(session)) {
-            continue;
-        }
-        // What cannot be removed now is removed by a later session.
-        if let Ok(path) = copy.remove() {
-            eprintln!("removed an unfinished copy: {}", path.display());
-        }
+pub(super) async fn bring_back(
+    place: &OpenStore,
+    view: &JournalView,
+    definition: &AgentDefinition,
+) -> anyhow::Result<()> {
+    let is_gone = definition.workspace.path.as_ref().is_some_and(|path| !path.is_dir());
+    if let Some(spec) = definition.workspace_spec()?.filter(|_| is_gone && view.isolation().is_some()) {
+        place.runtime.open_workspace(&spec, view.session_id()).await?;
     }
     Ok(())
 }

@@ -11,7 +11,6 @@ use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::RecordBody;
-use backstitch::ports::Workspace;
 use backstitch::{Agent, OutsideCalls, OutsideMemory, RuntimeError, SessionOptions};
 use backstitch_mcp::OpenCalls;
 use tokio::sync::Notify;
@@ -159,14 +158,13 @@ impl ServedSessions {
         state: &mut OpenSessions,
         session: SessionId,
     ) -> anyhow::Result<Arc<OutsideCalls>> {
-        let workspace = self.place.workspace(&self.definition, session)?;
+        let files = self.place.open_files(&self.agent, session).await?.map(|opened| opened.workspace);
         if !state.has_reported_coverage {
             state.has_reported_coverage = true;
-            if let Some(paths) = workspace.as_deref().and_then(uncovered) {
+            if let Some(paths) = files.as_deref().and_then(uncovered) {
                 eprintln!("not covered, so neither captured nor restored: {paths}");
             }
         }
-        let files = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         let options = || SessionOptions { workspace: files.clone(), ..SessionOptions::default() };
         let driver = match self.place.runtime.open(session, self.agent.clone(), options()).await {
             // It is stored with its first call.

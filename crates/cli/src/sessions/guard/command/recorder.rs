@@ -61,7 +61,7 @@ impl Recorder {
         begun?;
         drop(created);
         let uncovered = match place.open_to_capture(directory, session) {
-            Ok(workspace) => uncovered_paths(&workspace),
+            Ok(workspace) => uncovered_paths(&*workspace),
             Err(_) => Vec::new(),
         };
         Ok(Self {
@@ -149,7 +149,7 @@ impl Recorder {
         let released = opened.live().release().await;
         done?;
         released?;
-        self.uncovered = uncovered_paths(&files);
+        self.uncovered = uncovered_paths(&*files);
         Ok(())
     }
 

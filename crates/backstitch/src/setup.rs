@@ -1,60 +1,66 @@
 //! Commands that set up the copy of a project, such as the installation of dependencies that were not copied.
 //!
 //! They run in the copy and in the sandbox of the agent, like the commands of the agent itself. A sandbox that writes nothing
-//! lets them write the copy. Their output is shown as it is written, and no process of theirs outlives them.
+//! lets them write the copy. Their output is reported as it is written, and no process of theirs outlives them.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use backstitch::agent_file::AgentDefinition;
-use backstitch::code::ErrorCode;
-use backstitch::id::CallId;
-use backstitch::ports::{ProcessSpec, Sandbox, SandboxMode};
-use backstitch::{ServerProcess, ServerStreams, SystemClock, fresh_ids};
+use backstitch_runtime::{
+    DirectoryError, ServerProcess, ServerStreams, SystemClock, WorkspaceSpec, fresh_ids,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-use crate::error::CommandError;
+use crate::id::CallId;
+use crate::ports::{ProcessError, ProcessSpec, Sandbox, SandboxMode};
+use crate::workspace_event::{Report, WorkspaceEvent};
 
-/// Maximum length of a line that is shown.
+/// Maximum length of a line that is reported.
 const LONGEST_LINE: usize = 4096;
 
 /// Runs a command without input, and then prints a word and its exit code.
 const SCRIPT: &str = "sh -c \"$1\" < /dev/null; printf '\\n%s %s\\n' \"$2\" \"$?\"";
 
-/// Runs the commands of a definition in order. The first one that fails ends the rest.
-pub(super) async fn run(definition: &AgentDefinition, directory: &Path) -> anyhow::Result<()> {
-    let mut sandbox = definition.sandbox.clone().unwrap_or_default();
+/// Runs the commands of a specification in a copy, in order. The first one that fails ends the rest.
+pub(crate) async fn run(
+    spec: &WorkspaceSpec,
+    directory: &Path,
+    report: &Report,
+) -> Result<(), DirectoryError> {
+    let mut sandbox = spec.sandbox.clone();
     if sandbox.mode == SandboxMode::ReadOnly {
         sandbox.mode = SandboxMode::Workspace;
     }
-    for command in &definition.workspace.setup {
-        eprintln!("setup: {command}");
-        let failed = || format!("the setup command `{command}` cannot be run");
-        let code = run_one(command, directory, &sandbox).await.with_context(failed)?;
+    for command in &spec.setup {
+        report(WorkspaceEvent::SetupStarted { command: command.clone() });
+        let code = run_one(command, directory, &sandbox, report)
+            .await
+            .map_err(|source| DirectoryError::SetupStart { command: command.clone(), source })?;
         if code.as_deref() != Some("0") {
-            let how = code.map_or("it was killed".to_owned(), |code| format!("exit status: {code}"));
-            let message = format!("the setup command `{command}` failed: {how}");
-            let mut hint = "correct `setup` in the `[workspace]` of the agent file".to_owned();
-            if !sandbox.is_off() {
-                hint.push_str(
-                    "; it runs in the sandbox of the agent, whose `write` and `network` allow more",
-                );
-            }
-            return Err(CommandError::new(ErrorCode::SetupFailed, message).with_hint(hint).into());
+            let reason = code.map_or("it was killed".to_owned(), |code| format!("exit status: {code}"));
+            let is_confined = !sandbox.is_off();
+            return Err(DirectoryError::Setup { command: command.clone(), reason, is_confined });
         }
     }
     Ok(())
 }
 
 /// Returns the exit code of a command. `None` if it did not end by itself.
-async fn run_one(command: &str, directory: &Path, sandbox: &Sandbox) -> anyhow::Result<Option<String>> {
-    let mark: CallId = fresh_ids(Arc::new(SystemClock::new()))?.next();
+async fn run_one(
+    command: &str,
+    directory: &Path,
+    sandbox: &Sandbox,
+    report: &Report,
+) -> Result<Option<String>, ProcessError> {
+    let ids = fresh_ids(Arc::new(SystemClock::new()))
+        .map_err(|error| ProcessError::Start { program: "sh".to_owned(), source: error.into() })?;
+    let mark: CallId = ids.next();
     let word = mark.to_string();
     let spec = ProcessSpec::new("sh").args(["-c", SCRIPT, "setup", command, &word]).sandbox(sandbox.clone());
     let (mut process, streams) = ServerProcess::start_command(spec, Some(directory.to_owned()), mark).await?;
     let ServerStreams { stdin, stdout, stderr } = streams;
-    let mut reading = std::pin::pin!(async { tokio::join!(show(stdout, Some(&word)), show(stderr, None)) });
+    let mut reading =
+        std::pin::pin!(async { tokio::join!(read(stdout, Some(&word), report), read(stderr, None, report)) });
     let read = tokio::select! {
         (code, _) = &mut reading => Some(code),
         () = process.exited() => None,
@@ -68,8 +74,8 @@ async fn run_one(command: &str, directory: &Path, sandbox: &Sandbox) -> anyhow::
     })
 }
 
-/// Prints the lines of a stream as they come, up to the one that begins with the word. The rest of it is returned.
-async fn show(stream: impl AsyncRead + Unpin, word: Option<&str>) -> Option<String> {
+/// Reports the lines of a stream as they come, up to the one that begins with the word. The rest of it is returned.
+async fn read(stream: impl AsyncRead + Unpin, word: Option<&str>, report: &Report) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     loop {
@@ -85,17 +91,17 @@ async fn show(stream: impl AsyncRead + Unpin, word: Option<&str>) -> Option<Stri
             if let Some(code) = word.and_then(|word| line.strip_prefix(word.as_bytes())) {
                 return Some(String::from_utf8_lossy(code).trim().to_owned());
             }
-            print(&mut line);
+            report_line(&mut line, report);
         }
     }
-    print(&mut line);
+    report_line(&mut line, report);
     None
 }
 
-fn print(line: &mut Vec<u8>) {
+fn report_line(line: &mut Vec<u8>, report: &Report) {
     let shown = line.trim_ascii_end();
     if !shown.is_empty() {
-        eprintln!("  {}", String::from_utf8_lossy(shown));
+        report(WorkspaceEvent::SetupOutput { line: String::from_utf8_lossy(shown).into_owned() });
     }
     line.clear();
 }

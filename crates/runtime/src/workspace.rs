@@ -1,0 +1,118 @@
+//! The workspaces of sessions: what agents specify, and what is open.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use backstitch_core::ports::{Sandbox, UncoveredPath, Workspace};
+
+/// The files that the sessions of an agent work on: a directory, which the runtime opens for each session, or an open
+/// workspace.
+///
+/// ```
+/// use backstitch_runtime::{Agent, WorkspaceSpec};
+///
+/// let mut shop = WorkspaceSpec::new("/home/ada/shop");
+/// shop.excludes = vec!["fabrics/".to_owned()];
+/// shop.isolated = true;
+/// shop.setup = vec!["npm ci".to_owned()];
+/// let agent = Agent::new("tailor").model("anthropic:MODEL").workspace(shop);
+/// assert!(agent.workspace_spec().is_some_and(|spec| spec.isolated));
+/// ```
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct WorkspaceSpec {
+    /// The directory. That of a new session is created if it does not exist.
+    pub path: PathBuf,
+    /// Patterns of paths that are neither captured nor restored, as in a `.gitignore`.
+    pub excludes: Vec<String>,
+    /// Whether each new session works in a copy of the directory. A session with a copy continues in it.
+    pub isolated: bool,
+    /// Commands that are executed in a new copy, in order.
+    pub setup: Vec<String>,
+    /// Limits of the processes of `setup`.
+    pub sandbox: Sandbox,
+    /// Whether the session works in `path` itself, whatever it has recorded: its files were moved there, or no copies are
+    /// made. The directory has to exist, and its path must have no links.
+    pub in_place: bool,
+    open: Option<Arc<dyn Workspace>>,
+}
+
+impl WorkspaceSpec {
+    /// Specifies a directory.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), ..Self::default() }
+    }
+
+    /// Returns the workspace that is open already, if there is one.
+    pub(crate) fn opened(&self) -> Option<&Arc<dyn Workspace>> {
+        self.open.as_ref()
+    }
+}
+
+impl fmt::Debug for WorkspaceSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("WorkspaceSpec")
+            .field("path", &self.path)
+            .field("excludes", &self.excludes)
+            .field("isolated", &self.isolated)
+            .field("setup", &self.setup)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&str> for WorkspaceSpec {
+    fn from(directory: &str) -> Self {
+        Self::new(directory)
+    }
+}
+
+impl From<&Path> for WorkspaceSpec {
+    fn from(directory: &Path) -> Self {
+        Self::new(directory)
+    }
+}
+
+impl From<PathBuf> for WorkspaceSpec {
+    fn from(directory: PathBuf) -> Self {
+        Self::new(directory)
+    }
+}
+
+impl From<String> for WorkspaceSpec {
+    fn from(directory: String) -> Self {
+        Self::new(directory)
+    }
+}
+
+impl<W: Workspace + 'static> From<Arc<W>> for WorkspaceSpec {
+    fn from(workspace: Arc<W>) -> Self {
+        let path = workspace.host_directory().unwrap_or_default();
+        Self { open: Some(workspace), ..Self::new(path) }
+    }
+}
+
+/// The project that a session works in a copy of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Isolation {
+    /// Directory of the project.
+    pub project: PathBuf,
+    /// Paths of the project that were not copied.
+    pub left_out: Vec<UncoveredPath>,
+}
+
+/// The workspace of a session, once it is open.
+#[derive(Clone)]
+pub struct OpenedWorkspace {
+    /// The workspace.
+    pub workspace: Arc<dyn Workspace>,
+    /// The project, if a copy of it was made for a new session.
+    pub isolation: Option<Isolation>,
+}
+
+impl From<Arc<dyn Workspace>> for OpenedWorkspace {
+    fn from(workspace: Arc<dyn Workspace>) -> Self {
+        Self { workspace, isolation: None }
+    }
+}
