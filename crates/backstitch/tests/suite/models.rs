@@ -266,7 +266,10 @@ async fn media_that_a_provider_does_not_take_is_refused_or_described() {
         let key = |_: &str| Some("sk-hunter2".to_owned());
         let options = BuildOptions { key: Box::new(key), transport: Some(Arc::new(kept.clone())) };
         let built = AgentDefinition::from_toml(&file).unwrap().build_with(options).unwrap();
-        let driver = Runtime::new(Arc::new(MemoryStore::new())).create(built.agent, SessionOptions::default()).await.unwrap();
+        let driver = Runtime::new(Arc::new(MemoryStore::new()))
+            .create(built.agent, SessionOptions::default())
+            .await
+            .unwrap();
         let film = MediaPart::new(Modality::Video, "https://example.org/film.mp4".parse().unwrap());
         let error = driver.start(Mission::new(vec![film.into()])).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{setting}: {error}");
