@@ -20,8 +20,8 @@ use super::prepare::PreparedProcess;
 use super::sandbox::SharedDirectory;
 
 /// How long the descendants of a leader may keep writing to its output after it has ended: some shells end
-/// before their last filter does.
-const LINGER: Duration = Duration::from_millis(100);
+/// before their last filter does, and on a busy machine the filter is late.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// How long output is read once every process of the group has ended. Only a process that left the group can
 /// still hold it open.
