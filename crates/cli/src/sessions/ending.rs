@@ -69,7 +69,10 @@ pub(super) async fn finish(
             }
             _ => live.answer(&answered.text, true),
         },
-        DriveOutcome::Paused { .. } => {
+        DriveOutcome::Paused { partial, .. } => {
+            if let Some(partial) = partial {
+                live.half_answer(partial);
+            }
             explain(common, &view, &waits).iter().for_each(|line| live.status(line))
         }
         DriveOutcome::Failed { failure, .. } => {

@@ -224,8 +224,17 @@ fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDe
 /// Prints the messages page by page, so that a long conversation starts to print at once.
 fn print_conversation(view: &JournalView) -> anyhow::Result<()> {
     let count = view.message_count();
+    let mut system = None;
     for start in (0..count).step_by(PAGE) {
         for message in view.messages(start..count.min(start + PAGE))? {
+            // Each evaluation has its system message, which is nearly always that of the one before.
+            let is_system = message.role() == Speaker::System && message.message.option_call().is_none();
+            let text = is_system.then(|| message.content());
+            if text.is_some() && text == system {
+                terminal::line(&Text::new().add(Role::Heading, "system:").add(Role::Dim, " as before"));
+                continue;
+            }
+            system = text.or(system);
             print_message(view, &message);
         }
     }

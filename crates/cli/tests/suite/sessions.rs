@@ -286,6 +286,11 @@ fn a_finished_session_takes_follow_ups() {
         .filter_map(|message| message["message"]["content"]["parts"][0]["text"].as_str())
         .collect();
     assert_eq!(said, ["Sew", "First.", "And now?", "Second.", "And then?", "Third."], "{shown}");
+    // People read the system message once.
+    let text = place.run(&["show", session]).worked();
+    let systems: Vec<_> = text.lines().filter(|line| line.starts_with("system:")).collect();
+    assert_eq!(systems.len(), 3, "{text}");
+    assert_eq!(systems[1..], ["system: as before"; 2], "{text}");
 
     let back = place.run(&["rewind", session, "start"]).worked();
     assert!(back.contains("backstitch ask"), "{back}");

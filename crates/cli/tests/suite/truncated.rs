@@ -38,6 +38,7 @@ fn an_answer_that_was_cut_off_is_accepted_as_it_is() {
     let ran = cut_off(&stage, &[]);
     assert_eq!((ran.code, ran.output.as_str()), (Some(3), ""), "half an answer is no output");
     assert!(ran.errors.contains("token limit") && ran.errors.contains("--accept"), "{}", ran.errors);
+    assert!(ran.errors.contains(HALF.trim_end()), "{}", ran.errors);
     assert_eq!(stage.run(&["resume", "--accept"]).worked_quietly(), format!("{HALF}\n"));
     let refused = Stage::new();
     let model = scripted(&refused, &json!([]));

@@ -154,6 +154,13 @@ impl Screen {
         }
     }
 
+    /// Prints the beginning of an answer that was cut off to standard error, if it was not streamed.
+    pub(super) fn half_answer(&self, text: &str) {
+        if self.mode == Mode::Answer {
+            text.lines().for_each(|line| terminal::error_line(&Text::new().plain(line)));
+        }
+    }
+
     /// Ends a line of streamed text, before something else is printed.
     pub(super) fn end_streamed_line(&self) {
         end_line(&mut self.state());
