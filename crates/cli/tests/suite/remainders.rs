@@ -33,10 +33,11 @@ fn stage_with_data() -> Stage {
     stage
 }
 
-/// The entries of a directory that have a temporary name.
+/// The entries of a directory that have a temporary name, and data. A file is noted before it has some.
 fn partial(directory: &Path) -> Vec<PathBuf> {
+    let has_data = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_dir() || found.len() > 0);
     let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
-    entries.filter(|path| text_of(path).contains(".partial-")).collect()
+    entries.filter(|path| text_of(path).contains(".partial-")).filter(has_data).collect()
 }
 
 /// Starts a command that writes to a new path, and stops it while it writes.
