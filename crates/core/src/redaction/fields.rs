@@ -6,7 +6,7 @@
 //! - **names** are what other records, programs or providers depend on. They never change;
 //! - **free** fields hold data of any form, whose own names and numbers may be replaced too;
 //! - the **rest** are texts, which may be replaced, and values with a form of their own (ids, times, numbers), where a
-//!   replacement that no longer decodes is taken back.
+//!   replacement that no longer decodes is undone.
 //!
 //! The stored name of a field counts, wherever it stands.
 

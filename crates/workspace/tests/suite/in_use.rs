@@ -115,3 +115,31 @@ fn output_into_the_workspace_stays_whole() {
     assert!(errors.contains("begun\ncaptured\nrestored\n"), "{errors}");
     assert_eq!(fs::read(place.path("other")).unwrap(), b"before");
 }
+
+#[test]
+fn a_directory_with_a_file_in_use_stays_where_a_file_was() {
+    let place = Place::new();
+    place.write("seam", "a file");
+    let workspace = place.open();
+    let root = place.capture(&workspace);
+    fs::remove_file(place.path("seam")).unwrap();
+    place.directory("seam");
+    let mut tee = Command::new("tee")
+        .arg("seam/log")
+        .current_dir(&place.root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = tee.stdin.take().unwrap();
+    input.write_all(b"one\n").unwrap();
+    wait_for(&place.path("seam/log"), "one\n");
+    let restored = workspace.restore(root).unwrap();
+    assert!(restored.kept.iter().any(|kept| kept.reason == UncoveredReason::InUse), "{restored:?}");
+    assert_eq!(fs::read_to_string(place.path("seam/log")).unwrap(), "one\n");
+    drop(input);
+    tee.wait().unwrap();
+    let restored = workspace.restore(root).unwrap();
+    assert_eq!(restored.kept, []);
+    assert_eq!(fs::read_to_string(place.path("seam")).unwrap(), "a file");
+}

@@ -328,8 +328,8 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
             return Ok(found);
         }
-        let reason = "it is a directory with an uncovered entry".to_owned();
-        Err(WorkspaceError::Blocked { path: shown(path), reason })
+        // The plan found nothing in it that stays, so another process has made it or writes a file in it.
+        Err(refused(path, io::ErrorKind::DirectoryNotEmpty.into()))
     }
 
     /// Keeps and lists a file that a process outside the call is writing. Returns whether it did.
