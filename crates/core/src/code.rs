@@ -144,7 +144,7 @@ macro_rules! with_error_codes {
             Prompt = "prompt": "The agent's prompt cannot be rendered.",
             OutputSchema = "output_schema": "The schema for the answer cannot be used.",
             EmptyMission = "empty_mission": "The mission is empty.",
-            AnswerType = "answer_type": "The answer is no value of the type that the program asked for.",
+            AnswerType = "answer_type": "The answer is not a value of the type that the program asked for.",
             // Providers.
             Auth = "auth": "The provider rejected the API key.",
             OutOfCredit = "out_of_credit": "The account has no credit left.",

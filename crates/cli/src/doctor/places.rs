@@ -20,7 +20,7 @@ use crate::trust::{Subject, TrustState};
 const DAMAGED: &str =
     "`backstitch verify` reports the extent, `backstitch salvage NEW_STORE` copies the intact part";
 
-/// What to do about a path that is no store of this program, or cannot be read.
+/// What to do about a path that is not a store of this program, or cannot be read.
 const OTHER: &str = "`--store PATH` names another store";
 
 /// Checks what belongs to the user and to the project of the current directory.
