@@ -137,21 +137,22 @@ pub use backstitch_workspace as workspace;
 #[doc(inline)]
 pub use backstitch_runtime::{
     Adapters, Agent, AgentEngine, ApplyOptions, ApplyReport, Approver, ApproverDecision, Backoff,
-    CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DirectoryError,
-    DiscardedEffect, DriftPolicy, DriveOutcome, Driver, EngineError, Engines, Evaluator, EventStream,
-    Fallback, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, FinalAnswer, ForkReport,
-    FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress, IndexRepair, IndexReport, InvalidArguments,
-    Isolation, KeptFiles, LiveEvent, LiveKind, LiveSession, MainLoop, MainLoopError, Mission,
-    ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
-    OnTruncation, OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
-    OutsideResult, PointSpec, Price, Prices, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint,
-    Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap,
-    SandboxSupport, SessionEnvironment, SessionEvent, SessionFiles, SessionOptions, SnapshotState, SubAgent,
-    SystemClock, Task, ToolRunner, Tools, UnreadableSession, WaitingCall, WorkspaceSpec, call_arguments,
-    changes_line, check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call,
-    fold_view, fresh_ids, has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate,
-    locate_with_view, observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line,
-    probe, read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply,
+    CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DecideOptions,
+    DecisionState, DirectoryError, DiscardedEffect, DriftPolicy, DriveOutcome, Driver, EngineError, Engines,
+    Evaluator, EventStream, Fallback, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored,
+    FinalAnswer, ForkOptions, ForkReport, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress,
+    IndexRepair, IndexReport, InvalidArguments, Isolation, KeptFiles, LiveEvent, LiveKind, LiveSession,
+    MainLoop, MainLoopError, Mission, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest,
+    ObservedResult, ObservedSession, OnTruncation, OpenedWorkspace, OperationFiles, OutputContract,
+    OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, PointSpec, Price, Prices, Replay,
+    RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry, RewindOptions,
+    RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
+    SessionEnvironment, SessionEvent, SessionFiles, SessionOptions, SnapshotState, SubAgent, SystemClock,
+    Task, ToolRunner, Tools, UnreadableSession, WaitingCall, WorkspaceSpec, call_arguments, changes_line,
+    check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids,
+    has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view,
+    observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe,
+    read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply,
     unfinished,
 };
 #[cfg(unix)]
@@ -206,9 +207,9 @@ pub mod prelude {
     pub use backstitch_providers::ScriptedPolicy;
     pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::{
-        Agent, DiscardedEffect, DriveOutcome, EventStream, ForkReport, LiveEvent, LiveKind, Mission,
-        PointSpec, ResumeOptions, RewindReport, Run, Runtime, RuntimeError, SessionEvent, SessionOptions,
-        SubAgent, Tools, WaitingCall,
+        Agent, DecideOptions, DiscardedEffect, DriveOutcome, EventStream, ForkOptions, ForkReport, LiveEvent,
+        LiveKind, Mission, PointSpec, ResumeOptions, RewindOptions, RewindReport, Run, Runtime, RuntimeError,
+        SessionEvent, SessionOptions, SubAgent, Tools, WaitingCall,
     };
     pub use schemars::JsonSchema;
     pub use tokio_util::sync::CancellationToken;

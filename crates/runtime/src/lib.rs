@@ -96,9 +96,9 @@ pub use process::{
     supervise_if_asked,
 };
 pub use replay::Replay;
-pub use run::Run;
+pub use run::{DecideOptions, DecisionState, ForkOptions, RewindOptions, Run};
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};
 pub use waiting::{CallArguments, WaitingCall, call_arguments};
-pub use workspace::{Isolation, OpenedWorkspace, WorkspaceSpec};
+pub use workspace::{Isolation, OpenedWorkspace, OperationFiles, WorkspaceSpec};

@@ -6,21 +6,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use backstitch_core::approval::ApprovalRule;
 use backstitch_core::execution::Resources;
-use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{
-    Decision, EvaluationOutcome, InboxId, InboxItem, InboxKind, PauseResolved, Position, Record,
-};
+use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::journal::{EvaluationOutcome, InboxId, InboxItem, InboxKind, Position, Record};
 use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::object::ObjectContent;
 use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace, content_of};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
-use backstitch_core::view::{
-    Call, CallStatus, Checkpoint, DriverPresence as Presence, JournalView, SessionStatus,
-};
+use backstitch_core::view::{Checkpoint, DriverPresence as Presence, JournalView, SessionStatus};
 use serde_json::Value;
 
 use crate::adapters::{Adapters, NoAdapters};
@@ -366,24 +361,6 @@ impl Runtime {
         self.read_off_thread(move |store| async move { waiting_calls(&*store, session).await }).await
     }
 
-    /// Adds a rule about calls to a session that no process drives. It holds for the session and for its
-    /// sub-agents, and a rewind to a point before it removes it.
-    pub async fn add_approval_rule(
-        &self,
-        session: SessionId,
-        rule: ApprovalRule,
-    ) -> Result<(), RuntimeError> {
-        if let Some(live) = self.registry.get(session) {
-            return live.add_approval_rule(rule).await;
-        }
-        let runtime = self.clone();
-        let opening = async move { runtime.open_idle(session, SessionOptions::default()).await };
-        self.operate(session, opening, move |live: Arc<LiveSession>| async move {
-            live.add_approval_rule(rule).await
-        })
-        .await
-    }
-
     /// Returns whether a run of this runtime drives a session.
     pub fn drives(&self, session: SessionId) -> bool {
         self.registry.get(session).is_some()
@@ -442,33 +419,7 @@ impl Runtime {
         Ok(open.map(|latest| latest.evaluation_id))
     }
 
-    /// Sends a decision about a call to a session, regardless of the process that holds it. Fails with
-    /// [`RuntimeError::Unresolvable`] if there is no such call in this session, or if it has its result.
-    pub async fn decide(
-        &self,
-        session: SessionId,
-        call: Option<CallId>,
-        decision: Decision,
-        by: Option<String>,
-    ) -> Result<InboxId, RuntimeError> {
-        if let Some(call) = call {
-            let view = self.view(session).await?;
-            let why = match view.call(call).map(Call::status) {
-                None => "there is no such call",
-                Some(CallStatus::Pending) => "",
-                Some(CallStatus::Completed | CallStatus::Failed) => "it has its result already",
-            };
-            if !why.is_empty() {
-                return Err(RuntimeError::Unresolvable(format!("call {call}: {why}")));
-            }
-        }
-        let resolved = PauseResolved::new(decision).of_call(call).by(by);
-        let data =
-            serde_json::to_value(&resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
-        self.put(session, InboxItem { kind: InboxKind::Resolution, at: self.clock.now(), data }).await
-    }
-
-    async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId, RuntimeError> {
+    pub(crate) async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId, RuntimeError> {
         self.store.send(session, item).await.map_err(RuntimeError::Store)
     }
 

@@ -88,8 +88,43 @@ impl From<String> for WorkspaceSpec {
 
 impl<W: Workspace + 'static> From<Arc<W>> for WorkspaceSpec {
     fn from(workspace: Arc<W>) -> Self {
+        Self::from(workspace as Arc<dyn Workspace>)
+    }
+}
+
+impl From<Arc<dyn Workspace>> for WorkspaceSpec {
+    fn from(workspace: Arc<dyn Workspace>) -> Self {
         let path = workspace.host_directory().unwrap_or_default();
         Self { open: Some(workspace), ..Self::new(path) }
+    }
+}
+
+/// The files that an operation on a session works with, such as a rewind. No agent is needed for them: by default
+/// they are those of the directory that the session names.
+///
+/// ```
+/// use backstitch_runtime::{OperationFiles, RewindOptions};
+///
+/// let options = RewindOptions { files: OperationFiles::within("/home/ada/hem"), ..RewindOptions::default() };
+/// assert!(matches!(options.files, OperationFiles::Within(_)));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub enum OperationFiles {
+    /// Those of the directory that the journal names, with the excludes that its agent was recorded with. If the session has
+    /// files and names no directory, as with files in memory, the operation fails with
+    /// [`RuntimeError::NoWorkspace`](crate::RuntimeError::NoWorkspace).
+    #[default]
+    Recorded,
+    /// Those of this workspace, for example because they were moved. A directory without excludes has the recorded ones.
+    Within(WorkspaceSpec),
+    /// None: they are left as they are.
+    Untouched,
+}
+
+impl OperationFiles {
+    /// Names a workspace: a directory, or one that is open.
+    pub fn within(workspace: impl Into<WorkspaceSpec>) -> Self {
+        Self::Within(workspace.into())
     }
 }
 

@@ -1,11 +1,14 @@
 //! The directories of agents: as their files define them, and as the runtime opens them.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
+use backstitch::ports::{ErasureMode, ForkRemoval, Owner, Removal, Store as _};
 use backstitch::prelude::*;
-use backstitch::{DirectoryError, HostAdapters, WorkspaceEvent, WorkspaceSpec};
+use backstitch::time::Clock as _;
+use backstitch::{ApplyOptions, DirectoryError, HostAdapters, SystemClock, WorkspaceEvent, WorkspaceSpec};
 use tempfile::TempDir;
 
 const SEWING: &str = r#"
@@ -54,9 +57,41 @@ async fn an_agent_file_names_the_directory_and_what_is_left_out_of_it() {
     let session = run.session();
     let recorded = AgentDefinition::from_recorded(&runtime.view(session).await.unwrap().created().agent);
     assert_eq!(recorded.unwrap().workspace.path, Some(shop.canonicalize().unwrap()));
-    runtime.rewind(session, &agent, PointSpec::Start, None).await.unwrap();
+    // No agent is needed for what it leaves out, also where the files were moved.
+    runtime.rewind(session, PointSpec::Start).await.unwrap();
     assert_eq!(read(shop.join("seam.txt")), None);
     assert_eq!(read(shop.join("cache/new.txt")).as_deref(), Some("sewn"), "it is left out");
+    runtime.undo(session).await.unwrap();
+    let moved = place.path().join("moved");
+    std::fs::rename(&shop, &moved).unwrap();
+    runtime.rewind_with(session, PointSpec::Start, RewindOptions::within(&*moved)).await.unwrap();
+    assert_eq!(read(moved.join("seam.txt")), None);
+    assert_eq!(read(moved.join("cache/new.txt")).as_deref(), Some("sewn"), "it is left out");
+    let fork = ForkOptions::within(place.path().join("fork"));
+    std::fs::create_dir_all(place.path().join("fork/cache")).unwrap();
+    std::fs::write(place.path().join("fork/cache/own.txt"), "own").unwrap();
+    runtime.fork_with(session, PointSpec::Head, fork).await.unwrap();
+    assert_eq!(read(place.path().join("fork/coat.txt")).as_deref(), Some("a coat\n"));
+    assert_eq!(read(place.path().join("fork/cache/own.txt")).as_deref(), Some("own"), "it is left out");
+}
+
+/// The excludes of an agent hold for the project, too.
+#[tokio::test]
+async fn changes_are_applied_without_what_is_left_out() {
+    let place = TempDir::new().unwrap();
+    let agent = agent(place.path(), "excludes = ['cache/']\nisolated = true");
+    let shop = place.path().join("shop");
+    std::fs::create_dir(shop.join("cache")).unwrap();
+    std::fs::write(shop.join("cache/new.txt"), "own").unwrap();
+    let runtime = Runtime::in_memory();
+    let run = runtime.start(&agent, "Sew").await.unwrap();
+    run.ended().await.unwrap();
+    let applied = runtime.apply(run.session(), ApplyOptions::default()).await.unwrap();
+    let paths: Vec<_> = applied.changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(paths, ["seam.txt"], "{applied:?}");
+    runtime.undo_apply(run.session(), ApplyOptions::default()).await.unwrap();
+    assert_eq!(read(shop.join("seam.txt")), None);
+    assert_eq!(read(shop.join("cache/new.txt")).as_deref(), Some("own"));
 }
 
 #[tokio::test]
@@ -129,6 +164,48 @@ async fn the_directory_of_a_session_is_neither_created_again_nor_followed_elsewh
     runtime.ask(session, &by_link, "More").await.unwrap().ended().await.unwrap();
 }
 
+/// The session that is forked may be removed while the copy for the fork is made.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_copy_of_a_fork_that_fails_is_removed() {
+    let place = TempDir::new().unwrap();
+    let agent = agent(place.path(), "");
+    let noted = place.path().join("noted");
+    let (store, clock) = (Arc::new(backstitch::store::MemoryStore::new()), SystemClock::new());
+    let (send, started) = std::sync::mpsc::channel();
+    let (allow, allowed) = std::sync::mpsc::channel::<()>();
+    let allowed = Mutex::new(allowed);
+    let adapters = HostAdapters::in_memory(store.clone()).with_report(move |event| {
+        if let WorkspaceEvent::CopyStarted { .. } = event {
+            send.send(()).unwrap();
+            allowed.lock().unwrap().recv().unwrap();
+        }
+    });
+    let runtime = Runtime::new(store.clone()).with_adapters(Arc::new(adapters));
+    let run = runtime.start(&agent, "Sew").await.unwrap();
+    run.ended().await.unwrap();
+    let session = run.session();
+    let mut spec = WorkspaceSpec::new(place.path().join("shop"));
+    spec.isolated = true;
+    spec.setup = vec![format!("pwd > {}", noted.display())];
+    let forking =
+        tokio::spawn(
+            async move { runtime.fork_with(session, PointSpec::Head, ForkOptions::within(spec)).await },
+        );
+    tokio::task::spawn_blocking(move || started.recv()).await.unwrap().unwrap();
+    let removal = Removal {
+        sessions: vec![session],
+        forks: ForkRemoval::Refuse,
+        owner: Owner::new("remover"),
+        at: clock.now(),
+        mode: ErasureMode::Now,
+    };
+    store.remove(removal).await.unwrap();
+    allow.send(()).unwrap();
+    let error = forking.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionNotFound, "{error}");
+    assert!(!Path::new(read(&noted).unwrap().trim_end()).exists(), "the copy is removed");
+}
+
 #[tokio::test]
 async fn no_agent_works_in_the_directory_of_the_store() {
     let place = TempDir::new().unwrap();
@@ -144,10 +221,10 @@ async fn no_agent_works_in_the_directory_of_the_store() {
 async fn what_happens_to_a_copy_is_reported() {
     let place = TempDir::new().unwrap();
     let agent = agent(place.path(), "isolated = true\nsetup = ['echo made']");
-    let store = std::sync::Arc::new(backstitch::store::MemoryStore::new());
+    let store = Arc::new(backstitch::store::MemoryStore::new());
     let (send, seen) = std::sync::mpsc::channel();
     let adapters = HostAdapters::in_memory(store.clone()).with_report(move |event| drop(send.send(event)));
-    let runtime = Runtime::new(store).with_adapters(std::sync::Arc::new(adapters));
+    let runtime = Runtime::new(store).with_adapters(Arc::new(adapters));
     runtime.start(&agent, "Sew").await.unwrap().ended().await.unwrap();
     let expected = [
         WorkspaceEvent::CopyStarted { project: place.path().join("shop") },

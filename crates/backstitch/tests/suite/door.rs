@@ -100,15 +100,75 @@ async fn an_agent_is_started_followed_asked_rewound_and_forked() {
     assert_eq!(again.answer::<Report>().await.unwrap(), Report { stitches: 1 });
     assert_eq!(std::fs::read_to_string(&seam).unwrap(), "2 rows");
 
-    let fork = agent.clone().workspace(place.path().join("other"));
-    let forked = runtime.fork(session, &fork, PointSpec::Head).await.unwrap();
+    let elsewhere = ForkOptions::within(place.path().join("other"));
+    let forked = runtime.fork_with(session, PointSpec::Head, elsewhere).await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path().join("other/seam.txt")).unwrap(), "2 rows");
-    runtime.rewind(session, &agent, PointSpec::Start, None).await.unwrap();
+    runtime.rewind(session, PointSpec::Start).await.unwrap();
     assert!(!seam.exists());
     assert_eq!(runtime.state(session).await.unwrap().all::<Stitch>().unwrap().len(), 0);
     assert_eq!(runtime.state(forked.session).await.unwrap().all::<Stitch>().unwrap().len(), 2);
-    runtime.undo(session, &agent).await.unwrap();
+    runtime.undo(session).await.unwrap();
     assert_eq!(std::fs::read_to_string(&seam).unwrap(), "2 rows");
+    runtime.redo(session).await.unwrap();
+    assert!(!seam.exists());
+    runtime.undo(session).await.unwrap();
+}
+
+/// Pays. It leaves half of a bill, and does not return.
+#[tool(effect = "external")]
+async fn pay(context: ToolContext) -> Result<String, ToolError> {
+    context.filesystem()?.write_bytes(&"bill.txt".parse()?, b"half", WriteMode::Overwrite)?;
+    std::future::pending().await
+}
+
+/// Operations need no agent, since the journal names the directory of the files.
+#[test]
+fn operations_open_the_recorded_directory() {
+    let place = TempDir::new().unwrap();
+    let [store, shop, moved] = ["store/store.db", "shop", "moved"].map(|name| place.path().join(name));
+    let paying = "[[reply]]\n[[reply.call]]\nname = \"pay\"\narguments = {}\n\n[[reply]]\ntext = \"Done.\"\n";
+    let model = script(place.path(), "paying.toml", paying);
+    let agent = Agent::new("clerk").model(model).tools([pay()]).workspace(&*shop);
+    let bill = shop.join("bill.txt");
+    let process = tokio::runtime::Runtime::new().unwrap();
+    let session = process.block_on(async {
+        let run = Runtime::at(&store).unwrap().start(&agent, "Pay").await.unwrap();
+        while !bill.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        run.session()
+    });
+    // The process dies inside of the call.
+    drop(process);
+    let process = tokio::runtime::Runtime::new().unwrap();
+    process.block_on(async {
+        let runtime = Runtime::at(&store).unwrap();
+        let ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+        let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = ended else {
+            panic!("{ended:?}")
+        };
+        let decided = runtime.decide(session, call, Decision::Fail { reason: None }, None).await.unwrap();
+        assert_eq!(decided, backstitch::DecisionState::Recorded);
+        assert!(!bill.exists(), "the decision has restored the files");
+        let run = runtime.resume(session, &agent).await.unwrap();
+        assert_eq!(run.answer::<String>().await.unwrap(), "Done.");
+        std::fs::write(&bill, "by hand").unwrap();
+        runtime.restore(session, PointSpec::Start, [FilePath::root()]).await.unwrap();
+        assert!(!bill.exists());
+        runtime.undo(session).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&bill).unwrap(), "by hand");
+
+        // A directory that was moved is not created again.
+        std::fs::rename(&shop, &moved).unwrap();
+        let codes = [
+            runtime.rewind(session, PointSpec::Start).await.unwrap_err().kind().to_owned(),
+            runtime.redo(session).await.unwrap_err().kind().to_owned(),
+        ];
+        assert_eq!(codes, ["workspace_gone"; 2]);
+        assert!(!shop.exists());
+        runtime.rewind_with(session, PointSpec::Start, RewindOptions::within(&*moved)).await.unwrap();
+        assert!(!moved.join("bill.txt").exists());
+    });
 }
 
 #[tokio::test]
@@ -186,10 +246,10 @@ async fn an_isolated_agent_works_in_a_copy_until_it_is_applied() {
     assert_eq!(std::fs::read_to_string(copy.join("seam.txt")).unwrap(), "2 rows");
     assert_eq!(std::fs::read_to_string(copy.join("coat.txt")).unwrap(), "a coat\n");
 
-    let applied = runtime.apply(session, &agent, backstitch::ApplyOptions::default()).await.unwrap();
+    let applied = runtime.apply(session, backstitch::ApplyOptions::default()).await.unwrap();
     assert_eq!(applied.changes.len(), 1, "{applied:?}");
     assert_eq!(std::fs::read_to_string(shop.join("seam.txt")).unwrap(), "2 rows");
-    runtime.undo_apply(session, &agent, backstitch::ApplyOptions::default()).await.unwrap();
+    runtime.undo_apply(session, backstitch::ApplyOptions::default()).await.unwrap();
     assert!(!shop.join("seam.txt").exists() && shop.join("coat.txt").exists());
 }
 

@@ -97,7 +97,7 @@ async fn a_shop_restarts_goes_back_and_pays_once() {
 
     // Back to before the purchases: they have happened, and their results are offered in place of new ones.
     let bought = runtime.checkpoints(id).await.unwrap()[1].call_id;
-    let report = runtime.rewind(id, &agent, PointSpec::Before(bought.to_string()), None).await.unwrap();
+    let report = runtime.rewind(id, PointSpec::Before(bought.to_string())).await.unwrap();
     assert_eq!((coat().as_str(), report.effects.len()), ("cut", 2));
     let run = runtime.resume(id, &agent).await.unwrap();
     let mut offers = 0;
@@ -118,8 +118,8 @@ async fn a_shop_restarts_goes_back_and_pays_once() {
 
     // A fork works on its own copy.
     let other = place.path().join("other");
-    let elsewhere = agent.clone().workspace(&*other);
-    let fork = runtime.fork(id, &elsewhere, PointSpec::Before(bought.to_string())).await.unwrap();
+    let elsewhere = ForkOptions::within(&*other);
+    let fork = runtime.fork_with(id, PointSpec::Before(bought.to_string()), elsewhere).await.unwrap();
     assert_ne!(fork.session, id);
     assert_eq!(std::fs::read_to_string(other.join("coat.txt")).unwrap(), "cut");
     assert_eq!(coat(), "sewn");

@@ -3,16 +3,16 @@
 //! A rule may be made after a call started to wait: by a person who decided about another call, or in the
 //! configuration of the user. Then the call needs no decision of its own.
 
-use backstitch_core::approval::{ApprovalRules, ApprovalVerdict};
+use backstitch_core::approval::ApprovalRules;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Decision, PauseReason, PauseResolved, SessionPaused};
+use backstitch_core::journal::{Decision, PauseReason, SessionPaused};
 use backstitch_core::ports::{BoxFuture, Store};
 use backstitch_core::view::JournalView;
 
 use super::Driver;
 use crate::error::RuntimeError;
 use crate::live::load_view;
-use crate::runner::{denial, rules_of};
+use crate::runner::{decision_of, rules_of};
 use crate::waiting::call_arguments;
 
 impl Driver {
@@ -50,14 +50,7 @@ async fn decided(
     let Some(call) = pause.call_id.and_then(|id| view.call(id)) else { return Ok(None) };
     let arguments = call_arguments(store, view, call.call_id).await?.current();
     let Some(arguments) = arguments.as_object() else { return Ok(None) };
-    Ok(rules.judge(&call.name, arguments).and_then(|found| {
-        let decision = match found.verdict {
-            ApprovalVerdict::Allow => Decision::Approve,
-            ApprovalVerdict::Deny => Decision::Deny { reason: Some(denial(&found.rule)) },
-            ApprovalVerdict::Ask => return None,
-        };
-        Some((decision, PauseResolved::rule_author(&found.rule)))
-    }))
+    Ok(rules.judge(&call.name, arguments).as_ref().and_then(decision_of))
 }
 
 /// Whether rules decide about everything that a child session waits for.

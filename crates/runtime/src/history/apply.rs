@@ -22,10 +22,10 @@ use backstitch_core::view::{Call, JournalEntry, JournalView};
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, blocking, recorded};
-use crate::workspace::Isolation;
+use crate::workspace::{Isolation, OperationFiles, WorkspaceSpec};
 
 /// How the changes of a session are applied.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct ApplyOptions {
     /// Files and directories to apply. If there are none, everything is applied.
     pub paths: Vec<FilePath>,
@@ -33,6 +33,11 @@ pub struct ApplyOptions {
     pub resolution: ConflictResolution,
     /// Merges, and neither records nor writes anything.
     pub dry_run: bool,
+    /// The files of the session. Without them, its last recorded ones are applied.
+    pub files: OperationFiles,
+    /// The directory to apply to. By default it is the project that the session works in a copy of, and to undo an
+    /// application, the directory that it was made to.
+    pub project: Option<WorkspaceSpec>,
 }
 
 /// The result of applying changes.

@@ -15,4 +15,5 @@ pub use effects::DiscardedEffect;
 pub use fork::{Fork, ForkReport, discarded_effects};
 pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};
 pub(crate) use repeats::{FirstRun, Repetition, effects_left_by, pauses_of};
+pub(crate) use resolve::offered_result;
 pub use rewind::RewindReport;

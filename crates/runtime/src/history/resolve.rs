@@ -9,7 +9,8 @@ use backstitch_core::journal::{
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
 use backstitch_core::object::Object;
-use backstitch_core::view::{Call, CallStatus};
+use backstitch_core::ports::Store;
+use backstitch_core::view::{Call, CallStatus, JournalView};
 
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, LiveStatus, read_records, recorded, spent_for};
@@ -124,27 +125,8 @@ impl LiveSession {
 
     /// Returns the recorded result that a pause offers, if it offers one.
     pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>, RuntimeError> {
-        let offer = {
-            let state = self.state().await;
-            state.view.pauses().find(|pause| pause.call_id == Some(call)).and_then(|pause| pause.offer)
-        };
-        let Some(point) = offer else { return Ok(None) };
-        let next = Some(point.position.next());
-        let records = match read_records(&**self.store(), point.session, point.position, next).await {
-            Err(RuntimeError::SessionNotFound { .. }) => return Ok(None),
-            records => records?,
-        };
-        let offered = records.into_iter().find_map(|record| match record.body {
-            RecordBody::MessageAppended(message) => Some((*message).clone()),
-            _ => None,
-        });
-        Ok(offered.map(|mut message| {
-            // The result may be that of the call that this one repeats.
-            if let Content::OptionResult(result) = &mut message.message.content {
-                result.invocation_id = call;
-            }
-            message
-        }))
+        let view = self.state().await.view.clone();
+        offered_result(&**self.store(), &view, call).await
     }
 
     /// Continues a session whose pause is not about a call, or that a person has repaired.
@@ -249,4 +231,30 @@ impl LiveSession {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the recorded result that a pause offers for a call, if it offers one.
+pub(crate) async fn offered_result(
+    store: &dyn Store,
+    view: &JournalView,
+    call: CallId,
+) -> Result<Option<InnerMessage>, RuntimeError> {
+    let offer = view.pauses().find(|pause| pause.call_id == Some(call)).and_then(|pause| pause.offer);
+    let Some(point) = offer else { return Ok(None) };
+    let next = Some(point.position.next());
+    let records = match read_records(store, point.session, point.position, next).await {
+        Err(RuntimeError::SessionNotFound { .. }) => return Ok(None),
+        records => records?,
+    };
+    let offered = records.into_iter().find_map(|record| match record.body {
+        RecordBody::MessageAppended(message) => Some((*message).clone()),
+        _ => None,
+    });
+    Ok(offered.map(|mut message| {
+        // The result may be that of the call that this one repeats.
+        if let Content::OptionResult(result) = &mut message.message.content {
+            result.invocation_id = call;
+        }
+        message
+    }))
 }

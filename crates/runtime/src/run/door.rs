@@ -1,29 +1,25 @@
-//! Operations on sessions: start, ask, resume, decide, rewind, fork.
+//! Starts, asks and resumes sessions: opens what their agents name, and drives them in tasks of the runtime.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch_core::code::ErrorCode;
-use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Decision, PauseReason, Position, StopReason};
-use backstitch_core::ports::{StoreError, Workspace};
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{PauseReason, Position, StopReason};
 use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
 
 use super::Run;
+use super::opening::new_copy;
 use super::task::async_runtime;
-use crate::adapters::{DirectoryError, SessionFiles};
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
-use crate::history::{ApplyOptions, ApplyReport, ForkReport, RewindReport, discarded_effects};
-use crate::live::{LiveSession, load_view};
+use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
-use crate::point::PointSpec;
 use crate::runtime::{Runtime, SessionOptions};
-use crate::workspace::{OpenedWorkspace, WorkspaceSpec};
+use crate::workspace::OpenedWorkspace;
 
 /// The session that a run drives.
 enum Target {
@@ -89,121 +85,6 @@ impl Runtime {
         self.run(agent, Target::Known(session, options), Begin::Resume(resume)).await
     }
 
-    /// Approves a call that waits for approval. It runs on [`Runtime::resume`].
-    pub async fn approve(&self, session: SessionId, call: CallId) -> Result<(), RuntimeError> {
-        self.decide(session, Some(call), Decision::Approve, None).await.map(|_| ())
-    }
-
-    /// Denies a call that waits for approval. The model receives the reason once the session is resumed.
-    pub async fn deny(
-        &self,
-        session: SessionId,
-        call: CallId,
-        reason: impl Into<String>,
-    ) -> Result<(), RuntimeError> {
-        let decision = Decision::Deny { reason: Some(reason.into()) };
-        self.decide(session, Some(call), decision, None).await.map(|_| ())
-    }
-
-    /// Rewinds a session to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
-    pub async fn rewind(
-        &self,
-        session: SessionId,
-        agent: &Agent,
-        to: PointSpec,
-        reason: Option<String>,
-    ) -> Result<RewindReport, RuntimeError> {
-        let opening = self.clone().opened(session, agent.clone());
-        let rewind = move |live: Arc<LiveSession>| async move { live.rewind(&to, reason).await };
-        self.operate(session, opening, rewind).await
-    }
-
-    /// Undoes the last rewind of a session.
-    pub async fn undo(&self, session: SessionId, agent: &Agent) -> Result<RewindReport, RuntimeError> {
-        let opening = self.clone().opened(session, agent.clone());
-        self.operate(session, opening, |live: Arc<LiveSession>| async move { live.undo().await }).await
-    }
-
-    /// Forks a session at a point, and returns the new one with the outside effects of its parent after that point.
-    /// An agent with a workspace names the directory of the fork, which must not be that of its parent. The files at
-    /// the point are restored into it.
-    pub async fn fork(
-        &self,
-        parent: SessionId,
-        agent: &Agent,
-        at: PointSpec,
-    ) -> Result<ForkReport, RuntimeError> {
-        let agent = agent.resolved(self.adapters())?;
-        let id = self.new_id()?;
-        let runtime = self.clone();
-        let effects = discarded_effects(&**self.store(), parent, &at).await?;
-        let opening = async move {
-            let options = SessionOptions { id: Some(id), ..SessionOptions::default() };
-            let mut options = runtime.options(&agent, id, options).await?;
-            let definition = agent.recorded_definition(options.workspace.as_ref());
-            options.definition = (!definition.is_null()).then_some(definition);
-            let copy = new_copy(&options);
-            let forked = runtime.fork_session(parent, at, options).await;
-            if forked.is_err() {
-                runtime.remove_copy(id, copy).await;
-            }
-            forked
-        };
-        let forked = |live: Arc<LiveSession>| async move { Ok(live.id()) };
-        let session = self.operate(id, opening, forked).await?;
-        Ok(ForkReport { session, effects })
-    }
-
-    /// Merges the changes of an isolated session into its project. With conflicts, nothing is written. An application that was
-    /// interrupted is completed first.
-    pub async fn apply(
-        &self,
-        session: SessionId,
-        agent: &Agent,
-        options: ApplyOptions,
-    ) -> Result<ApplyReport, RuntimeError> {
-        let (runtime, opening) = (self.clone(), self.clone().opened(session, agent.clone()));
-        let excludes = agent.workspace_spec().map(|spec| spec.excludes).unwrap_or_default();
-        let apply = move |live: Arc<LiveSession>| async move {
-            let project = runtime.opened_project(&live, excludes).await?;
-            live.apply(project, options).await
-        };
-        self.operate(session, opening, apply).await
-    }
-
-    /// Undoes the latest application of a session's changes to its project.
-    pub async fn undo_apply(
-        &self,
-        session: SessionId,
-        agent: &Agent,
-        options: ApplyOptions,
-    ) -> Result<ApplyReport, RuntimeError> {
-        let (runtime, opening) = (self.clone(), self.clone().opened(session, agent.clone()));
-        let excludes = agent.workspace_spec().map(|spec| spec.excludes).unwrap_or_default();
-        let undo = move |live: Arc<LiveSession>| async move {
-            let project = runtime.opened_project(&live, excludes).await?;
-            live.undo_apply(project, options).await
-        };
-        self.operate(session, opening, undo).await
-    }
-
-    /// Opens the project that an isolated session works in a copy of. An application that was interrupted is completed.
-    async fn opened_project(
-        &self,
-        live: &LiveSession,
-        excludes: Vec<String>,
-    ) -> Result<Arc<dyn Workspace>, RuntimeError> {
-        let session = live.id();
-        let view = live.state().await.view.clone();
-        let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
-        let mut spec = WorkspaceSpec::new(&isolated.record.project);
-        spec.excludes = excludes;
-        let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
-        let project = self.opened_directory(&spec, session, files).await?.workspace;
-        live.complete_apply(project.clone()).await?;
-        Ok(project)
-    }
-
     /// Returns the events of a session from its first record on. Live events are included while a run of this
     /// runtime drives it. If another process does, the records are read from the store.
     ///
@@ -231,11 +112,6 @@ impl Runtime {
         self.registry().stop(reason);
     }
 
-    async fn opened(self, session: SessionId, agent: Agent) -> Result<Arc<LiveSession>, RuntimeError> {
-        let options = self.options_to_open(&agent, session, SessionOptions::default()).await?;
-        self.open_idle(session, options).await
-    }
-
     /// Returns the options to open an existing session with. Its directory is opened before the session is claimed. If
     /// it is in use because a process holds the session, this fails with that reason.
     async fn options_to_open(
@@ -248,13 +124,7 @@ impl Runtime {
             return self.options_to_take_over(agent, session, options).await;
         }
         match self.options(agent, session, options).await {
-            Err(error) if error.code() == ErrorCode::WorkspaceHeld => {
-                let holder = self.store().holder(session).await.map_err(RuntimeError::Store)?;
-                Err(match holder {
-                    Some(owner) => RuntimeError::Store(StoreError::Held { session, owner, process: None }),
-                    None => error,
-                })
-            }
+            Err(error) => Err(self.explain_held(session, error).await),
             options => options,
         }
     }
@@ -287,58 +157,6 @@ impl Runtime {
         match agent.workspace_spec() {
             Some(spec) => self.open_workspace(&spec, session).await.map(Some),
             None => Ok(None),
-        }
-    }
-
-    /// Opens the files of a session as `start`, `ask` and `resume` do, for callers that need them before or after that. The
-    /// workspace is for [`SessionOptions::workspace`], and the isolation for [`SessionOptions::isolation`]: a copy that was
-    /// made for a new session is removed if the session cannot be started.
-    pub async fn open_workspace(
-        &self,
-        spec: &WorkspaceSpec,
-        session: SessionId,
-    ) -> Result<OpenedWorkspace, RuntimeError> {
-        if let Some(open) = spec.opened() {
-            return Ok(open.clone().into());
-        }
-        if spec.in_place {
-            let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
-            return self.opened_directory(spec, session, files).await;
-        }
-        let mut known = spec.clone();
-        let reading = self.read_off_thread(move |store| async move {
-            let view = match load_view(&*store, session, None).await {
-                Err(RuntimeError::SessionNotFound { .. }) => return Ok((SessionFiles::New, known)),
-                view => view?,
-            };
-            Ok((SessionFiles::of(&view, &mut known), known))
-        });
-        let (files, spec) = reading.await?;
-        self.opened_directory(&spec, session, files).await
-    }
-
-    async fn opened_directory(
-        &self,
-        spec: &WorkspaceSpec,
-        session: SessionId,
-        files: SessionFiles,
-    ) -> Result<OpenedWorkspace, RuntimeError> {
-        let opened = self.adapters().workspace(spec, session, files).await;
-        opened.map_err(|error| match error.downcast::<DirectoryError>() {
-            Ok(error) => RuntimeError::OpenDirectory(*error),
-            Err(error) => RuntimeError::Directory { directory: spec.path.clone(), cause: Arc::from(error) },
-        })
-    }
-
-    /// Removes the copy that was made for a session, unless the session was stored.
-    async fn remove_copy(&self, session: SessionId, copy: Option<PathBuf>) {
-        let Some(copy) = copy else { return };
-        let is_stored = match self.store().head(session).await {
-            Ok(head) => head != Position::START,
-            Err(error) => !matches!(error, StoreError::NotFound { .. }),
-        };
-        if !is_stored {
-            self.adapters().remove_copy(&copy, session).await;
         }
     }
 
@@ -450,10 +268,4 @@ impl Runtime {
             }
         }
     }
-}
-
-/// Returns the copy of a project that was made for a new session.
-fn new_copy(options: &SessionOptions) -> Option<PathBuf> {
-    options.isolation.as_ref()?;
-    options.workspace.as_ref()?.host_directory()
 }

@@ -4,9 +4,16 @@
 //! while a task of the runtime drives it to its answer. [`Runtime::ask`] and [`Runtime::resume`] do the same
 //! with an existing session. Dropping a run, or not reading its events, changes nothing. [`Run::pause`],
 //! [`Run::cancel`] and [`Runtime::shutdown`] stop it.
+//!
+//! Operations on sessions that are not driven, such as [`Runtime::rewind`], [`Runtime::decide`] and [`Runtime::apply`], open
+//! the session, claim it and release it by themselves.
 
+mod decide;
 mod deciding;
 mod door;
+mod history;
+mod isolated;
+mod opening;
 mod take_over;
 mod task;
 
@@ -23,6 +30,9 @@ use crate::error::RuntimeError;
 use crate::events::{EventStream, SessionEvent};
 use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::runtime::Runtime;
+
+pub use decide::{DecideOptions, DecisionState};
+pub use history::{ForkOptions, RewindOptions};
 
 /// The outcome of a run, once it has ended.
 type Outcome = Option<Arc<Result<DriveOutcome, RuntimeError>>>;

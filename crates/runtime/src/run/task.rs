@@ -86,15 +86,25 @@ impl Runtime {
         let registry = self.registry().clone();
         self.in_task(async move {
             let _alone = registry.operation(session).await;
-            let live = opening.await?;
-            let done = AssertUnwindSafe(operation(live.clone())).catch_unwind().await;
-            let released = live.release().await;
-            let done = done.unwrap_or(Err(RuntimeError::DriverPanicked))?;
-            released?;
-            Ok(done)
+            perform(opening.await?, operation).await
         })
         .await
     }
+}
+
+/// Performs one operation on an open session, and releases it.
+pub(super) async fn perform<T, F>(
+    live: Arc<LiveSession>,
+    operation: impl FnOnce(Arc<LiveSession>) -> F,
+) -> Result<T, RuntimeError>
+where
+    F: Future<Output = Result<T, RuntimeError>>,
+{
+    let done = AssertUnwindSafe(operation(live.clone())).catch_unwind().await;
+    let released = live.release().await;
+    let done = done.unwrap_or(Err(RuntimeError::DriverPanicked))?;
+    released?;
+    Ok(done)
 }
 
 /// Returns the result of a task.

@@ -1,6 +1,7 @@
 //! Whether a call needs approval: what its tool declares, unless a rule says otherwise.
 
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
+use backstitch_core::journal::{Decision, PauseResolved};
 use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 
@@ -56,6 +57,16 @@ pub(crate) async fn rules_of(
 ) -> Result<ApprovalRules, RuntimeError> {
     let own = live.state().await.execution.session.all::<ApprovalRule>()?;
     Ok(inherited.clone().and(own.iter().map(|rule| (**rule).clone())))
+}
+
+/// Returns the decision of a rule about a waiting call, and the rule as its author. `None` if a person has to decide.
+pub(crate) fn decision_of(found: &RuleMatch) -> Option<(Decision, String)> {
+    let decision = match found.verdict {
+        ApprovalVerdict::Allow => Decision::Approve,
+        ApprovalVerdict::Deny => Decision::Deny { reason: Some(denial(&found.rule)) },
+        ApprovalVerdict::Ask => return None,
+    };
+    Some((decision, PauseResolved::rule_author(&found.rule)))
 }
 
 /// Returns the text for the model about a call that a rule denies.

@@ -47,7 +47,7 @@ use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
 use approval::ApprovalNeed;
-pub(crate) use approval::{denial, rules_of};
+pub(crate) use approval::{decision_of, denial, rules_of};
 pub use arguments::{InvalidArguments, check_arguments};
 use arguments::{Refusal, Validators};
 pub(crate) use child::ChildDriver;

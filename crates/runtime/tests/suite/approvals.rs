@@ -205,11 +205,11 @@ async fn a_rule_of_the_session_holds_after_a_resume_and_not_before_it() {
     assert_eq!(by.as_deref(), Some("rule allow `shell git`"));
 
     // A rewind to a point before the rule removes it, and undoing the rewind restores it.
-    runtime.rewind(session, &agent, PointSpec::Position(cut), None).await.unwrap();
+    runtime.rewind(session, PointSpec::Position(cut)).await.unwrap();
     let run = runtime.resume(session, &agent).await.unwrap();
     let ended = run.ended().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
-    runtime.undo(session, &agent).await.unwrap();
+    runtime.undo(session).await.unwrap();
     assert_eq!(runtime.state(session).await.unwrap().all::<ApprovalRule>().unwrap().len(), 1);
 }
 

@@ -7,10 +7,13 @@ use std::task::Poll;
 use backstitch_core::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Decision, Effect, PauseReason};
+use backstitch_core::journal::{Decision, Effect, Note, PauseReason};
 use backstitch_core::ports::BoxFuture;
-use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{Agent, PointSpec, Run, Runtime, RuntimeError, SessionOptions, Tools};
+use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
+use backstitch_runtime::{
+    Agent, ApplyOptions, DecisionState, ForkOptions, OperationFiles, PointSpec, RewindOptions, Run, Runtime,
+    RuntimeError, SessionOptions, Tools,
+};
 use backstitch_store::SqliteStore;
 use serde_json::json;
 
@@ -18,7 +21,7 @@ use crate::history::sew;
 use crate::tailor::{reply, scripted};
 
 /// Polls a future up to `limit` times, and drops it if it is not done by then.
-async fn polled<T>(mut future: BoxFuture<'_, T>, limit: usize) -> Option<T> {
+pub(crate) async fn polled<T>(mut future: BoxFuture<'_, T>, limit: usize) -> Option<T> {
     let mut polls = 0;
     poll_fn(|context| {
         polls += 1;
@@ -36,9 +39,13 @@ async fn polled<T>(mut future: BoxFuture<'_, T>, limit: usize) -> Option<T> {
 enum Operation {
     Rewind,
     Undo,
+    Redo,
+    Restore,
     Fork,
     AddRule,
+    AddNote,
     Decide,
+    Resolve,
     OpenIdle,
     Open,
     ForkSession,
@@ -49,12 +56,16 @@ enum Operation {
     UndoApply,
 }
 
-const ALL: [Operation; 13] = [
+const ALL: [Operation; 17] = [
     Operation::Rewind,
     Operation::Undo,
+    Operation::Redo,
+    Operation::Restore,
     Operation::Fork,
     Operation::AddRule,
+    Operation::AddNote,
     Operation::Decide,
+    Operation::Resolve,
     Operation::OpenIdle,
     Operation::Open,
     Operation::ForkSession,
@@ -68,6 +79,7 @@ const ALL: [Operation; 13] = [
 struct Shop {
     store: Arc<SqliteStore>,
     runtime: Runtime,
+    files: Arc<MemoryWorkspace>,
     agent: Agent,
     session: SessionId,
     _directory: tempfile::TempDir,
@@ -83,13 +95,14 @@ impl Shop {
         let replies = [turn("one"), turn("two"), reply("done", &[])];
         let agent = scripted(replies.into_iter().chain((0..9).map(|_| reply("ok", &[]))).collect())
             .tools(Tools::new([sew(Effect::Workspace, Arc::default())]).unwrap())
-            .workspace(files);
+            .workspace(files.clone());
         let runtime = Runtime::new(store.clone());
         let run = runtime.start(&agent, "sew").await.unwrap();
         let _ = run.ended().await.unwrap();
         let session = run.session();
-        runtime.rewind(session, &agent, PointSpec::Turn(1), None).await.unwrap();
-        Self { store, runtime, agent, session, _directory: directory }
+        let options = RewindOptions::within(files.clone());
+        runtime.rewind_with(session, PointSpec::Turn(1), options).await.unwrap();
+        Self { store, runtime, files, agent, session, _directory: directory }
     }
 
     fn operation(&self, operation: Operation) -> BoxFuture<'_, bool> {
@@ -97,16 +110,34 @@ impl Shop {
         let session = *session;
         let rule = ApprovalRule::new(ApprovalVerdict::Ask, "nothing".parse().unwrap());
         let options = SessionOptions::default;
+        let files = || RewindOptions::within(self.files.clone());
         Box::pin(async move {
             match operation {
-                Operation::Rewind => runtime.rewind(session, agent, PointSpec::Start, None).await.is_ok(),
-                Operation::Undo => runtime.undo(session, agent).await.is_ok(),
+                Operation::Rewind => runtime.rewind_with(session, PointSpec::Start, files()).await.is_ok(),
+                Operation::Undo => runtime.undo_with(session, files()).await.is_ok(),
+                Operation::Redo => {
+                    let undone = runtime.undo_with(session, files()).await;
+                    undone.is_ok() && runtime.redo_with(session, files()).await.is_ok()
+                }
+                Operation::Restore => {
+                    let one = [FilePath::new("one").unwrap()];
+                    runtime.restore_with(session, PointSpec::Start, one, files()).await.is_ok()
+                }
                 Operation::Fork => {
-                    let elsewhere = agent.clone().workspace(self.fork_files());
-                    runtime.fork(session, &elsewhere, PointSpec::Start).await.is_ok()
+                    let elsewhere = ForkOptions::within(self.fork_files());
+                    runtime.fork_with(session, PointSpec::Start, elsewhere).await.is_ok()
                 }
                 Operation::AddRule => runtime.add_approval_rule(session, rule).await.is_ok(),
-                Operation::Decide => runtime.decide(session, None, Decision::Continue, None).await.is_ok(),
+                Operation::AddNote => runtime.add_note(session, Note::new("tests", "a note")).await.is_ok(),
+                // Nothing waits, which is found out once the session is open.
+                Operation::Decide => {
+                    let decided = runtime.decide(session, None, Decision::Continue, None).await;
+                    decided.unwrap_err().code() == ErrorCode::DecisionRefused
+                }
+                Operation::Resolve => {
+                    let resolved = runtime.resolve(session, None).await;
+                    resolved.unwrap_err().code() == ErrorCode::DecisionRefused
+                }
                 Operation::OpenIdle => {
                     runtime.open_idle(session, options()).await.unwrap().release().await.is_ok()
                 }
@@ -132,15 +163,19 @@ impl Shop {
                 Operation::Status => runtime.status(session).await.is_ok(),
                 // The session works in the directory itself, which is found out once it is open.
                 Operation::Apply => {
-                    let refused = runtime.apply(session, agent, Default::default()).await.unwrap_err();
+                    let refused = runtime.apply(session, Self::untouched()).await.unwrap_err();
                     refused.code() == ErrorCode::NotIsolated
                 }
                 Operation::UndoApply => {
-                    let refused = runtime.undo_apply(session, agent, Default::default()).await.unwrap_err();
+                    let refused = runtime.undo_apply(session, Self::untouched()).await.unwrap_err();
                     refused.code() == ErrorCode::NotIsolated
                 }
             }
         })
+    }
+
+    fn untouched() -> ApplyOptions {
+        ApplyOptions { files: OperationFiles::Untouched, ..ApplyOptions::default() }
     }
 
     fn fork_files(&self) -> Arc<MemoryWorkspace> {
@@ -201,10 +236,19 @@ async fn a_session_that_runs_is_refused_with_one_code() {
     let codes = [
         runtime.ask(session, &agent, "more").await.unwrap_err().code(),
         runtime.resume(session, &agent).await.unwrap_err().code(),
-        runtime.rewind(session, &agent, PointSpec::Start, None).await.unwrap_err().code(),
-        runtime.undo(session, &agent).await.unwrap_err().code(),
+        runtime.rewind(session, PointSpec::Start).await.unwrap_err().code(),
+        runtime.undo(session).await.unwrap_err().code(),
+        runtime.redo(session).await.unwrap_err().code(),
+        runtime.restore(session, PointSpec::Start, []).await.unwrap_err().code(),
+        runtime.apply(session, ApplyOptions::default()).await.unwrap_err().code(),
+        runtime.undo_apply(session, ApplyOptions::default()).await.unwrap_err().code(),
+        runtime.complete_apply(session, None).await.unwrap_err().code(),
     ];
-    assert_eq!(codes, [ErrorCode::SessionHeld; 4]);
+    assert_eq!(codes, [ErrorCode::SessionHeld; 9]);
+    // A decision goes to the run, and a rule and a note are recorded with it.
+    let decided = runtime.decide(session, None, Decision::Continue, None).await.unwrap();
+    assert!(matches!(decided, DecisionState::Sent(_)), "{decided:?}");
+    runtime.add_note(session, Note::new("tests", "a note")).await.unwrap();
     run.pause();
     let ended = run.ended().await.unwrap();
     assert!(

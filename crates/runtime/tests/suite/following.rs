@@ -204,7 +204,7 @@ async fn a_fork_follows_what_its_point_shows() {
     driver.start("hem").await.unwrap().answer().unwrap();
     let after_first = driver.session().state().await.view.head();
     driver.start("say parent").await.unwrap().answer().unwrap();
-    let fork = runtime.fork(driver.session().id(), &agent, PointSpec::Position(after_first)).await.unwrap();
+    let fork = runtime.fork(driver.session().id(), PointSpec::Position(after_first)).await.unwrap();
     runtime.ask(fork.session, &agent, "say fork").await.unwrap().answer::<String>().await.unwrap();
     assert_eq!(last_shown(&asked), expected(&[&FIRST, &["user: say fork"]]));
 }

@@ -114,19 +114,13 @@ async fn points_before_result(bank: &Bank, session: SessionId) -> (Vec<u64>, u64
 }
 
 /// Goes back to a point by a rewind, or by a fork there. Returns the session to continue.
-async fn gone_back(
-    bank: &Bank,
-    session: SessionId,
-    agent: &Agent,
-    point: &PointSpec,
-    forks: bool,
-) -> SessionId {
+async fn gone_back(bank: &Bank, session: SessionId, point: &PointSpec, forks: bool) -> SessionId {
     let runtime = bank.runtime();
     let (session, effects) = if forks {
-        let forked = runtime.fork(session, agent, point.clone()).await.unwrap();
+        let forked = runtime.fork(session, point.clone()).await.unwrap();
         (forked.session, forked.effects)
     } else {
-        (session, runtime.rewind(session, agent, point.clone(), None).await.unwrap().effects)
+        (session, runtime.rewind(session, point.clone()).await.unwrap().effects)
     };
     for effect in &effects {
         assert_eq!((effect.name.as_str(), effect.effect), ("pay", bank.effect), "{point}");
@@ -149,13 +143,13 @@ async fn no_point_lets_an_external_call_happen_again_without_a_question() {
             let point = PointSpec::Position(Position::new(number));
             let what = format!("{point}, forks: {forks}");
             let effects = if forks {
-                bank.runtime().fork(session, &agent, point.clone()).await.unwrap().effects.len()
+                bank.runtime().fork(session, point.clone()).await.unwrap().effects.len()
             } else {
                 1
             };
             // A call whose start is visible is open, and not discarded.
             assert!(effects == usize::from(number <= started) || !forks, "{what}: {effects}");
-            let session = gone_back(&bank, session, &agent, &point, forks).await;
+            let session = gone_back(&bank, session, &point, forks).await;
             let ended = bank.continued(session, &agent).await;
             let reason = match ended {
                 DriveOutcome::Paused { reason, .. } => reason,
@@ -189,7 +183,7 @@ async fn an_idempotent_call_has_the_key_of_the_discarded_one_at_every_point() {
             let agent = bank.agent(1);
             let session = bank.finished(&agent).await;
             let point = PointSpec::Position(Position::new(number));
-            let session = gone_back(&bank, session, &agent, &point, forks).await;
+            let session = gone_back(&bank, session, &point, forks).await;
             let mut ended = bank.continued(session, &agent).await;
             if matches!(ended, DriveOutcome::Paused { .. }) {
                 // The call itself is pending again, and its result is on offer.
@@ -210,7 +204,7 @@ async fn each_discarded_effect_is_offered_once_and_then_a_call_is_new() {
     let agent = bank.agent(3);
     // Two payments, and then the session is stopped by its script.
     let session = bank.finished(&bank.agent(2)).await;
-    let session = gone_back(&bank, session, &agent, &PointSpec::Start, false).await;
+    let session = gone_back(&bank, session, &PointSpec::Start, false).await;
     for receipt in ["receipt 1", "receipt 2"] {
         let ended = bank.continued(session, &agent).await;
         assert!(matches!(ended, DriveOutcome::Paused { .. }), "{ended:?}");
@@ -219,7 +213,7 @@ async fn each_discarded_effect_is_offered_once_and_then_a_call_is_new() {
     assert_eq!(bank.continued(session, &agent).await.answer().unwrap().text, "done");
     assert_eq!(bank.payments(), 3, "the third call is a new one");
     // All three are discarded now, and are offered in their order.
-    let session = gone_back(&bank, session, &agent, &PointSpec::Start, true).await;
+    let session = gone_back(&bank, session, &PointSpec::Start, true).await;
     for receipt in ["receipt 1", "receipt 2", "receipt 3"] {
         bank.continued(session, &agent).await;
         assert_eq!(bank.use_offer(session).await, receipt);
@@ -233,13 +227,13 @@ async fn a_decision_to_run_again_is_an_effect_of_its_own_and_undo_makes_the_firs
     let bank = Bank::new(Effect::External);
     let agent = bank.agent(1);
     let session = bank.finished(&agent).await;
-    gone_back(&bank, session, &agent, &PointSpec::Turn(1), false).await;
+    gone_back(&bank, session, &PointSpec::Turn(1), false).await;
     bank.continued(session, &agent).await;
     let (waiting, _) = bank.waiting(session).await;
     bank.runtime().decide(session, Some(waiting.call), Decision::Retry, None).await.unwrap();
     assert_eq!(bank.continued(session, &agent).await.answer().unwrap().text, "done");
     assert_eq!(bank.payments(), 2, "a person decided so");
-    let undone = bank.runtime().undo(session, &agent).await.unwrap();
+    let undone = bank.runtime().undo(session).await.unwrap();
     let results: Vec<_> = undone.effects.iter().map(|effect| effect.result.clone().unwrap()).collect();
     assert_eq!(results, ["receipt 2"], "the branch of the second payment is discarded");
     // The first payment is visible, so only the second one is on offer.
@@ -268,7 +262,7 @@ async fn effects_of_a_discarded_sub_agent_are_offered_to_the_next_one() {
     let run = bank.runtime().start(&agent, "pay").await.unwrap();
     assert_eq!(run.answer::<String>().await.unwrap(), "all paid");
     let session = run.session();
-    let rewound = bank.runtime().rewind(session, &agent, PointSpec::Start, None).await.unwrap();
+    let rewound = bank.runtime().rewind(session, PointSpec::Start).await.unwrap();
     let [effect] = &rewound.effects[..] else { panic!("{:?}", rewound.effects) };
     assert_eq!((effect.name.as_str(), effect.result.as_deref()), ("pay", Some("receipt 1")));
     assert_ne!(effect.session, session, "the sub-agent made it");
@@ -285,7 +279,7 @@ async fn other_arguments_and_what_a_parent_does_later_are_new_calls() {
     let agent = bank.agent(1);
     let session = bank.finished(&agent).await;
     // The fork is made before its parent pays again.
-    let fork = gone_back(&bank, session, &agent, &PointSpec::Head, true).await;
+    let fork = gone_back(&bank, session, &PointSpec::Head, true).await;
     let next = |sum: u64| {
         let pay = reply("", &[("pay", json!({"to": "ada", "sum": sum}))]);
         let silent = || reply("", &[]);

@@ -40,6 +40,7 @@ mod mischief;
 mod nested;
 mod one_state;
 mod opening;
+mod operations;
 mod outside;
 mod people;
 mod processes;

@@ -73,7 +73,7 @@ async fn other_tasks_of_the_thread_run_while_a_journal_is_read() {
     gate.beside(runtime.checkpoints(session)).await;
     gate.beside(runtime.waiting_calls(session)).await;
     gate.beside(runtime.records(session)).await;
-    let agent = scripted(vec![reply("done", &[])]);
-    gate.beside(runtime.rewind(session, &agent, PointSpec::Start, None)).await;
-    gate.beside(runtime.undo(session, &agent)).await;
+    gate.beside(runtime.rewind(session, PointSpec::Start)).await;
+    gate.beside(runtime.undo(session)).await;
+    gate.beside(runtime.redo(session)).await;
 }

@@ -306,6 +306,33 @@ async fn a_resource_that_refuses_when_its_session_is_opened_poisons_it() {
     assert_poisoned(&idle, idle.rewind(&PointSpec::Start, None).await).await;
 }
 
+#[tokio::test]
+async fn a_repaired_session_continues_after_one_call_of_the_runtime() {
+    let counter = Counter::at(0);
+    let refusal = counter.refusal();
+    let harness = harness(tools(), counter).await;
+    count(&harness).await;
+    refusal.store(true, Ordering::SeqCst);
+    let failing = harness.call("count", script([Act::Count(1)], Outcome::Error)).await;
+    assert_poisoned(&harness.live, harness.runner.run(failing).await).await;
+    let (session, store) = (harness.live.id(), harness.live.store().clone());
+    harness.live.release().await.unwrap();
+
+    let runtime = backstitch_runtime::Runtime::new(store);
+    let refused = runtime.rewind(session, PointSpec::Start).await.unwrap_err();
+    assert!(matches!(refused, RuntimeError::Poisoned { .. }), "{refused}");
+    let resolved = runtime.resolve(session, Some("ada".into())).await.unwrap();
+    assert_eq!(resolved, backstitch_runtime::DecisionState::Recorded);
+    assert!(runtime.view(session).await.unwrap().pause().is_none());
+    assert_eq!(runtime.store().holder(session).await.unwrap(), None);
+    let again = runtime.resolve(session, None).await.unwrap_err();
+    assert!(matches!(again, RuntimeError::Unresolvable(_)), "{again}");
+    runtime.rewind(session, PointSpec::Start).await.unwrap();
+    // The resource is restored with the next process that has it.
+    let live = reopened(&harness, Counter::at(99).resources()).await;
+    assert_eq!(number(&live).await, 0);
+}
+
 /// Notes of any size. They cannot be captured while the last one is "broken" or "panic".
 #[derive(Default)]
 struct Notes(Vec<String>);

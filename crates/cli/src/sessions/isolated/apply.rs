@@ -2,19 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::{ConflictKind, ConflictResolution, FilePath, Workspace};
+use backstitch::ports::{ConflictKind, ConflictResolution, FilePath};
 use backstitch::view::JournalView;
-use backstitch::workspace::HostWorkspace;
-use backstitch::{ApplyOptions, ApplyReport, LiveSession, SessionOptions, undoable_apply};
+use backstitch::{ApplyOptions, ApplyReport, OperationFiles, WorkspaceSpec, undoable_apply};
 use clap::Args;
 use serde_json::json;
 
 use super::commits;
-use super::pending::{ApplyMark, complete_in};
+use super::pending::{ApplyMark, complete};
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ReportedError};
 use crate::sessions::definition::definition_of;
@@ -65,13 +63,17 @@ impl Apply {
                 .into());
         };
         let applied = undoable_apply(&view).map(|applied| applied.record.directory.clone());
-        let project = applied.filter(|_| self.undo).unwrap_or_else(|| isolated.record.project.clone());
-        let directory = self.to.clone().unwrap_or_else(|| project.into());
+        let known = applied.filter(|_| self.undo).unwrap_or_else(|| isolated.record.project.clone());
+        let directory = self.to.clone().unwrap_or_else(|| known.into());
         set_free(common, &place, session, WhenDriven::Refuse).await?;
         let definition = definition_of(&place, &view, None).await?;
         let paths =
             self.paths.iter().map(|path| in_project(&view, &directory, path)).collect::<Result<_, _>>()?;
-        let target = target(&place, &directory, &definition.workspace.excludes, session)?;
+        // It may be the directory that is applied to, so it is completed before that one is opened.
+        complete(&place, session).await?;
+        check_target(&directory)?;
+        let mut project = WorkspaceSpec::new(&directory);
+        project.excludes.clone_from(&definition.workspace.excludes);
         // A copy that is gone is not needed: the store has its files.
         let has_copy = definition.workspace.path.as_ref().is_some_and(|path| path.is_dir());
         let copy = if has_copy { place.workspace(&definition, session)? } else { None };
@@ -79,40 +81,31 @@ impl Apply {
             Some(copy) => commits::of(&place, &view, copy).await?,
             None => Vec::new(),
         };
-        let files = copy.map(|copy| copy as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace: files, ..SessionOptions::default() };
-        let live = place.runtime.open_idle(session, options).await?;
+        let options = ApplyOptions {
+            paths,
+            resolution: self.resolution(),
+            dry_run: self.dry_run,
+            files: copy.map_or(OperationFiles::Untouched, OperationFiles::within),
+            project: Some(project),
+        };
         let mark = ApplyMark::set(&place, session)?;
-        let done = self.carry_out(&place, &live, target, paths).await;
-        let is_pending = live.state().await.view.pending_apply().is_some();
-        live.release().await?;
-        if !is_pending {
+        let done = match self.undo {
+            true => place.runtime.undo_apply(session, options).await,
+            false => place.runtime.apply(session, options).await,
+        };
+        if place.view(session).await?.pending_apply().is_none() {
             mark.remove();
         }
         self.report(common, session, &directory, &done?, &commits)
     }
 
-    async fn carry_out(
-        &self,
-        place: &OpenStore,
-        live: &LiveSession,
-        target: Arc<HostWorkspace>,
-        paths: Vec<FilePath>,
-    ) -> anyhow::Result<ApplyReport> {
-        complete_in(place, live).await?;
-        let resolution = match (self.markers, self.ours, self.theirs) {
+    fn resolution(&self) -> ConflictResolution {
+        match (self.markers, self.ours, self.theirs) {
             (true, _, _) => ConflictResolution::Markers,
             (_, true, _) => ConflictResolution::Ours,
             (_, _, true) => ConflictResolution::Theirs,
             _ => ConflictResolution::List,
-        };
-        let options = ApplyOptions { paths, resolution, dry_run: self.dry_run };
-        let done = if self.undo {
-            live.undo_apply(target, options).await
-        } else {
-            live.apply(target, options).await
-        };
-        Ok(done?)
+        }
     }
 
     fn report(
@@ -206,20 +199,14 @@ impl Apply {
     }
 }
 
-/// Opens the directory that changes are applied to. It must exist.
-pub(super) fn target(
-    place: &OpenStore,
-    directory: &Path,
-    excludes: &[String],
-    session: SessionId,
-) -> anyhow::Result<Arc<HostWorkspace>> {
+/// Fails if the directory that changes are applied to does not exist.
+fn check_target(directory: &Path) -> Result<(), CommandError> {
     if !directory.is_dir() {
         let message = format!("the directory {} is gone, and nothing was changed", directory.display());
         return Err(CommandError::new(ErrorCode::WorkspaceGone, message)
-            .with_hint("if it was moved, `--to DIR` names its new path")
-            .into());
+            .with_hint("if it was moved, `--to DIR` names its new path"));
     }
-    place.open_workspace(directory, excludes, &format!("{session}, which is applied to it"))
+    Ok(())
 }
 
 /// Returns the path of a file in the project. One that starts with `./` is relative to the current directory.

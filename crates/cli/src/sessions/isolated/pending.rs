@@ -4,13 +4,12 @@
 //! works on the session, the application is completed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::Workspace;
-use backstitch::{LiveSession, RuntimeError, SessionOptions, stores};
+use backstitch::ports::{Store as _, StoreError};
+use backstitch::{RuntimeError, stores};
 
 use crate::common::Common;
 use crate::error::{code_of, message_of};
@@ -78,28 +77,25 @@ fn store_of(common: &Common) -> Option<PathBuf> {
 }
 
 /// Completes the application of a session. Returns the directory, if there was something to complete.
-async fn complete(place: &OpenStore, session: SessionId) -> anyhow::Result<Option<String>> {
+pub(super) async fn complete(place: &OpenStore, session: SessionId) -> anyhow::Result<Option<String>> {
     let mark = ApplyMark(place.directory().join(MARKS).join(session.to_string()));
-    let live = match place.runtime.open_idle(session, SessionOptions::default()).await {
+    let view = match place.runtime.view(session).await {
         Err(error) if matches!(error.cause(), RuntimeError::SessionNotFound { .. }) => {
             mark.remove();
             return Ok(None);
         }
-        live => live?,
+        view => view?,
     };
-    let completed = complete_in(place, &live).await;
-    live.release().await?;
-    let completed = completed?;
-    mark.remove();
-    Ok(completed)
-}
-
-/// Completes the application of a session that this process holds.
-pub(super) async fn complete_in(place: &OpenStore, live: &LiveSession) -> anyhow::Result<Option<String>> {
-    let pending = live.state().await.view.pending_apply().cloned();
-    let Some(pending) = pending else { return Ok(None) };
+    // A process that holds the session may be applying it.
+    if let Some(owner) = place.store.holder(session).await? {
+        return Err(RuntimeError::Store(StoreError::Held { session, owner, process: None }).into());
+    }
+    let Some(pending) = view.pending_apply() else {
+        mark.remove();
+        return Ok(None);
+    };
     let directory = pending.record.directory.clone();
-    let target = super::apply::target(place, Path::new(&directory), &[], live.id())?;
-    live.complete_apply(target as Arc<dyn Workspace>).await?;
-    Ok(Some(directory))
+    let completed = place.runtime.complete_apply(session, None).await?;
+    mark.remove();
+    Ok(completed.map(|_| directory))
 }

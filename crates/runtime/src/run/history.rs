@@ -1,0 +1,221 @@
+//! Operations on the history of a session: rewind, undo, redo, restore, fork.
+//!
+//! Each opens the session with its files, claims it, and releases it, also if its caller is dropped. A session that a process
+//! drives is refused with the code `session_held`, whether it is this process or another.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::ports::FilePath;
+use serde_json::Value;
+
+use super::opening::new_copy;
+use crate::error::RuntimeError;
+use crate::history::{ForkReport, RewindReport, discarded_effects};
+use crate::live::{KeptFiles, LiveSession};
+use crate::point::PointSpec;
+use crate::runtime::{Runtime, SessionOptions};
+use crate::workspace::{OperationFiles, WorkspaceSpec};
+
+/// Options of a rewind, an undo, a redo and a restore of single files.
+#[derive(Clone, Default)]
+pub struct RewindOptions {
+    /// The reason of a rewind, which the log shows. The other operations record reasons of their own.
+    pub reason: Option<String>,
+    /// The files of the session.
+    pub files: OperationFiles,
+    /// Files that are left as they are, unless they are restored by name.
+    pub kept: Option<KeptFiles>,
+}
+
+impl RewindOptions {
+    /// Creates options with this workspace.
+    pub fn within(workspace: impl Into<WorkspaceSpec>) -> Self {
+        Self { files: OperationFiles::within(workspace), ..Self::default() }
+    }
+}
+
+/// Options of a fork.
+#[derive(Clone, Default)]
+pub struct ForkOptions {
+    /// The workspace of the fork, which must not be that of its parent. The files at the point are restored into it. A session
+    /// with files needs one. If it is [isolated](WorkspaceSpec::isolated), they are restored into a copy of it. A directory
+    /// without excludes has those that the parent is recorded with.
+    pub workspace: Option<WorkspaceSpec>,
+    /// The definition of the agent that drives the fork. By default it is that of its parent, with the directory of the
+    /// fork.
+    pub definition: Option<Value>,
+}
+
+impl ForkOptions {
+    /// Creates options with this workspace.
+    pub fn within(workspace: impl Into<WorkspaceSpec>) -> Self {
+        Self { workspace: Some(workspace.into()), ..Self::default() }
+    }
+}
+
+impl Runtime {
+    /// Rewinds a session to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
+    pub async fn rewind(&self, session: SessionId, to: PointSpec) -> Result<RewindReport, RuntimeError> {
+        self.rewind_with(session, to, RewindOptions::default()).await
+    }
+
+    /// Like [`rewind`](Self::rewind), with options: a reason, and files elsewhere than in the recorded directory.
+    pub async fn rewind_with(
+        &self,
+        session: SessionId,
+        to: PointSpec,
+        mut options: RewindOptions,
+    ) -> Result<RewindReport, RuntimeError> {
+        let reason = options.reason.take();
+        self.travel(session, options, move |live| async move { live.rewind(&to, reason).await }).await
+    }
+
+    /// Undoes the latest rewind of a session that is not undone.
+    pub async fn undo(&self, session: SessionId) -> Result<RewindReport, RuntimeError> {
+        self.undo_with(session, RewindOptions::default()).await
+    }
+
+    /// Like [`undo`](Self::undo), with options.
+    pub async fn undo_with(
+        &self,
+        session: SessionId,
+        options: RewindOptions,
+    ) -> Result<RewindReport, RuntimeError> {
+        self.travel(session, options, |live| async move { live.undo().await }).await
+    }
+
+    /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if the
+    /// session has continued since then.
+    pub async fn redo(&self, session: SessionId) -> Result<RewindReport, RuntimeError> {
+        self.redo_with(session, RewindOptions::default()).await
+    }
+
+    /// Like [`redo`](Self::redo), with options.
+    pub async fn redo_with(
+        &self,
+        session: SessionId,
+        options: RewindOptions,
+    ) -> Result<RewindReport, RuntimeError> {
+        self.travel(session, options, |live| async move { live.redo().await }).await
+    }
+
+    /// Restores files and directories to their state at a point. A path that did not exist there is removed, and the root
+    /// stands for all files. State and conversation stay. [`Runtime::undo`] undoes it.
+    pub async fn restore(
+        &self,
+        session: SessionId,
+        from: PointSpec,
+        paths: impl IntoIterator<Item = FilePath>,
+    ) -> Result<RewindReport, RuntimeError> {
+        self.restore_with(session, from, paths, RewindOptions::default()).await
+    }
+
+    /// Like [`restore`](Self::restore), with options.
+    pub async fn restore_with(
+        &self,
+        session: SessionId,
+        from: PointSpec,
+        paths: impl IntoIterator<Item = FilePath>,
+        options: RewindOptions,
+    ) -> Result<RewindReport, RuntimeError> {
+        let paths: Vec<FilePath> = paths.into_iter().collect();
+        let restore = move |live: Arc<LiveSession>| async move { live.restore_files(&from, paths).await };
+        self.travel(session, options, restore).await
+    }
+
+    /// Forks a session without files at a point, and returns the new one with the outside effects of its parent after
+    /// that point.
+    pub async fn fork(&self, parent: SessionId, at: PointSpec) -> Result<ForkReport, RuntimeError> {
+        self.fork_with(parent, at, ForkOptions::default()).await
+    }
+
+    /// Like [`fork`](Self::fork), with options: the workspace of the fork, into which the files at the point are restored.
+    pub async fn fork_with(
+        &self,
+        parent: SessionId,
+        at: PointSpec,
+        options: ForkOptions,
+    ) -> Result<ForkReport, RuntimeError> {
+        let ForkOptions { workspace, definition } = options;
+        let id = self.new_id()?;
+        let runtime = self.clone();
+        let effects = discarded_effects(&**self.store(), parent, &at).await?;
+        let opening = async move {
+            let of_parent = runtime.view(parent).await?.created().agent.clone();
+            let mut options = SessionOptions { id: Some(id), ..SessionOptions::default() };
+            if let Some(spec) = workspace {
+                let spec = runtime.with_recorded_excludes(spec, parent).await?;
+                let opened = runtime.open_workspace(&spec, id).await?;
+                (options.workspace, options.isolation) = (Some(opened.workspace), opened.isolation);
+            }
+            let directory = options.workspace.as_ref().and_then(|workspace| workspace.host_directory());
+            options.definition = Some(definition.unwrap_or_else(|| moved_to(of_parent, directory)));
+            let copy = new_copy(&options);
+            let forked = runtime.fork_session(parent, at, options).await;
+            if forked.is_err() {
+                runtime.remove_copy(id, copy).await;
+            }
+            forked
+        };
+        let forked = |live: Arc<LiveSession>| async move { Ok(live.id()) };
+        let session = self.operate(id, opening, forked).await?;
+        Ok(ForkReport { session, effects })
+    }
+
+    /// Moves through the history of a session.
+    async fn travel<F>(
+        &self,
+        session: SessionId,
+        options: RewindOptions,
+        travel: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
+    ) -> Result<RewindReport, RuntimeError>
+    where
+        F: Future<Output = Result<RewindReport, RuntimeError>> + Send + 'static,
+    {
+        let RewindOptions { files, kept, .. } = options;
+        let travel = move |live: Arc<LiveSession>| {
+            if let Some(kept) = kept {
+                live.keep_files(kept);
+            }
+            travel(live)
+        };
+        self.operate_with(session, files, travel).await
+    }
+}
+
+/// Replaces the directory in the recorded definition of an agent.
+fn moved_to(mut definition: Value, directory: Option<PathBuf>) -> Value {
+    let directory = directory.map(|directory| Value::from(directory.to_string_lossy()));
+    match (definition.get_mut("workspace"), directory) {
+        (Some(Value::Object(workspace)), Some(directory)) => {
+            workspace.insert("path".to_owned(), directory);
+        }
+        (Some(Value::Object(workspace)), None) => {
+            workspace.remove("path");
+        }
+        (Some(workspace @ Value::String(_)), Some(directory)) => *workspace = directory,
+        _ => {}
+    }
+    definition
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_a_fork_names_its_own_directory() {
+        let moved = |definition: Value| moved_to(definition, Some("/other".into()));
+        let named = json!({"name": "tailor", "workspace": {"path": "/shop", "isolated": true}});
+        assert_eq!(moved(named.clone())["workspace"], json!({"path": "/other", "isolated": true}));
+        assert_eq!(moved_to(named, None)["workspace"], json!({"isolated": true}));
+        assert_eq!(moved(json!({"workspace": "/shop"}))["workspace"], "/other");
+        for without in [json!({"name": "tailor"}), Value::Null] {
+            assert_eq!(moved(without.clone()), without);
+        }
+    }
+}

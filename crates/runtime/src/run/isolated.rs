@@ -1,0 +1,103 @@
+//! Applying the changes of isolated sessions to their projects.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use backstitch_core::id::SessionId;
+
+use super::opening::ApplyTarget;
+use crate::error::RuntimeError;
+use crate::history::{ApplyOptions, ApplyReport, undoable_apply};
+use crate::live::LiveSession;
+use crate::runtime::Runtime;
+use crate::workspace::{OperationFiles, WorkspaceSpec};
+
+/// Whether changes are applied, or the latest application is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Apply,
+    Undo,
+}
+
+impl Runtime {
+    /// Merges the changes of an isolated session into its project. With conflicts, nothing is written. An application
+    /// that was interrupted is completed first.
+    pub async fn apply(
+        &self,
+        session: SessionId,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, RuntimeError> {
+        self.merge(session, options, Direction::Apply).await
+    }
+
+    /// Undoes the latest application of a session's changes, in the directory that they were applied to.
+    pub async fn undo_apply(
+        &self,
+        session: SessionId,
+        options: ApplyOptions,
+    ) -> Result<ApplyReport, RuntimeError> {
+        self.merge(session, options, Direction::Undo).await
+    }
+
+    /// Completes an application that was interrupted, in the directory that it was made to or in another one that it was
+    /// moved to. Returns `None` if none was interrupted.
+    pub async fn complete_apply(
+        &self,
+        session: SessionId,
+        moved_to: Option<WorkspaceSpec>,
+    ) -> Result<Option<ApplyReport>, RuntimeError> {
+        let runtime = self.clone();
+        let complete = move |live: Arc<LiveSession>| async move {
+            let Some(directory) = pending_directory(&live).await else { return Ok(None) };
+            let target = moved_to.map_or(ApplyTarget::Recorded(directory), ApplyTarget::Given);
+            let target = runtime.open_target(target, live.id()).await?;
+            live.complete_apply(target).await
+        };
+        self.operate_with(session, OperationFiles::Untouched, complete).await
+    }
+
+    async fn merge(
+        &self,
+        session: SessionId,
+        mut options: ApplyOptions,
+        direction: Direction,
+    ) -> Result<ApplyReport, RuntimeError> {
+        let (files, project) = (std::mem::take(&mut options.files), options.project.take());
+        let runtime = self.clone();
+        let merge = move |live: Arc<LiveSession>| async move {
+            runtime.complete_pending(&live, project.as_ref()).await?;
+            let view = live.state().await.view.clone();
+            let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
+            let applied = undoable_apply(&view).filter(|_| direction == Direction::Undo);
+            let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
+            let target = project.map_or_else(|| ApplyTarget::Recorded(known.into()), ApplyTarget::Given);
+            let project = runtime.open_target(target, session).await?;
+            match direction {
+                Direction::Apply => live.apply(project, options).await,
+                Direction::Undo => live.undo_apply(project, options).await,
+            }
+        };
+        self.operate_with(session, files, merge).await
+    }
+
+    /// Completes an application that was interrupted, before another one. The directory may be the open one of the caller.
+    async fn complete_pending(
+        &self,
+        live: &LiveSession,
+        project: Option<&WorkspaceSpec>,
+    ) -> Result<(), RuntimeError> {
+        let Some(directory) = pending_directory(live).await else { return Ok(()) };
+        let open = project.and_then(WorkspaceSpec::opened);
+        let target = match open.filter(|open| open.host_directory().as_ref() == Some(&directory)) {
+            Some(open) => open.clone(),
+            None => self.open_target(ApplyTarget::Recorded(directory), live.id()).await?,
+        };
+        live.complete_apply(target).await.map(drop)
+    }
+}
+
+/// Returns the directory of an application that was interrupted.
+async fn pending_directory(live: &LiveSession) -> Option<PathBuf> {
+    let view = live.state().await.view.clone();
+    view.pending_apply().map(|pending| PathBuf::from(&pending.record.directory))
+}

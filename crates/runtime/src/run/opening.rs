@@ -1,0 +1,210 @@
+//! How the files of sessions are opened, and how operations open sessions.
+//!
+//! There is one way to a directory: a [`WorkspaceSpec`], which the [`Adapters`](crate::Adapters) open with what the journal says
+//! about the files of the session. Agents have one. An operation such as a rewind needs no agent: the journal names the directory,
+//! and the excludes if the agent was recorded with them. A directory that is gone, or that a link took the place of, is refused,
+//! because its files may have been moved. A copy that was deleted is created again, but no operation runs the commands that set it up.
+//!
+//! Files are opened before the session is claimed. If they are in use because a process drives the session, that is the reason of
+//! the error.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use backstitch_core::code::ErrorCode;
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, RecordBody, SessionCreated};
+use backstitch_core::ports::{Store, StoreError, Workspace};
+use backstitch_core::view::JournalView;
+use serde_json::Value;
+
+use crate::adapters::{DirectoryError, SessionFiles};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, load_view, read_records};
+use crate::runtime::{Runtime, SessionOptions};
+use crate::workspace::{OpenedWorkspace, OperationFiles, WorkspaceSpec};
+
+impl Runtime {
+    /// Opens the files of a session as `start`, `ask` and `resume` do, for callers that need them before or after that. The
+    /// workspace is for [`SessionOptions::workspace`], and the isolation for [`SessionOptions::isolation`]: a copy that was
+    /// made for a new session is removed if the session cannot be started.
+    pub async fn open_workspace(
+        &self,
+        spec: &WorkspaceSpec,
+        session: SessionId,
+    ) -> Result<OpenedWorkspace, RuntimeError> {
+        if let Some(open) = spec.opened() {
+            return Ok(open.clone().into());
+        }
+        if spec.in_place {
+            let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
+            return self.opened_directory(spec, session, files).await;
+        }
+        let mut known = spec.clone();
+        let reading = self.read_off_thread(move |store| async move {
+            let view = match load_view(&*store, session, None).await {
+                Err(RuntimeError::SessionNotFound { .. }) => return Ok((SessionFiles::New, known)),
+                view => view?,
+            };
+            Ok((SessionFiles::of(&view, &mut known), known))
+        });
+        let (files, spec) = reading.await?;
+        self.opened_directory(&spec, session, files).await
+    }
+
+    async fn opened_directory(
+        &self,
+        spec: &WorkspaceSpec,
+        session: SessionId,
+        files: SessionFiles,
+    ) -> Result<OpenedWorkspace, RuntimeError> {
+        let opened = self.adapters().workspace(spec, session, files).await;
+        opened.map_err(|error| match error.downcast::<DirectoryError>() {
+            Ok(error) => RuntimeError::OpenDirectory(*error),
+            Err(error) => RuntimeError::Directory { directory: spec.path.clone(), cause: Arc::from(error) },
+        })
+    }
+
+    /// Removes the copy that was made for a session, unless the session was stored.
+    pub(super) async fn remove_copy(&self, session: SessionId, copy: Option<PathBuf>) {
+        let Some(copy) = copy else { return };
+        let is_stored = match self.store().head(session).await {
+            Ok(head) => head != Position::START,
+            Err(error) => !matches!(error, StoreError::NotFound { .. }),
+        };
+        if !is_stored {
+            self.adapters().remove_copy(&copy, session).await;
+        }
+    }
+
+    /// Opens a session with these files, performs one operation on it, and releases it.
+    pub(super) async fn operate_with<T, F>(
+        &self,
+        session: SessionId,
+        files: OperationFiles,
+        operation: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
+    ) -> Result<T, RuntimeError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    {
+        let runtime = self.clone();
+        let opening = async move {
+            let workspace = match runtime.session_workspace(session, files).await {
+                Err(error) => return Err(runtime.explain_held(session, error).await),
+                Ok(workspace) => workspace,
+            };
+            runtime.open_idle(session, SessionOptions { workspace, ..SessionOptions::default() }).await
+        };
+        self.operate(session, opening, operation).await
+    }
+
+    /// Opens the files of a session for an operation. `None` if it has none, or they are left alone.
+    pub(super) async fn session_workspace(
+        &self,
+        session: SessionId,
+        files: OperationFiles,
+    ) -> Result<Option<Arc<dyn Workspace>>, RuntimeError> {
+        let spec = match files {
+            OperationFiles::Untouched => return Ok(None),
+            OperationFiles::Within(spec) => Some(spec),
+            OperationFiles::Recorded => recorded_directory(&self.view(session).await?)?,
+        };
+        let Some(spec) = spec else { return Ok(None) };
+        let spec = self.with_recorded_excludes(spec, session).await?;
+        Ok(Some(self.open_workspace(&spec, session).await?.workspace))
+    }
+
+    /// Adds the excludes that a session is recorded with to a directory that is named without any. Those of a sub-agent are
+    /// the excludes of its caller, since they work on the same files.
+    pub(super) async fn with_recorded_excludes(
+        &self,
+        mut spec: WorkspaceSpec,
+        session: SessionId,
+    ) -> Result<WorkspaceSpec, RuntimeError> {
+        if spec.opened().is_some() {
+            return Ok(spec);
+        }
+        let mut line = self.callers_of(session).await?;
+        while let (true, Some(session)) = (spec.excludes.is_empty(), line.pop()) {
+            spec.excludes = recorded_excludes(&created_of(&**self.store(), session).await?.agent);
+        }
+        Ok(spec)
+    }
+
+    /// Opens a directory besides that of the session, which its changes are applied to. It has to exist. The journal names it
+    /// without links, so one that took its place is refused. A user may name it by a link.
+    pub(super) async fn open_target(
+        &self,
+        target: ApplyTarget,
+        session: SessionId,
+    ) -> Result<Arc<dyn Workspace>, RuntimeError> {
+        let (spec, directory) = match target {
+            ApplyTarget::Recorded(directory) => (directory.clone().into(), Some(directory)),
+            ApplyTarget::Given(spec) => (spec, None),
+        };
+        if let Some(open) = spec.opened() {
+            return Ok(open.clone());
+        }
+        let spec = self.with_recorded_excludes(spec, session).await?;
+        Ok(self.opened_directory(&spec, session, SessionFiles::Known { directory }).await?.workspace)
+    }
+
+    /// Replaces the error that a directory is in use by the reason that a process holds the session, if one does.
+    pub(super) async fn explain_held(&self, session: SessionId, error: RuntimeError) -> RuntimeError {
+        if error.code() != ErrorCode::WorkspaceHeld {
+            return error;
+        }
+        match self.store().holder(session).await {
+            Ok(Some(owner)) => RuntimeError::Store(StoreError::Held { session, owner, process: None }),
+            Ok(None) => error,
+            Err(error) => RuntimeError::Store(error),
+        }
+    }
+}
+
+/// A directory that the changes of a session are applied to.
+pub(super) enum ApplyTarget {
+    /// The journal names it.
+    Recorded(PathBuf),
+    /// The caller names it.
+    Given(WorkspaceSpec),
+}
+
+/// Returns the copy of a project that was made for a new session.
+pub(super) fn new_copy(options: &SessionOptions) -> Option<PathBuf> {
+    options.isolation.as_ref()?;
+    options.workspace.as_ref()?.host_directory()
+}
+
+/// Returns the directory that a journal names. `None` for a session without files.
+fn recorded_directory(view: &JournalView) -> Result<Option<WorkspaceSpec>, RuntimeError> {
+    let session = view.session_id();
+    // A fork of an isolated session has a directory of its own, which is not a copy of the project.
+    let copy = view.isolation().filter(|isolated| isolated.point.session == session);
+    let Some(directory) = view.directory().or(copy.map(|copy| copy.record.directory.as_str())) else {
+        return match view.files() {
+            Some(_) => Err(RuntimeError::NoWorkspace { session }),
+            None => Ok(None),
+        };
+    };
+    Ok(Some(WorkspaceSpec::new(directory)))
+}
+
+/// Returns the first record of a session.
+pub(super) async fn created_of(
+    store: &dyn Store,
+    session: SessionId,
+) -> Result<Arc<SessionCreated>, RuntimeError> {
+    let first = read_records(store, session, Position::START, Some(Position::START.next())).await?;
+    match first.into_iter().next().map(|record| record.body) {
+        Some(RecordBody::SessionCreated(created)) => Ok(created),
+        _ => Err(RuntimeError::SessionNotFound { session }),
+    }
+}
+
+/// Returns the excludes of a recorded definition.
+fn recorded_excludes(definition: &Value) -> Vec<String> {
+    let excludes = definition.pointer("/workspace/excludes").and_then(Value::as_array);
+    excludes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
