@@ -3,15 +3,17 @@
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
+use backstitch::id::CallId;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
-use backstitch::{LiveSession, Tools, check_arguments, find_call};
+use backstitch::{DecideOptions, Tools, check_arguments, find_call};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::definition::built;
 use super::place::{part_of_id, short, user_name};
-use super::travel::{SessionToDecide, opened_to_decide};
+use super::restores::RestoreCause;
+use super::travel::SessionToRewind;
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::usage::Usage;
@@ -62,40 +64,46 @@ impl Resolve {
         if self.call != WHOLE_SESSION {
             part_of_id(&self.call)?;
         }
-        let SessionToDecide { live, mut restores, definition } =
-            opened_to_decide(common, Some(&self.session)).await?;
+        let opened = SessionToRewind::open(common, Some(&self.session), None).await?;
+        let mut opened = opened.with_cause(RestoreCause::Call);
+        let session = opened.session;
         // An agent that cannot be built here checks the arguments when the call runs.
-        let built = if self.what == What::Edit { built(&definition).ok() } else { None };
-        let done = self.decide(&live, built.as_ref().map(|built| &built.agent.tools)).await;
-        live.release().await?;
-        done?;
-        let restored = restores.new_ones().await?;
+        let built = if self.what == What::Edit { built(&opened.definition).ok() } else { None };
+        let (call, decision) = self.decision(&opened, built.as_ref().map(|built| &built.agent.tools)).await?;
+        let (by, files) = (Some(user_name()), opened.files());
+        let options = DecideOptions { by, files, ..DecideOptions::default() };
+        opened.runtime().decide_with(session, call, decision, options).await?;
+        let restored = opened.new_restores().await?;
         if common.json {
             let restored: Vec<_> = restored.iter().map(|restored| restored.event(common)).collect();
             println!(
                 "{}",
                 json!({
-                    "v": 1, "session": live.id(), "call": self.call, "decided": true, "restored": restored,
+                    "v": 1, "session": session, "call": self.call, "decided": true, "restored": restored,
                 })
             );
         } else {
             let lines = restored.iter().flat_map(|restored| restored.lines(common));
             lines.for_each(|line| println!("{line}"));
-            println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(live.id()))));
+            println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(session))));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn decide(&self, live: &LiveSession, tools: Option<&Tools>) -> anyhow::Result<()> {
-        let by = Some(user_name());
+    /// Returns the decision, and the call that it is about.
+    async fn decision(
+        &self,
+        opened: &SessionToRewind,
+        tools: Option<&Tools>,
+    ) -> anyhow::Result<(Option<CallId>, Decision)> {
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
                 return Err(Usage("name a call: `-` stands only with `continue`".to_owned()).into());
             }
-            return Ok(live.resolve(None, Decision::Continue, by).await?);
+            return Ok((None, Decision::Continue));
         }
-        let view = live.state().await.view.clone();
-        let call = find_call(&view, &self.call)?;
+        let view = &opened.view;
+        let call = find_call(view, &self.call)?;
         let reason = self.reason.clone();
         let decision = match self.what {
             What::Retry => Decision::Retry,
@@ -123,8 +131,7 @@ impl Resolve {
                         OptionResult::new(call, &name, value)
                     }
                     None => {
-                        let offered = live.offered_result(call).await?;
-                        let offered = offered.and_then(|message| message.message.option_result().cloned());
+                        let offered = opened.runtime().offered_result(opened.session, call).await?;
                         offered.ok_or_else(|| {
                             CommandError::new(ErrorCode::DecisionRefused, "no result of the call is recorded")
                                 .with_hint("add the result as `--result TEXT`")
@@ -134,6 +141,6 @@ impl Resolve {
                 Decision::Happened { result: Box::new(result) }
             }
         };
-        Ok(live.resolve(Some(call), decision, by).await?)
+        Ok((Some(call), decision))
     }
 }

@@ -532,14 +532,14 @@ pub(super) fn answers_with(definition: &AgentDefinition) -> String {
     definition.model.as_ref().map(ToString::to_string).or(engine).unwrap_or_default()
 }
 
-/// Builds the record that a session continues with another definition.
-pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
+/// Builds the note that a session continues with another definition.
+pub(super) fn changed(definition: &AgentDefinition) -> Note {
     let model = answers_with(definition);
     let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     let files = definition.workspace.path.as_ref();
     let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
     let text = format!("continues with {model}{at}{files}");
-    Note::new(TOPIC, text).with_data(definition.to_recorded()).into()
+    Note::new(TOPIC, text).with_data(definition.to_recorded())
 }
 
 /// Builds the record that a session continues with another definition of its MCP servers or tools.

@@ -307,7 +307,7 @@ impl SessionToDrive {
         if is_other {
             let options = SessionOptions { take_over, ..SessionOptions::default() };
             let idle = place.runtime.open_idle(session, options).await?;
-            let recorded = idle.record(vec![changed(&definition)]).await;
+            let recorded = idle.record(vec![changed(&definition).into()]).await;
             idle.release().await.and(recorded)?;
         }
         Ok(Self { place, definition, built, live, stopper, session, take_over })

@@ -17,7 +17,7 @@ use backstitch::journal::WorkspaceRevision;
 use backstitch::ports::{ChangeKind, ObjectOverlay, Sandbox, Workspace};
 use backstitch::store::{Bundle, SessionRole, TransferReport};
 use backstitch::workspace;
-use backstitch::{SessionOptions, SystemClock, WorkspaceSpec, latest_files};
+use backstitch::{SystemClock, WorkspaceSpec, latest_files};
 use clap::Args;
 use serde_json::json;
 
@@ -106,12 +106,10 @@ async fn distrust(
         if !has_rules && !is_wider {
             continue;
         }
-        let live = place.runtime.open_idle(one.session, SessionOptions::default()).await?;
-        let rules = live.remove_allowing_rules().await;
-        let limited = if is_wider { live.record(vec![imported(&limit)]).await } else { Ok(()) };
-        live.release().await?;
-        limited?;
-        removed.extend(rules?);
+        removed.extend(place.runtime.remove_allowing_rules(one.session).await?);
+        if is_wider {
+            place.runtime.add_note(one.session, imported(&limit)).await?;
+        }
     }
     Ok(removed)
 }
@@ -145,28 +143,17 @@ async fn give_directory(
     spec.excludes.clone_from(&definition.workspace.excludes);
     spec.in_place = true;
     let files = place.runtime.open_workspace(&spec, session).await?.workspace;
-    let options = SessionOptions { workspace: Some(files.clone()), ..SessionOptions::default() };
-    let live = place.runtime.open_idle(session, options).await?;
-    let filled = match latest_files(&*place.store, session).await {
-        Ok(Some(wanted)) => fill(common, place, session, (&*files, directory.as_path()), wanted),
-        Ok(None) => Ok(()),
-        Err(error) => Err(error.into()),
-    };
-    let recorded = match filled {
-        Ok(()) => {
-            definition.workspace.path = Some(directory);
-            if let Some(sandbox) = &mut definition.sandbox {
-                // The session starts anew here, and its paths were those of another machine.
-                let missing = sandbox.missing.take().unwrap_or_default();
-                sandbox.write.extend(missing);
-                backstitch::resolve_writable(sandbox);
-            }
-            live.record(vec![changed(definition)]).await.map_err(anyhow::Error::from)
-        }
-        Err(error) => Err(error),
-    };
-    live.release().await?;
-    recorded
+    if let Some(wanted) = latest_files(&*place.store, session).await? {
+        fill(common, place, session, (&*files, directory.as_path()), wanted)?;
+    }
+    definition.workspace.path = Some(directory);
+    if let Some(sandbox) = &mut definition.sandbox {
+        // The session starts anew here, and its paths were those of another machine.
+        let missing = sandbox.missing.take().unwrap_or_default();
+        sandbox.write.extend(missing);
+        backstitch::resolve_writable(sandbox);
+    }
+    Ok(place.runtime.add_note(session, changed(definition)).await?)
 }
 
 /// Writes files to a directory, unless it holds anything else.

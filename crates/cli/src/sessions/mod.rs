@@ -137,7 +137,7 @@ pub(crate) enum Command {
     Undo(travel::Undo),
     /// Repeat the rewind or restore that was undone last.
     #[command(after_help = "Example:\n  backstitch redo 4f2a")]
-    Redo(travel::Redo),
+    Redo(travel::Undo),
     /// Start a new session from a point of an existing one.
     #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
     Fork(travel::Fork),
@@ -244,7 +244,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Restore(command) => command.run(common).await,
         Command::Rewind(command) => command.run(common).await,
         Command::Undo(command) => command.run(common).await,
-        Command::Redo(command) => command.run(common).await,
+        Command::Redo(command) => command.redo(common).await,
         Command::Fork(command) => command.run(common).await,
         Command::Guard(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use backstitch::filesystem::format;
 use backstitch::ports::{Objects, PathChange};
-use backstitch::{LiveSession, PointSpec, RewindReport};
+use backstitch::{PointSpec, RewindReport};
 use clap::Args;
 use serde_json::json;
 
 use super::diff::print_name;
 use super::file_names::in_session_or_whole;
-use super::place::{OpenStore, short};
-use super::travel::{SessionToRewind, opened_with_files};
+use super::place::short;
+use super::travel::SessionToRewind;
 use crate::common::Common;
 
 #[derive(Args)]
@@ -29,17 +29,16 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, mut restores, .. } =
-            opened_with_files(common, self.session.as_deref(), None).await?;
-        let done = self.restore(&live).await;
-        live.release().await?;
-        let done = done?;
-        let place = OpenStore::for_reading(common)?;
-        let mut changed = changed(&*place.store, &done)?;
-        let restored = restores.new_ones().await?;
+        let mut opened = SessionToRewind::open(common, self.session.as_deref(), None).await?;
+        let session = opened.session;
+        let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
+        let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
+        let restoring = opened.runtime().restore_with(session, self.from.clone(), paths, opened.options());
+        let done = restoring.await?;
+        let mut changed = changed(&*opened.place.store, &done)?;
+        let restored = opened.new_restores().await?;
         changed.retain(|change| !restored.iter().any(|restored| restored.has_left(&change.path)));
         let left: Vec<String> = restored.iter().flat_map(|restored| restored.left_alone()).collect();
-        let session = live.id();
         if common.json {
             println!(
                 "{}",
@@ -58,13 +57,6 @@ impl Restore {
             );
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    async fn restore(&self, live: &LiveSession) -> anyhow::Result<RewindReport> {
-        let view = live.state().await.view.clone();
-        let paths = self.paths.iter().map(|path| in_session_or_whole(&view, path));
-        let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(live.restore_files(&self.from, paths).await?)
     }
 }
 

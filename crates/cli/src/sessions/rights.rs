@@ -110,10 +110,10 @@ pub(super) fn confine(definition: &mut AgentDefinition, limit: &Sandbox) {
     definition.sandbox = Some(sandbox);
 }
 
-/// Builds the record that a session was imported by a user with these limits.
-pub(super) fn imported(limit: &Sandbox) -> RecordBody {
+/// Builds the note that a session was imported by a user with these limits.
+pub(super) fn imported(limit: &Sandbox) -> Note {
     let text = "another user may have defined its agent, so your sandbox applies";
-    Note::new(IMPORTED, text).with_data(json!({ "sandbox": limit })).into()
+    Note::new(IMPORTED, text).with_data(json!({ "sandbox": limit }))
 }
 
 /// Returns the limits of the user who imported a session, if the record names them.

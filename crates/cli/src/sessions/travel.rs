@@ -1,6 +1,6 @@
-//! `rewind`, `undo` and `fork`.
+//! `rewind`, `undo`, `redo` and `fork`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::journal::RecordBody;
-use backstitch::ports::{SessionQuery, Workspace};
+use backstitch::journal::Note;
+use backstitch::ports::SessionQuery;
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{
-    DiscardedEffect, KeptFiles, LiveSession, PointSpec, SessionOptions, WorkspaceSpec, discarded_effects,
-    locate, one_line,
+    DiscardedEffect, ForkOptions, ForkReport, KeptFiles, OperationFiles, PointSpec, RewindOptions,
+    RewindReport, Runtime, RuntimeError, WorkspaceSpec, locate, one_line,
 };
 use clap::Args;
 use serde_json::json;
@@ -24,7 +24,7 @@ use super::guarded::{CommandSession, ContinueCommand, GuardedSession, is_guarded
 use super::holder::{WhenDriven, set_free};
 use super::isolated::bring_back;
 use super::place::{OpenStore, short, uncovered};
-use super::restores::{RestoreCause, Restores};
+use super::restores::{Restore, RestoreCause, Restores};
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::usage::Usage;
@@ -62,35 +62,27 @@ impl Rewind {
     }
 
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
-            opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
-        let mut refused = self.refused(&live.state().await.view, &store);
-        if refused.is_ok() && !self.force {
-            refused = check_neighbours(common, &live, workspace.as_deref()).await;
+        let mut opened = SessionToRewind::open(common, Some(&self.session), Some(&self.moved)).await?;
+        self.check_program(&opened)?;
+        if !self.force {
+            opened.check_neighbours().await?;
         }
-        if let Err(error) = refused {
-            live.release().await?;
-            return Err(error);
+        if !common.json {
+            opened.warn(&self.point).await?;
         }
-        let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
-        if let Some(workspace) = workspace.filter(|_| !common.json) {
-            warn(&live, &workspace, &self.point).await?;
-        }
-        let done = live.rewind(&self.point, self.reason).await;
-        if done.is_ok() {
-            live.record(moved).await?;
-        }
-        live.release().await?;
-        let done = done?;
-        let runs = self.continues.is_some();
-        let continues = continuation(&live, &store, directory.as_deref(), runs).await?;
-        let continues = match self.continues.clone().flatten() {
-            Some(prompt) => continues.map(|continues| continues.with_prompt(&prompt)),
+        let options = RewindOptions { reason: self.reason, ..opened.options() };
+        let done = opened.runtime().rewind_with(opened.session, self.point, options).await?;
+        opened.record_move().await?;
+        let continues = opened.continuation(self.continues.is_some()).await?;
+        let continues = match self.continues.as_ref().and_then(Option::as_ref) {
+            Some(prompt) => continues.map(|continues| continues.with_prompt(prompt)),
             None => continues,
         };
         let continues = continues.map(|continues| continues.with_arguments(&self.arguments));
-        report(common, &mut restores, &live, &done, ("undo", continues.as_ref())).await?;
-        drop(live);
+        opened.report(common, &done, ("undo", continues.as_ref())).await?;
+        let directory = opened.directory();
+        // The program works in the directory, too.
+        drop(opened);
         match continues.filter(|_| self.continues.is_some()) {
             Some(continues) => {
                 let ended = continues.run(directory)?;
@@ -102,17 +94,17 @@ impl Rewind {
     }
 
     /// Fails if the program of a guarded session may still change files, or there is no program to continue.
-    fn refused(&self, view: &JournalView, store: &Path) -> anyhow::Result<()> {
-        if let Some(command) = CommandSession::of(view) {
+    fn check_program(&self, opened: &SessionToRewind) -> anyhow::Result<()> {
+        if let Some(command) = CommandSession::of(&opened.view) {
             return match () {
                 () if self.continues.is_some() => Err(command.refusal()),
                 () if self.force => Ok(()),
-                () => command.check_quiet(store),
+                () => command.check_quiet(&opened.place.directory()),
             };
         }
-        match GuardedSession::of(view) {
+        match GuardedSession::of(&opened.view) {
             Some(_) if self.force => Ok(()),
-            Some(guarded) => guarded.check_quiet(view),
+            Some(guarded) => guarded.check_quiet(&opened.view),
             None if self.continues.is_some() => {
                 Err(Usage("`--continue` needs a guarded session; `resume` continues this one".to_owned())
                     .into())
@@ -122,46 +114,7 @@ impl Rewind {
     }
 }
 
-/// Fails if a command of another guarded conversation runs in the directory of a session: its files would be rewound too.
-async fn check_neighbours(
-    common: &Common,
-    live: &LiveSession,
-    workspace: Option<&HostWorkspace>,
-) -> anyhow::Result<()> {
-    let Some(workspace) = workspace else { return Ok(()) };
-    let place = OpenStore::for_reading(common)?;
-    let directory = workspace.path().to_string_lossy().into_owned();
-    let query = SessionQuery::roots().with_workspace(directory).with_limit(NEIGHBOURS);
-    let page = place.runtime.sessions(query).await?;
-    for other in page.sessions.iter().filter(|other| is_guarded(other) && other.id() != live.id()) {
-        let view = place.view(other.id()).await?;
-        if let Some(guarded) = GuardedSession::of(&view) {
-            guarded.check_processes(&view)?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the command with which the program of a guarded session continues from its current point. If it `runs` now, the
-/// conversation is prepared for it.
-async fn continuation(
-    live: &LiveSession,
-    store: &Path,
-    directory: Option<&Path>,
-    runs: bool,
-) -> anyhow::Result<Option<ContinueCommand>> {
-    let view = live.state().await.view.clone();
-    let Some(guarded) = GuardedSession::of(&view) else { return Ok(None) };
-    let mut continues = guarded.continue_from(&view);
-    if runs {
-        let here = std::env::current_dir()?;
-        continues.prepare(store, live.id(), directory.unwrap_or(&here)).await?;
-    } else {
-        continues.bind(store, live.id())?;
-    }
-    Ok(Some(continues))
-}
-
+// The arguments of `undo` and of `redo`. Their help is that of the command.
 #[derive(Args)]
 pub(crate) struct Undo {
     /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
@@ -177,42 +130,32 @@ impl Undo {
     }
 
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
-            opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
-        let done = live.undo().await;
-        if done.is_ok() {
-            live.record(moved).await?;
-        }
-        live.release().await?;
-        let done = done?;
-        let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
-        let continues = continuation(&live, &store, directory.as_deref(), false).await?;
-        report(common, &mut restores, &live, &done, ("redo", continues.as_ref())).await
+        self.carry_out(common, UndoStep::Undo).await
+    }
+
+    /// Repeats what was undone.
+    pub(super) async fn redo(self, common: &Common) -> anyhow::Result<ExitCode> {
+        self.carry_out(common, UndoStep::Redo).await
+    }
+
+    async fn carry_out(self, common: &Common, step: UndoStep) -> anyhow::Result<ExitCode> {
+        let mut opened = SessionToRewind::open(common, self.session.as_deref(), Some(&self.moved)).await?;
+        let (runtime, session, options) = (opened.runtime(), opened.session, opened.options());
+        let (done, opposite) = match step {
+            UndoStep::Undo => (runtime.undo_with(session, options).await?, "redo"),
+            UndoStep::Redo => (runtime.redo_with(session, options).await?, "undo"),
+        };
+        opened.record_move().await?;
+        let continues = opened.continuation(false).await?;
+        opened.report(common, &done, (opposite, continues.as_ref())).await
     }
 }
 
-#[derive(Args)]
-pub(crate) struct Redo {
-    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
-    session: Option<String>,
-    #[command(flatten)]
-    moved: MovedTo,
-}
-
-impl Redo {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let SessionToRewind { live, workspace, moved, mut restores, store, .. } =
-            opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
-        let done = live.redo().await;
-        if done.is_ok() {
-            live.record(moved).await?;
-        }
-        live.release().await?;
-        let done = done?;
-        let directory = workspace.as_ref().map(|workspace| workspace.path().to_owned());
-        let continues = continuation(&live, &store, directory.as_deref(), false).await?;
-        report(common, &mut restores, &live, &done, ("undo", continues.as_ref())).await
-    }
+/// A step through the rewinds of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UndoStep {
+    Undo,
+    Redo,
 }
 
 #[derive(Args)]
@@ -232,8 +175,8 @@ impl Fork {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let view = place.view(session).await?;
-        let effects = discarded_effects(&**place.runtime.store(), session, &self.point).await?;
-        let (id, directory) = forked(&place, &view, self.point, self.workspace).await?;
+        let (ForkReport { session: id, effects }, directory) =
+            forked(&place, &view, self.point, self.workspace).await?;
         if common.json {
             println!(
                 "{}",
@@ -263,7 +206,7 @@ pub(super) async fn forked(
     view: &JournalView,
     point: PointSpec,
     workspace: Option<PathBuf>,
-) -> anyhow::Result<(SessionId, Option<PathBuf>)> {
+) -> anyhow::Result<(ForkReport, Option<PathBuf>)> {
     let mut definition = definition_of(place, view, None).await?;
     let own = definition.workspace.path.take();
     let directory = match (&workspace, &own) {
@@ -282,22 +225,18 @@ pub(super) async fn forked(
             return Err(CommandError::new(ErrorCode::WorkspaceRefused, message).into());
         }
     }
-    let id = place.runtime.new_id()?;
-    let workspace = match &directory {
-        Some(directory) => {
-            let mut spec = WorkspaceSpec::new(directory);
-            spec.excludes.clone_from(&definition.workspace.excludes);
-            Some(place.runtime.open_workspace(&spec, id).await?.workspace)
-        }
-        None => None,
-    };
     // The fork has the definition of its parent, with a directory of its own.
-    let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
+    let directory = directory.map(|directory| resolved(&directory)).transpose()?;
+    let workspace = directory.as_ref().map(|directory| {
+        let mut spec = WorkspaceSpec::new(directory);
+        spec.excludes.clone_from(&definition.workspace.excludes);
+        spec
+    });
     definition.workspace.path = directory.clone();
     let definition = Some(definition.to_recorded());
-    let options = SessionOptions { workspace, definition, id: Some(id), ..SessionOptions::default() };
-    place.runtime.fork_session(view.session_id(), point, options).await?.release().await?;
-    Ok((id, directory))
+    let options = ForkOptions { workspace, definition };
+    let report = place.runtime.fork_with(view.session_id(), point, options).await?;
+    Ok((report, directory))
 }
 
 /// Resolves a path of which possibly only the beginning exists.
@@ -325,106 +264,149 @@ fn no_room(message: &str) -> CommandError {
     CommandError::new(ErrorCode::WorkspaceRefused, message).with_hint("use `--workspace DIR`")
 }
 
-/// A session to decide about.
-pub(super) struct SessionToDecide {
-    pub(super) live: Arc<LiveSession>,
-    /// Reports the files that the decision restores.
-    pub(super) restores: Restores,
-    pub(super) definition: AgentDefinition,
-}
-
-/// Opens a session to decide about it.
-pub(super) async fn opened_to_decide(
-    common: &Common,
-    session: Option<&str>,
-) -> anyhow::Result<SessionToDecide> {
-    let SessionToRewind { live, restores, definition, .. } = opened_with_files(common, session, None).await?;
-    Ok(SessionToDecide { live, restores: restores.with_cause(RestoreCause::Call), definition })
-}
-
-/// A session that this process holds and does not drive.
+/// A session whose history or files change, with its files.
 pub(super) struct SessionToRewind {
-    pub(super) live: Arc<LiveSession>,
+    pub(super) place: OpenStore,
+    pub(super) session: SessionId,
+    /// Its view before the change.
+    pub(super) view: JournalView,
+    pub(super) definition: AgentDefinition,
     workspace: Option<Arc<HostWorkspace>>,
-    /// Records to append if the files were moved.
-    moved: Vec<RecordBody>,
-    pub(super) restores: Restores,
-    definition: AgentDefinition,
-    /// Directory of the store.
-    store: PathBuf,
+    /// The note to add if the files were moved.
+    moved: Option<Note>,
+    restores: Restores,
 }
 
-/// Opens a session with its files, to change both. Fails if another process drives it.
-pub(super) async fn opened_with_files(
-    common: &Common,
-    session: Option<&str>,
-    moved: Option<&MovedTo>,
-) -> anyhow::Result<SessionToRewind> {
-    let place = OpenStore::existing(common)?;
-    let session = place.session(session).await?;
-    let view = place.view(session).await?;
-    let mut definition = definition_of(&place, &view, None).await?;
-    let is_other = moved.map(|moved| moved.apply(&mut definition)).transpose()?.unwrap_or_default();
-    set_free(common, &place, session, WhenDriven::Refuse).await?;
-    bring_back(&place, &view, &definition).await?;
-    let workspace = place.workspace(&definition, session)?;
-    let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-    let options = SessionOptions { workspace: files, ..SessionOptions::default() };
-    let live = place.runtime.open_idle(session, options).await?;
-    if let Some(workspace) = workspace.as_ref().filter(|_| GuardedSession::of(&view).is_some()) {
-        live.keep_files(KeptFiles { paths: kept_files(workspace.path()), objects: place.store.clone() });
+impl SessionToRewind {
+    /// Opens the files of a session. Fails if another process drives it.
+    pub(super) async fn open(
+        common: &Common,
+        session: Option<&str>,
+        moved: Option<&MovedTo>,
+    ) -> anyhow::Result<Self> {
+        let place = OpenStore::existing(common)?;
+        let session = place.session(session).await?;
+        let view = place.view(session).await?;
+        let mut definition = definition_of(&place, &view, None).await?;
+        let is_other = moved.map(|moved| moved.apply(&mut definition)).transpose()?.unwrap_or_default();
+        set_free(common, &place, session, WhenDriven::Refuse).await?;
+        bring_back(&place, &view, &definition).await?;
+        let workspace = place.workspace(&definition, session)?;
+        let moved = is_other.then(|| changed(&definition));
+        let store = place.runtime.store().clone();
+        let restores = Restores::from(store, session, view.head(), RestoreCause::Person);
+        Ok(Self { place, session, view, definition, workspace, moved, restores })
     }
-    let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
-    let head = live.state().await.view.head();
-    let restores = Restores::from(live.store().clone(), session, head, RestoreCause::Person);
-    Ok(SessionToRewind { live, workspace, moved, restores, definition, store: place.directory() })
-}
 
-/// Warns about what a rewind does not restore: uncovered paths, and the workspace's own repository.
-async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) -> anyhow::Result<()> {
-    if let Some(paths) = uncovered(workspace) {
-        eprintln!("not covered, and so left as they are: {paths}");
+    /// Names another cause of the files that are restored.
+    pub(super) fn with_cause(self, cause: RestoreCause) -> Self {
+        Self { restores: self.restores.with_cause(cause), ..self }
     }
-    let view = live.state().await.view.clone();
-    let place = locate(&**live.store(), &view, point).await?;
-    let Some(coverage) = place.files.and_then(|files| files.coverage) else { return Ok(()) };
-    let Some(object) = live.store().object(coverage).await? else { return Ok(()) };
-    let then = Coverage::git_head(object.bytes())?;
-    for change in then.changes(&workspace.git_head()) {
-        eprintln!("the repository has moved since, and is left as it is: {change}");
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.place.runtime
     }
-    Ok(())
-}
 
-/// Names the calls whose effects outside are not undone, with their results.
-fn effect_lines(effects: &[DiscardedEffect]) -> impl Iterator<Item = String> {
-    effects.iter().map(|effect| {
-        let arguments = one_line(&effect.arguments.to_string(), 60);
-        let result = effect.result.as_deref().map(|result| one_line(result, 60));
-        let result = result.unwrap_or_else(|| "interrupted, so its outcome is not known".to_owned());
-        format!("not undone outside: {} {arguments}: {result}", effect.name)
-    })
-}
+    /// The files for an operation. A session without a directory has none.
+    pub(super) fn files(&self) -> OperationFiles {
+        self.workspace.clone().map_or(OperationFiles::Untouched, OperationFiles::within)
+    }
 
-async fn report(
-    common: &Common,
-    restores: &mut Restores,
-    live: &LiveSession,
-    done: &backstitch::RewindReport,
-    (opposite, continues): (&str, Option<&ContinueCommand>),
-) -> anyhow::Result<ExitCode> {
-    let session = live.id();
-    let restored = restores.new_ones().await?;
-    if common.json {
-        println!(
-            "{}",
-            json!({
-                "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
-                "restored": restored.iter().map(|restore| restore.event(common)).collect::<Vec<_>>(),
-                "continue": continues.map(|continues| continues.offer(common, session)), "effects": done.effects,
-            })
-        );
-    } else {
+    /// The options of a rewind. The settings of a guarded program stay as they are.
+    pub(super) fn options(&self) -> RewindOptions {
+        let guarded = self.workspace.as_ref().filter(|_| GuardedSession::of(&self.view).is_some());
+        let kept = guarded.map(|workspace| KeptFiles {
+            paths: kept_files(workspace.path()),
+            objects: self.place.store.clone(),
+        });
+        RewindOptions { files: self.files(), kept, reason: None }
+    }
+
+    /// Returns the restores that were recorded since the files were opened.
+    pub(super) async fn new_restores(&mut self) -> Result<Vec<Restore>, RuntimeError> {
+        self.restores.new_ones().await
+    }
+
+    /// Records the new directory, if the files were moved.
+    async fn record_move(&mut self) -> anyhow::Result<()> {
+        match self.moved.take() {
+            Some(moved) => Ok(self.runtime().add_note(self.session, moved).await?),
+            None => Ok(()),
+        }
+    }
+
+    fn directory(&self) -> Option<PathBuf> {
+        self.workspace.as_ref().map(|workspace| workspace.path().to_owned())
+    }
+
+    /// Fails if a command of another guarded conversation runs in the directory of the session: its files would be rewound
+    /// too.
+    async fn check_neighbours(&self) -> anyhow::Result<()> {
+        let Some(directory) = self.directory() else { return Ok(()) };
+        let directory = directory.to_string_lossy().into_owned();
+        let query = SessionQuery::roots().with_workspace(directory).with_limit(NEIGHBOURS);
+        let page = self.runtime().sessions(query).await?;
+        for other in page.sessions.iter().filter(|other| is_guarded(other) && other.id() != self.session) {
+            let view = self.place.view(other.id()).await?;
+            if let Some(guarded) = GuardedSession::of(&view) {
+                guarded.check_processes(&view)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Warns about what a rewind does not restore: uncovered paths, and the workspace's own repository.
+    async fn warn(&self, point: &PointSpec) -> anyhow::Result<()> {
+        let Some(workspace) = &self.workspace else { return Ok(()) };
+        if let Some(paths) = uncovered(&**workspace) {
+            eprintln!("not covered, and so left as they are: {paths}");
+        }
+        let store = self.runtime().store();
+        let point = locate(&**store, &self.view, point).await?;
+        let Some(coverage) = point.files.and_then(|files| files.coverage) else { return Ok(()) };
+        let Some(object) = store.object(coverage).await? else { return Ok(()) };
+        let then = Coverage::git_head(object.bytes())?;
+        for change in then.changes(&workspace.git_head()) {
+            eprintln!("the repository has moved since, and is left as it is: {change}");
+        }
+        Ok(())
+    }
+
+    /// Returns the command with which the program of a guarded session continues from its current point. If it `runs` now,
+    /// the conversation is prepared for it.
+    async fn continuation(&self, runs: bool) -> anyhow::Result<Option<ContinueCommand>> {
+        let view = self.place.view(self.session).await?;
+        let Some(guarded) = GuardedSession::of(&view) else { return Ok(None) };
+        let (mut continues, store) = (guarded.continue_from(&view), self.place.directory());
+        if runs {
+            let directory = self.directory().map_or_else(std::env::current_dir, Ok)?;
+            continues.prepare(&store, self.session, &directory).await?;
+        } else {
+            continues.bind(&store, self.session)?;
+        }
+        Ok(Some(continues))
+    }
+
+    /// Prints a rewind, what it restored, and how to continue.
+    async fn report(
+        &mut self,
+        common: &Common,
+        done: &RewindReport,
+        (opposite, continues): (&str, Option<&ContinueCommand>),
+    ) -> anyhow::Result<ExitCode> {
+        let session = self.session;
+        let restored = self.new_restores().await?;
+        if common.json {
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
+                    "restored": restored.iter().map(|restore| restore.event(common)).collect::<Vec<_>>(),
+                    "continue": continues.map(|continues| continues.offer(common, session)), "effects": done.effects,
+                })
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
         let command = common.hint(format_args!("{opposite} {}", short(session)));
         let does = if opposite == "undo" { "undoes it" } else { "repeats what was undone" };
         println!("back at {}; `{command}` {does}", done.to);
@@ -435,15 +417,26 @@ async fn report(
             continues.caveat.iter().for_each(|caveat| println!("{caveat}"));
             return Ok(ExitCode::SUCCESS);
         }
-        if let Some(command) = CommandSession::of(&live.state().await.view) {
+        let view = self.place.view(session).await?;
+        if let Some(command) = CommandSession::of(&view) {
             command.again().iter().for_each(|again| println!("`{again}` runs it again"));
             return Ok(ExitCode::SUCCESS);
         }
-        let next = match live.state().await.view.latest_evaluation() {
+        let next = match view.latest_evaluation() {
             Some(_) => common.hint(format_args!("resume {}", short(session))),
             None => common.hint(format_args!("ask {} TEXT", short(session))),
         };
         println!("`{next}` continues from here");
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Names the calls whose effects outside are not undone, with their results.
+fn effect_lines(effects: &[DiscardedEffect]) -> impl Iterator<Item = String> {
+    effects.iter().map(|effect| {
+        let arguments = one_line(&effect.arguments.to_string(), 60);
+        let result = effect.result.as_deref().map(|result| one_line(result, 60));
+        let result = result.unwrap_or_else(|| "interrupted, so its outcome is not known".to_owned());
+        format!("not undone outside: {} {arguments}: {result}", effect.name)
+    })
 }

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
 use backstitch::journal::Role;
 use backstitch::view::JournalView;
-use backstitch::{PointSpec, SessionOptions, one_line};
+use backstitch::{OperationFiles, PointSpec, RewindOptions, one_line};
 use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of};
@@ -129,25 +129,23 @@ impl Conversation {
     async fn travel(&mut self, travel: Travel, done: &str) -> anyhow::Result<()> {
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
         set_free(&self.common, place, session, WhenDriven::Refuse).await?;
-        let options = SessionOptions { workspace: self.files().await?, ..SessionOptions::default() };
-        let live = place.runtime.open_idle(session, options).await?;
-        let head = live.state().await.view.head();
-        let mut restores = Restores::from(live.store().clone(), session, head, RestoreCause::Person);
-        let rewound = match &travel {
-            Travel::To(point) => live.rewind(point, None).await,
-            Travel::Undo => live.undo().await,
-            Travel::Redo => live.redo().await,
+        let head = place.view(session).await?.head();
+        let store = place.runtime.store().clone();
+        let mut restores = Restores::from(store, session, head, RestoreCause::Person);
+        let files = self.files().await?;
+        let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
+        let options = RewindOptions { files, ..RewindOptions::default() };
+        let is_undo = matches!(travel, Travel::Undo);
+        match travel {
+            Travel::To(point) => place.runtime.rewind_with(session, point, options).await?,
+            Travel::Undo => place.runtime.undo_with(session, options).await?,
+            Travel::Redo => place.runtime.redo_with(session, options).await?,
         };
-        live.release().await?;
-        rewound?;
         println!("{done}");
         for restore in restores.new_ones().await? {
             restore.lines(&self.common).iter().for_each(|line| println!("{line}"));
         }
-        println!(
-            "{}",
-            if matches!(travel, Travel::Undo) { "`/redo` repeats it" } else { "`/undo` undoes this" }
-        );
+        println!("{}", if is_undo { "`/redo` repeats it" } else { "`/undo` undoes this" });
         self.reload().await
     }
 

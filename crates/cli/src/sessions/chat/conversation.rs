@@ -313,9 +313,7 @@ impl Conversation {
     /// Records that the session continues with another definition.
     pub(super) async fn record_definition(&self) -> anyhow::Result<()> {
         let Some(session) = self.session else { return Ok(()) };
-        let idle = self.place()?.runtime.open_idle(session, SessionOptions::default()).await?;
-        let recorded = idle.record(vec![changed(&self.definition)]).await;
-        Ok(idle.release().await.and(recorded)?)
+        Ok(self.place()?.runtime.add_note(session, changed(&self.definition)).await?)
     }
 
     /// Loads the definition again, after a command that may have changed it.

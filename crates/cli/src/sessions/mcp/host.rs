@@ -110,8 +110,8 @@ impl ServerHost for CommandHost {
             let served = self.ready().await.map_err(|error| error.to_string())?;
             let view = served.place.view(served.own).await.map_err(text)?;
             let forked = forked(&served.place, &view, parsed(&point)?, None).await;
-            let (session, directory) = forked.map_err(text)?;
-            Ok(json!({ "session": session, "fork_of": served.own, "workspace": directory }))
+            let (report, directory) = forked.map_err(text)?;
+            Ok(json!({ "session": report.session, "fork_of": served.own, "workspace": directory }))
         })
     }
 
