@@ -4,20 +4,15 @@ use std::process::ExitCode;
 
 use backstitch::id::SessionId;
 use backstitch::journal::{Decision, PauseReason};
-use backstitch::ports::Store as _;
-use backstitch::{SessionOptions, WaitingCall};
+use backstitch::{DecisionState, WaitingCall};
 use clap::Args;
 use serde_json::json;
 
-use super::holder::{WhenDriven, set_free};
 use super::in_place::not_waiting;
 use super::place::{OpenStore, part_of_id, short};
 use crate::common::Common;
 use crate::terminal::exact_json;
 use crate::usage::Usage;
-
-/// Name of the policy of sessions whose calls a program outside makes.
-pub(super) const SERVED: &str = "mcp";
 
 #[derive(Args)]
 struct Calls {
@@ -69,20 +64,12 @@ impl Calls {
         let waiting: Vec<_> =
             waiting.into_iter().filter(|call| call.reason == PauseReason::Approval).collect();
         let chosen = self.chosen(session, &waiting)?;
-        let is_served = is_served(&place, session).await?;
-        for call in chosen.iter().filter(|call| !is_served || call.session != session) {
-            set_free(common, &place, call.session, WhenDriven::Refuse).await?;
-        }
         let by = Some(super::place::user_name());
+        let mut is_driven = false;
         for call in &chosen {
-            if is_served && call.session == session {
-                place.runtime.decide(session, Some(call.call), decision.clone(), by.clone()).await?;
-                continue;
-            }
-            let live = place.runtime.open_idle(call.session, SessionOptions::default()).await?;
-            let decided = live.resolve(Some(call.call), decision.clone(), by.clone()).await;
-            live.release().await?;
-            decided?;
+            let decided =
+                place.runtime.decide(call.session, Some(call.call), decision.clone(), by.clone()).await?;
+            is_driven |= decided != DecisionState::Recorded;
         }
         if common.json {
             let decided: Vec<_> = chosen.iter().map(|call| {
@@ -98,10 +85,11 @@ impl Calls {
         if left > 0 {
             println!("{left} more wait for approval");
         }
-        if is_served {
-            println!("the process that serves the session continues");
+        let resume = common.hint(format_args!("resume {}", short(session)));
+        if is_driven {
+            println!("the process that drives the session continues; if it has paused, `{resume}` does");
         } else {
-            println!("`{}` continues", common.hint(format_args!("resume {}", short(session))));
+            println!("`{resume}` continues");
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -155,18 +143,4 @@ impl Calls {
         }
         Ok(chosen)
     }
-}
-
-/// Whether a process serves the session to a program outside, and so waits for the decision itself.
-async fn is_served(place: &OpenStore, session: SessionId) -> anyhow::Result<bool> {
-    if place.store.holder(session).await?.is_none() {
-        return Ok(false);
-    }
-    let view = place.view(session).await?;
-    // The calls of an engine wait while it is driven.
-    if view.created().agent.get("engine").is_some() {
-        return Ok(true);
-    }
-    let latest = view.latest_evaluation().and_then(|latest| latest.decider.as_ref());
-    Ok(latest.is_some_and(|decider| decider.as_str() == SERVED))
 }

@@ -17,12 +17,12 @@ use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
+use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict};
 use backstitch::code::ErrorCode;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
-use backstitch::{DriftPolicy, RuntimeError, SessionOptions, SystemClock, Tools, WaitingCall};
+use backstitch::{DecideOptions, DriftPolicy, OperationFiles, RuntimeError, Tools, WaitingCall};
 
 use super::place::{OpenStore, short};
 use crate::common::Common;
@@ -90,8 +90,7 @@ pub(super) async fn ask_person(
     let calls: Vec<_> = calls.into_iter().filter(|call| is_about_call(call.reason)).collect();
     let count = calls.len();
     for (index, call) in calls.into_iter().enumerate() {
-        if let Some(found) = waiting.ruled(&call).await? {
-            waiting.apply_rule(&call, &found, person).await?;
+        if waiting.decide_by_rule(&call, person).await? {
             continue;
         }
         let asker = waiting.asker_of(&call).await?;
@@ -120,8 +119,7 @@ pub(super) async fn ask_while_driven(
         let is_new = |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&call.call);
         let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
         asked.insert(call.call);
-        if let Some(found) = waiting.ruled(&call).await? {
-            waiting.apply_rule(&call, &found, person).await?;
+        if waiting.decide_by_rule(&call, person).await? {
             continue;
         }
         let asker = waiting.asker_of(&call).await?;
@@ -135,41 +133,20 @@ pub(super) async fn ask_while_driven(
 }
 
 impl WaitingSession<'_> {
-    /// Returns the rule that decides about a call: a lasting one, or one of the session.
-    async fn ruled(&self, call: &WaitingCall) -> anyhow::Result<Option<RuleMatch>> {
-        let Some(arguments) = call.arguments.as_object().filter(|_| call.reason == PauseReason::Approval)
-        else {
-            return Ok(None);
-        };
-        let mut rules = self.rules.clone();
-        let mut sessions = vec![self.session];
-        sessions.extend((call.session != self.session).then_some(call.session));
-        for session in sessions {
-            let view = self.place.view(session).await?;
-            let own = view.session(Arc::new(SystemClock::new())).all::<ApprovalRule>()?;
-            rules = rules.and(own.iter().map(|rule| (**rule).clone()));
-        }
-        Ok(rules.judge(&call.name, arguments).filter(|found| found.verdict != ApprovalVerdict::Ask))
-    }
-
-    async fn apply_rule(
-        &self,
-        call: &WaitingCall,
-        found: &RuleMatch,
-        person: &mut dyn Person,
-    ) -> anyhow::Result<()> {
-        let by = Some(format!("rule {}", found.rule));
-        let (decision, word) = match found.verdict {
-            ApprovalVerdict::Deny => {
-                let reason = format!("a rule of the user denies this call ({})", found.rule);
-                (Decision::Deny { reason: Some(reason) }, "denied")
+    /// Decides about a call if a rule does: a lasting one, or one of the session. Returns whether there is one.
+    async fn decide_by_rule(&self, call: &WaitingCall, person: &mut dyn Person) -> anyhow::Result<bool> {
+        let found = match self.place.runtime.decide_by_rule(self.session, call, self.rules).await {
+            Err(RuntimeError::Unresolvable(reason)) => {
+                person.show(&[not_recorded(&reason)]);
+                return Ok(true);
             }
-            ApprovalVerdict::Allow | ApprovalVerdict::Ask => (Decision::Approve, "approved"),
+            found => found?,
         };
-        self.decide(call, decision, by, person).await?;
+        let Some(found) = found else { return Ok(false) };
+        let word = if found.verdict == ApprovalVerdict::Deny { "denied" } else { "approved" };
         let line = format!("{word} by the rule {}: {} [{}]", found.rule, call.name, short(call.call));
         person.show(&[dim(line)]);
-        Ok(())
+        Ok(true)
     }
 
     /// Records a decision. If it was made elsewhere in the meantime, that is only printed.
@@ -180,21 +157,15 @@ impl WaitingSession<'_> {
         by: Option<String>,
         person: &mut dyn Person,
     ) -> anyhow::Result<()> {
-        if self.place.runtime.drives(call.session) {
-            self.place.runtime.decide(call.session, Some(call.call), decision, by).await?;
-            return Ok(());
-        }
-        let options = SessionOptions { workspace: self.workspace.clone(), ..SessionOptions::default() };
-        let live = self.place.runtime.open_idle(call.session, options).await?;
-        let decided = live.resolve(Some(call.call), decision, by).await;
-        let released = live.release().await;
-        match decided {
-            Err(RuntimeError::Unresolvable(reason)) => {
-                person.show(&[warning(format!("nothing was recorded: {reason}"))]);
+        let files = self.workspace.clone().map_or(OperationFiles::Untouched, OperationFiles::within);
+        let options = DecideOptions { by, files, ..DecideOptions::default() };
+        match self.place.runtime.decide_with(call.session, Some(call.call), decision, options).await {
+            Err(RuntimeError::Unresolvable(reason)) => person.show(&[not_recorded(&reason)]),
+            decided => {
+                decided?;
             }
-            decided => decided?,
         }
-        Ok(released?)
+        Ok(())
     }
 
     /// Records a rule that holds for the session and its sub-agents.
@@ -204,10 +175,7 @@ impl WaitingSession<'_> {
 
     /// Returns the result that a pause offers for a call that may have happened.
     async fn offered(&self, call: &WaitingCall) -> anyhow::Result<Option<backstitch::message::OptionResult>> {
-        let live = self.place.runtime.open_idle(call.session, SessionOptions::default()).await?;
-        let offered = live.offered_result(call.call).await;
-        live.release().await?;
-        Ok(offered?.and_then(|message| message.message.option_result().cloned()))
+        Ok(self.place.runtime.offered_result(call.session, call.call).await?)
     }
 
     /// Returns the sub-agent that made a call, in words; `None` for the agent of the session itself.
@@ -220,6 +188,10 @@ impl WaitingSession<'_> {
         let name = self.place.view(session).await?.call(parent).map(|call| call.name.clone());
         Ok(Some(format!("sub-agent {} (session {})", name.unwrap_or_default(), short(call.session))))
     }
+}
+
+fn not_recorded(reason: &str) -> Text {
+    warning(format!("nothing was recorded: {reason}"))
 }
 
 /// The error for a decision about something that does not wait.

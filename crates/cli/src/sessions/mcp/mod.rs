@@ -16,6 +16,9 @@ use crate::common::Common;
 #[cfg(feature = "bridge")]
 use crate::sessions::relay;
 
+/// Name of the policy of sessions whose calls a program outside makes.
+const SERVED: &str = "mcp";
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Serve the tools of an agent and the history of its session, on standard input and output or over HTTP.

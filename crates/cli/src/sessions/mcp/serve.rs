@@ -19,6 +19,7 @@ use backstitch_mcp::{ServeError, ToolServer};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use super::SERVED;
 use super::address::{HttpFlags, OpenAddress};
 use super::approvals::ApprovalFlags;
 use super::host::CommandHost;
@@ -28,7 +29,6 @@ use super::siblings::sessions;
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::keys;
-use crate::sessions::approve::SERVED;
 use crate::sessions::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pinned};
 use crate::sessions::place::OpenStore;
 use crate::sessions::signals::Signals;

@@ -16,10 +16,10 @@ use backstitch_mcp::OpenCalls;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::SERVED;
 use super::presence::Presence;
 use super::siblings::{SiblingCalls, sessions};
 use crate::error::{CommandError, code_of};
-use crate::sessions::approve::SERVED;
 use crate::sessions::place::{OpenStore, short, uncovered};
 
 /// How often it tries.
