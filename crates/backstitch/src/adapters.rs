@@ -19,44 +19,47 @@ use backstitch_workspace::{
 use crate::agent_file::AgentDefinition;
 use crate::id::SessionId;
 use crate::isolated;
-use crate::ports::{BoxFuture, Objects, Policy, Store, Workspace, directory_holder};
+use crate::ports::{BoxFuture, Policy, Workspace, directory_holder};
 use crate::session::BoxError;
 use crate::setup;
+use crate::stores::{OpenedStore, StoreAddress};
 use crate::workspace_event::{Report, WorkspaceEvent};
 
 /// Opens models with keys from the environment, and directories of this machine.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch::prelude::*;
+/// use backstitch::{HostAdapters, stores};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let opened = stores::open(&stores::StoreAddress::Memory)?;
+/// let adapters = HostAdapters::new(opened.clone()).with_report(|event| eprintln!("{event:?}"));
+/// let runtime = Runtime::new(opened.store).with_adapters(Arc::new(adapters));
+/// # let _ = runtime;
+/// # Ok(())
+/// # }
+/// ```
 pub struct HostAdapters {
-    store: Arc<dyn Store>,
-    objects: Arc<dyn Objects>,
-    private: Private,
+    store: OpenedStore,
+    temporary: Temporary,
     report: Arc<Report>,
 }
 
-/// Directory for data of workspaces besides their objects, such as stat caches.
-enum Private {
-    /// The directory of the store in this file.
-    Beside(PathBuf),
-    /// Directories that are created when they are needed, and removed with the runtime.
-    Temporary {
-        own: OnceLock<PrivateDirectory>,
-        /// Copies of projects.
-        copies: OnceLock<PrivateDirectory>,
-    },
+/// Directories of a store that is not a file. They are created when they are needed, and removed with the adapters.
+#[derive(Default)]
+struct Temporary {
+    /// Data of workspaces besides their objects, such as stat caches.
+    own: OnceLock<PrivateDirectory>,
+    /// Copies of projects. They are not in the other directory, which is locked for its process.
+    copies: OnceLock<PrivateDirectory>,
 }
 
 impl HostAdapters {
-    /// Opens directories for the sessions of the store in this file.
-    pub fn beside<S: Store + Objects + 'static>(store: Arc<S>, file: impl Into<PathBuf>) -> Self {
-        Self::new(store, Private::Beside(file.into()))
-    }
-
-    /// Opens directories for the sessions of a store in memory.
-    pub fn in_memory<S: Store + Objects + 'static>(store: Arc<S>) -> Self {
-        Self::new(store, Private::Temporary { own: OnceLock::new(), copies: OnceLock::new() })
-    }
-
-    fn new<S: Store + Objects + 'static>(store: Arc<S>, private: Private) -> Self {
-        Self { objects: store.clone(), store, private, report: Arc::new(|_| {}) }
+    /// Opens directories for the sessions of a store.
+    pub fn new(store: OpenedStore) -> Self {
+        Self { store, temporary: Temporary::default(), report: Arc::new(|_| {}) }
     }
 
     /// Calls a function for everything that happens while directories are opened.
@@ -66,22 +69,20 @@ impl HostAdapters {
         self
     }
 
-    /// Returns the file of the store, or a directory that stands for it.
-    fn store_file(&self) -> std::io::Result<PathBuf> {
-        match &self.private {
-            Private::Beside(file) => Ok(file.clone()),
-            Private::Temporary { own, .. } => Ok(temporary(own)?.join("memory")),
+    /// Returns the directory of the store, for data of workspaces besides their objects, such as stat caches. That of a store
+    /// in memory is created now, and removed with the adapters.
+    pub fn directory(&self) -> std::io::Result<PathBuf> {
+        match self.store.address.directory() {
+            Some(own) => Ok(own.to_owned()),
+            None => created(&self.temporary.own),
         }
     }
 
-    /// Returns the options of a directory, and the file of the store.
-    fn options(&self, spec: &WorkspaceSpec, session: SessionId) -> std::io::Result<(OpenOptions, PathBuf)> {
-        let store = self.store_file()?;
-        let private = store.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-        let mut options = OpenOptions::new(&spec.path, private, self.objects.clone());
+    fn options(&self, spec: &WorkspaceSpec, session: SessionId) -> std::io::Result<OpenOptions> {
+        let mut options = OpenOptions::new(&spec.path, self.directory()?, self.store.objects.clone());
         options.holder = directory_holder(session);
         options.excludes.clone_from(&spec.excludes);
-        Ok((options, store))
+        Ok(options)
     }
 
     /// Opens the directory of a session. That of a new one is created if it does not exist.
@@ -91,7 +92,7 @@ impl HostAdapters {
         session: SessionId,
         files: SessionFiles,
     ) -> Result<OpenedWorkspace, BoxError> {
-        let (options, store) = self.options(spec, session)?;
+        let (options, store) = (self.options(spec, session)?, self.store.address.clone());
         let opening = move || -> Result<OpenedWorkspace, BoxError> {
             let directory = &options.root;
             match &files {
@@ -123,19 +124,17 @@ impl HostAdapters {
     }
 
     async fn copy(&self, project: &Path, session: SessionId) -> Result<ProjectCopy, BoxError> {
-        let store = self.store_file()?;
-        let place = match &self.private {
-            Private::Beside(_) => None,
-            // Not the directory itself, which is locked for its process.
-            Private::Temporary { copies, .. } => Some(temporary(copies)?.join("copies")),
+        let (store, own) = (self.store.address.clone(), self.directory()?);
+        let place = match store.directory() {
+            Some(_) => None,
+            None => Some(created(&self.temporary.copies)?.join("copies")),
         };
         let project = project.to_owned();
         let copying = move || -> Result<ProjectCopy, BoxError> {
             check_apart(&project, &store)?;
-            let own = store.parent().unwrap_or(Path::new("."));
             let copied = match place {
-                None => isolated::copy_for(own, &project, session),
-                Some(place) => isolated::copy_into(&place, own, &project, session),
+                None => isolated::copy_for(&own, &project, session),
+                Some(place) => isolated::copy_into(&place, &own, &project, session),
             };
             let failed = |error: isolated::CopyError| DirectoryError::Copy {
                 code: error.code(),
@@ -154,7 +153,7 @@ impl HostAdapters {
         copy: Arc<ProjectCopy>,
     ) -> Result<OpenedWorkspace, BoxError> {
         setup::run(spec, &copy.directory, &*self.report).await?;
-        let (mut options, _) = self.options(spec, session)?;
+        let mut options = self.options(spec, session)?;
         options.root.clone_from(&copy.directory);
         options.companion = Some(copy.clone());
         let project = spec.path.clone();
@@ -192,11 +191,10 @@ impl HostAdapters {
 
     /// Removes copies of a project that belong to no session, as a process that was killed leaves them.
     async fn remove_unclaimed(&self, project: &Path) -> Result<(), BoxError> {
-        let Private::Beside(store) = &self.private else { return Ok(()) };
-        let own = store.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+        let Some(own) = self.store.address.directory().map(Path::to_owned) else { return Ok(()) };
         let project = project.to_owned();
         let unclaimed = blocking(move || Ok(isolated::unclaimed(&own, &project))).await?;
-        let known = self.store.sessions().await?;
+        let known = self.store.store.sessions().await?;
         let report = self.report.clone();
         let removing = move || {
             let known: HashSet<String> = known.iter().map(ToString::to_string).collect();
@@ -216,17 +214,15 @@ impl HostAdapters {
 
     /// Returns the directory of a whole copy of this store's sessions.
     fn whole_copy<'a>(&self, directory: &'a Path, session: SessionId) -> Option<&'a Path> {
-        match &self.private {
-            Private::Beside(_) => isolated::copy_of(directory, session),
-            Private::Temporary { copies, .. } => {
-                let place = copies.get()?;
-                directory.parent().filter(|whole| whole.starts_with(place.path()))
-            }
+        if self.store.address.directory().is_some() {
+            return isolated::copy_of(directory, session);
         }
+        let place = self.temporary.copies.get()?;
+        directory.parent().filter(|whole| whole.starts_with(place.path()))
     }
 }
 
-fn temporary(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
+fn created(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
     if let Some(made) = made.get() {
         return Ok(made.path().to_owned());
     }
@@ -276,12 +272,12 @@ impl fmt::Debug for HostAdapters {
     }
 }
 
-/// Fails if a directory of files lies in that of a store.
-pub fn check_apart(directory: &Path, store: &Path) -> Result<(), DirectoryError> {
-    let own = store.parent().unwrap_or(Path::new("."));
+/// Fails if a directory of files lies in that of a store. A store that is not a file has none.
+pub fn check_apart(directory: &Path, store: &StoreAddress) -> Result<(), DirectoryError> {
+    let (Some(file), Some(own)) = (store.path(), store.directory()) else { return Ok(()) };
     match (directory.canonicalize(), own.canonicalize()) {
         (Ok(files), Ok(own)) if files.starts_with(&own) => {
-            Err(DirectoryError::InStore { store: store.to_owned() })
+            Err(DirectoryError::InStore { store: file.to_owned() })
         }
         _ => Ok(()),
     }

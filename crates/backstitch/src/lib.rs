@@ -95,7 +95,7 @@
 //! | [`store`], [`workspace`] | stores of sessions, and host directories |
 //! | [`Runtime`], [`Agent`], [`Run`] | the entry points: sessions on a store, the agent that drives them, and its events |
 //! | [`testing`] | one tool in memory, for tests |
-//! | [`stores`] | locations of the stores of projects |
+//! | [`stores`] | stores by their addresses, and the locations of those of projects |
 //! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, compression of their turns, the language |
 //! | [`machine`] | an evaluation without IO: takes events, returns actions |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the runner of its tool calls |

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch_runtime::Runtime;
-use backstitch_store::{MemoryStore, SqliteStore};
 
 use crate::adapters::HostAdapters;
 use crate::code::ErrorCode;
-use crate::stores::{self, StoresError};
+use crate::ports;
+use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 
 /// A runtime could not be opened.
 ///
@@ -28,13 +28,13 @@ pub enum OpenError {
     #[error(transparent)]
     Stores(#[from] StoresError),
     /// The store cannot be opened.
-    #[error("the store {} cannot be opened", path.display())]
+    #[error("the store {address} cannot be opened")]
     Store {
         /// The store.
-        path: PathBuf,
+        address: StoreAddress,
         /// The error of the store.
         #[source]
-        source: backstitch_store::OpenError,
+        source: ports::OpenError,
     },
     /// A directory that a store needs cannot be found or created.
     #[error("{} cannot be used", path.display())]
@@ -71,8 +71,8 @@ pub trait OpenRuntime: Sized {
     /// is missing.
     fn open_default() -> Result<Self, OpenError>;
 
-    /// Opens the SQLite store at a path. Creates it if it is missing.
-    fn at(path: impl AsRef<Path>) -> Result<Self, OpenError>;
+    /// Opens the store at an address: a path, or `memory:` ([`StoreAddress`]). Creates it if it is missing.
+    fn at(address: impl AsRef<Path>) -> Result<Self, OpenError>;
 
     /// Keeps sessions in memory, for tests. They are lost when the process ends.
     fn in_memory() -> Self;
@@ -85,19 +85,20 @@ impl OpenRuntime for Runtime {
         Self::at(stores::existing_or_new(&here)?)
     }
 
-    fn at(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref();
-        let path = std::path::absolute(path)
-            .map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
-        stores::prepare(&path)?;
-        let store =
-            SqliteStore::open(&path).map_err(|source| OpenError::Store { path: path.clone(), source })?;
-        let store = Arc::new(store);
-        Ok(Self::new(store.clone()).with_adapters(Arc::new(HostAdapters::beside(store, path))))
+    fn at(address: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let address = StoreAddress::new(address);
+        let opened = stores::open(&address).map_err(|error| match error {
+            StoresError::Open(source) => OpenError::Store { address, source },
+            other => OpenError::Stores(other),
+        })?;
+        Ok(over(opened))
     }
 
     fn in_memory() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        Self::new(store.clone()).with_adapters(Arc::new(HostAdapters::in_memory(store)))
+        over(OpenedStore::in_memory())
     }
+}
+
+fn over(store: OpenedStore) -> Runtime {
+    Runtime::new(store.store.clone()).with_adapters(Arc::new(HostAdapters::new(store)))
 }

@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch::stores;
-use clap::{Args, Parser};
+use backstitch::stores::{self, StoreAddress};
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, Parser, ValueHint};
 
 use crate::config::{Config, ConfigError, PagerSetting};
 use crate::terminal::style::{self, ColorChoice};
@@ -15,10 +16,17 @@ use crate::terminal::{self, pager};
 /// Options of every command.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
-    /// Path of the store. Default: BACKSTITCH_STORE or `store` of the settings, else `.backstitch/store.db` in this
-    /// directory or in one above it, else the store of this project in the state directory of the user.
-    #[arg(long, value_name = "PATH", global = true)]
-    pub(crate) store: Option<PathBuf>,
+    /// Address of the store: a path, or `memory:` for a store that ends with the command. Default: BACKSTITCH_STORE or `store`
+    /// of the settings, else `.backstitch/store.db` in this directory or in one above it, else the store of this project in the
+    /// state directory of the user.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        global = true,
+        value_hint = ValueHint::AnyPath,
+        value_parser = PathBufValueParser::new().map(StoreAddress::new)
+    )]
+    pub(crate) store: Option<StoreAddress>,
     /// Print JSON: one object, or one object per line for lists.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -72,9 +80,9 @@ impl Common {
         let mut words = words.skip_while(|word| word != "--");
         while let Some(word) = words.next() {
             if word == "--store" {
-                common.store = words.next().map(PathBuf::from);
+                common.store = words.next().map(StoreAddress::new);
             } else if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--store=")) {
-                common.store = Some(path.into());
+                common.store = Some(StoreAddress::new(path));
             }
         }
         common.clone().with_settings().unwrap_or(common)
@@ -97,14 +105,14 @@ impl Common {
 
     /// Returns options for hints about sessions of a store. They name the store unless it is the default of
     /// this directory.
-    pub(crate) fn naming(&self, store: &Path) -> Self {
+    pub(crate) fn naming(&self, store: &StoreAddress) -> Self {
         let is_default = || {
             let here = std::env::current_dir().ok()?;
             stores::existing(&here).ok().flatten()
         };
         let mut common = self.clone();
-        if common.store.is_none() && is_default().as_deref() != Some(store) {
-            common.store = Some(store.to_owned());
+        if common.store.is_none() && is_default().as_deref() != store.path() {
+            common.store = Some(store.clone());
         }
         common
     }
@@ -112,7 +120,7 @@ impl Common {
     /// Formats a command line that refers to the same store as this command, and can be executed unchanged.
     pub(crate) fn hint(&self, command: impl Display) -> String {
         match &self.store {
-            Some(path) => format!("backstitch {command} --store {}", quoted(&path.to_string_lossy())),
+            Some(store) => format!("backstitch {command} --store {}", quoted(&store.to_string())),
             None => format!("backstitch {command}"),
         }
     }

@@ -9,12 +9,14 @@ use std::process::ExitCode;
 
 use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
-use backstitch::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch::ports::{
+    BundleError, OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError,
+};
 use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
 use backstitch::stores::{DIRECTORY, FILE, StoresError};
 use backstitch::workspace::export::ExportError;
-use backstitch::{DirectoryError, RuntimeError, store};
+use backstitch::{DirectoryError, RuntimeError};
 use backstitch_bridge::settings::SettingsError;
 use rustyline::error::ReadlineError;
 use serde_json::json;
@@ -87,9 +89,9 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, AgentFileError::code))
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
         .or_else(|| of(error, StoreError::code))
-        .or_else(|| of(error, store::OpenError::code))
-        .or_else(|| of(error, store::BundleError::code))
-        .or_else(|| of(error, store::SelectError::code))
+        .or_else(|| of(error, OpenError::code))
+        .or_else(|| of(error, BundleError::code))
+        .or_else(|| of(error, SelectError::code))
         .or_else(|| of(error, ExportError::code))
         .or_else(|| of(error, StoresError::code))
         .or_else(|| of(error, WorkspaceError::code))
@@ -131,9 +133,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
             .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
         let is_unnamed =
             error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
-        let about_sql = error.downcast_ref::<store::SelectError>().is_some_and(|error| {
-            matches!(error, store::SelectError::Refused { .. } | store::SelectError::Invalid { .. })
-        });
+        let about_sql = error
+            .downcast_ref::<SelectError>()
+            .is_some_and(|error| matches!(error, SelectError::Refused { .. } | SelectError::Invalid { .. }));
         about_file
             || about_sql
             || is_unnamed
@@ -164,6 +166,7 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
         error.chain().find_map(|error| error.downcast_ref::<TrustError>()?.hint().map(str::to_owned))
     });
     let own = own.or_else(|| error.chain().find_map(directory_hint));
+    let own = own.or_else(|| error.chain().find_map(store_hint).map(str::to_owned));
     if let Some(hint) = own.or_else(|| hint(common, code)) {
         print("hint:", Role::Accent, &hint);
     }
@@ -220,6 +223,16 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the hint of a store that does not support something.
+fn store_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    error
+        .downcast_ref::<StoreError>()
+        .and_then(StoreError::hint)
+        .or_else(|| error.downcast_ref::<OpenError>()?.hint())
+        .or_else(|| error.downcast_ref::<BundleError>()?.hint())
+        .or_else(|| error.downcast_ref::<SelectError>()?.hint())
 }
 
 /// Returns a hint for an error of a library.

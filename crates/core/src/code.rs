@@ -70,6 +70,7 @@ macro_rules! with_error_codes {
             StoreDamaged = "store_damaged": "The store holds something other than what was written to it.",
             StoreNewer = "store_newer": "A newer version of Backstitch wrote the store.",
             StoreOlder = "store_older": "The store has an older schema and was opened for reading only.",
+            StoreUnsupported = "store_unsupported": "A store of this kind cannot do that, or is not available.",
             NotAStore = "not_a_store": "The file is not a store of Backstitch.",
             BundleInvalid = "bundle_invalid": "The file is no bundle, or its content is damaged or incomplete.",
             Pruned = "pruned": "The files of this point were deleted by retention.",

@@ -55,6 +55,13 @@ impl Timestamp {
         Self::from_unix_micros(sum).unwrap_or(Self(jiff::Timestamp::MAX))
     }
 
+    /// Returns the time this many days earlier, also before 1970; `None` if it is not representable.
+    pub fn days_before(self, days: u32) -> Option<Self> {
+        const MICROS_OF_A_DAY: i64 = 24 * 60 * 60 * 1_000_000;
+        let micros = self.unix_micros().checked_sub(i64::from(days).checked_mul(MICROS_OF_A_DAY)?)?;
+        Self::from_unix_micros(micros).ok()
+    }
+
     /// Returns the time from `earlier` to `self`; zero if `earlier` is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.unix_micros().saturating_sub(earlier.unix_micros());

@@ -1,7 +1,7 @@
 //! Samples and conformance suites for tests. For development only.
 //!
 //! - [`sample`] generates ids, records and whole journals, the same for the same seed;
-//! - [`store::conformance`] is the suite that every store passes;
+//! - [`store::conformance`] is the suite that every store passes, and [`store::conformance::admin`] that of its administration;
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
 //! - [`tool::conformance`] is the suite that every way of calling tools passes;
 //! - `crash`, with the feature of that name, kills a process at a crash point;

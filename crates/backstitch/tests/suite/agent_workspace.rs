@@ -221,10 +221,10 @@ async fn no_agent_works_in_the_directory_of_the_store() {
 async fn what_happens_to_a_copy_is_reported() {
     let place = TempDir::new().unwrap();
     let agent = agent(place.path(), "isolated = true\nsetup = ['echo made']");
-    let store = Arc::new(backstitch::store::MemoryStore::new());
+    let store = backstitch::stores::OpenedStore::in_memory();
     let (send, seen) = std::sync::mpsc::channel();
-    let adapters = HostAdapters::in_memory(store.clone()).with_report(move |event| drop(send.send(event)));
-    let runtime = Runtime::new(store).with_adapters(Arc::new(adapters));
+    let adapters = HostAdapters::new(store.clone()).with_report(move |event| drop(send.send(event)));
+    let runtime = Runtime::new(store.store).with_adapters(Arc::new(adapters));
     runtime.start(&agent, "Sew").await.unwrap().ended().await.unwrap();
     let expected = [
         WorkspaceEvent::CopyStarted { project: place.path().join("shop") },

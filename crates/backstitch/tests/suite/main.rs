@@ -1,6 +1,7 @@
 //! The integration tests of the crate, in one binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
+mod addresses;
 mod agent_files;
 mod agent_workspace;
 mod door;

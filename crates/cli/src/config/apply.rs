@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use backstitch::agent_file::{AgentDefinition, AgentFileError, ModelName, ProviderDefinition};
+use backstitch::stores::StoreAddress;
 
 use super::layer::Config;
 
@@ -96,7 +97,7 @@ impl Config {
     }
 
     /// Returns the store, if the environment or the user names one.
-    pub(crate) fn store(&self) -> Option<PathBuf> {
-        self.strongest(|settings| settings.store.clone())
+    pub(crate) fn store(&self) -> Option<StoreAddress> {
+        self.strongest(|settings| settings.store.clone()).map(StoreAddress::new)
     }
 }

@@ -9,6 +9,7 @@ use backstitch::agent_file::{
     ProviderDefinition, RetryDefinition, Span, ToolChoice, check_base_url, check_providers,
 };
 use backstitch::ports::Sandbox;
+use backstitch::stores::StoreAddress;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
@@ -108,7 +109,8 @@ impl Settings {
     /// Resolves paths: `~/` is the home directory, and others are relative to the directory of the file.
     pub(super) fn resolve(&mut self, directory: &Path) {
         let writable = self.sandbox.iter_mut().flat_map(|sandbox| &mut sandbox.write);
-        for path in [&mut self.agent, &mut self.store].into_iter().flatten().chain(writable) {
+        let store = self.store.iter_mut().filter(|store| StoreAddress::new(store).path().is_some());
+        for path in self.agent.iter_mut().chain(store).chain(writable) {
             *path = resolved(directory, path);
         }
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &mut self.model {

@@ -1,11 +1,11 @@
 //! Checks of settings, trust, the store and the model.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
-use backstitch::ports::Store as _;
-use backstitch::store::{OpenError, SqliteStore};
+use backstitch::ports::OpenError;
+use backstitch::stores::{OpenedStore, StoreAddress};
 use backstitch::{isolated, stores};
 
 use super::Finding;
@@ -101,37 +101,34 @@ fn of_project(root: &Path, config: Config) -> Result<(Config, Option<Finding>), 
 fn store(common: &Common, config: &Config, here: &Path) -> Finding {
     let named = common.store.clone().or_else(|| config.store());
     let found = match named {
-        Some(path) => Ok(Some(path)),
-        None => stores::existing(here),
+        Some(address) => Ok(Some(address)),
+        None => stores::existing(here).map(|found| found.map(StoreAddress::File)),
     };
-    let path = match found {
-        Ok(Some(path)) => path,
+    let address = match found {
+        Ok(Some(address)) => address,
         Ok(None) => return new_store(),
         Err(error) => {
             return Finding::broken("store", with_causes(error), "`--store PATH` keeps it elsewhere");
         }
     };
-    if !path.exists() {
-        return Finding::fine(
-            "store",
-            format!("{} does not exist yet; `backstitch run` creates it", path.display()),
-        );
+    if address.is_missing() {
+        return Finding::fine("store", format!("{address} does not exist yet; `backstitch run` creates it"));
     }
-    opened(path)
+    opened(&address)
 }
 
 /// Returns the store of this directory, if it has one that can be found.
-fn store_path(common: &Common, config: &Config, here: &Path) -> Option<PathBuf> {
+fn store_of(common: &Common, config: &Config, here: &Path) -> Option<StoreAddress> {
     let named = common.store.clone().or_else(|| config.store());
-    named.or_else(|| stores::existing(here).ok().flatten())
+    named.or_else(|| stores::existing(here).ok().flatten().map(StoreAddress::File))
 }
 
 /// Lists the directories with copies of this project. `None` if there are no copies.
 fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
-    let store = store_path(common, config, here)?;
+    let store = store_of(common, config, here)?;
     let root = project::root(here);
     let mut found = Vec::new();
-    for place in isolated::places(store.parent()?, &root) {
+    for place in isolated::places(store.directory()?, &root) {
         let copies = std::fs::read_dir(&place).map_or(0, |entries| entries.flatten().count());
         if copies > 0 {
             found.push(format!("{} in {}", counted(copies as u64, "isolated workspace"), place.display()));
@@ -142,9 +139,9 @@ fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
 
 /// Names what killed processes have left. `None` if there is nothing.
 fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
-    let store = store_path(common, config, here).filter(|path| path.exists());
-    let store = store.and_then(|path| SqliteStore::open_read_only(path).ok());
-    let mut found = store.map(|store| store.unfinished()).unwrap_or_default();
+    let store = store_of(common, config, here).and_then(|store| stores::open_read_only(&store).ok());
+    let left = store.map(|store| wait_for(async move { store.admin.unfinished().await }));
+    let mut found = left.and_then(Result::ok).unwrap_or_default();
     found.extend(backstitch::left_temporaries());
     let first = found.first()?.display();
     let text = match found.len() {
@@ -156,39 +153,43 @@ fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> 
     Some(Finding::notice("left", text, "`backstitch gc` removes it"))
 }
 
-fn opened(path: PathBuf) -> Finding {
-    let shown = path.display();
-    if let Some(name) = stores::network_file_system(&path) {
-        let text = format!("{shown} is on a network file system ({name})");
+fn opened(address: &StoreAddress) -> Finding {
+    if let Some(name) = address.path().and_then(stores::network_file_system) {
+        let text = format!("{address} is on a network file system ({name})");
         return Finding::broken(
             "store",
             text,
             "SQLite's log does not work there: `--store PATH` keeps it elsewhere",
         );
     }
-    match SqliteStore::open_read_only(&path) {
-        Ok(store) => read(&store, &shown.to_string()),
+    match stores::open_read_only(address) {
+        Ok(store) => read(store, &address.to_string()),
         Err(OpenError::Older { .. }) => {
-            Finding::notice("store", format!("{shown} has an older schema"), "`backstitch gc` migrates it")
+            Finding::notice("store", format!("{address} has an older schema"), "`backstitch gc` migrates it")
         }
         Err(error) => {
             let advice = if error.code() == ErrorCode::StoreDamaged { DAMAGED } else { OTHER };
-            Finding::broken("store", format!("{shown}: {}", with_causes(error)), advice)
+            Finding::broken("store", format!("{address}: {}", with_causes(error)), advice)
         }
     }
 }
 
 /// Counts the sessions of a store, which reads a part of it.
-fn read(store: &SqliteStore, shown: &str) -> Finding {
-    let runtime = match tokio::runtime::Builder::new_current_thread().build() {
-        Ok(runtime) => runtime,
+fn read(opened: OpenedStore, shown: &str) -> Finding {
+    let sessions = match wait_for(async move { opened.store.sessions().await }) {
+        Ok(sessions) => sessions,
         Err(error) => return Finding::broken("store", with_causes(error), "end other processes"),
     };
-    match runtime.block_on(store.sessions()) {
+    match sessions {
         Ok(sessions) if sessions.len() == 1 => Finding::fine("store", format!("{shown} (1 session)")),
         Ok(sessions) => Finding::fine("store", format!("{shown} ({} sessions)", sessions.len())),
         Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(error)), DAMAGED),
     }
+}
+
+/// Waits for a future of a store.
+fn wait_for<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+    Ok(tokio::runtime::Builder::new_current_thread().build()?.block_on(future))
 }
 
 /// Checks the place in which the first session of this project would create its store.

@@ -33,7 +33,7 @@ impl Cat {
         let path = in_session(&view, path)?;
         let found = locate(&*place.store, &view, point).await?;
         let object = match found.files {
-            Some(files) => format::read_at(&*place.store, files.root, path.as_str().as_bytes())?,
+            Some(files) => format::read_at(&*place.objects, files.root, path.as_str().as_bytes())?,
             None => None,
         };
         let object = object.ok_or_else(|| {

@@ -12,7 +12,7 @@ use backstitch::id::{CallId, SessionId};
 use backstitch::journal::WorkspaceRoot;
 use backstitch::object::ObjectId;
 use backstitch::one_line;
-use backstitch::ports::{Objects as _, UncoveredReason};
+use backstitch::ports::UncoveredReason;
 use backstitch::time::Timestamp;
 use backstitch::view::{CallStatus, Checkpoint, JournalView, Transcript};
 use backstitch::workspace::Coverage;
@@ -54,8 +54,8 @@ pub(super) async fn export(
         };
         return Err(Usage(message.to_owned()).into());
     }
-    let _note = place.store.note_unfinished(&partial_path(path));
-    let report = git(&*place.store, &history.commits, path, BRANCH)
+    let _note = place.admin.note_unfinished(&partial_path(path)).await;
+    let report = git(&*place.objects, &history.commits, path, BRANCH)
         .with_context(|| format!("session {session} cannot be exported"))?;
     tell(common, session, path, &history, &report);
     Ok(())
@@ -122,7 +122,8 @@ impl History {
         message: String,
         time: Timestamp,
     ) -> anyhow::Result<()> {
-        let stored = coverage.map(|id| place.store.get(id)).transpose().map_err(anyhow::Error::from_boxed)?;
+        let stored =
+            coverage.map(|id| place.objects.get(id)).transpose().map_err(anyhow::Error::from_boxed)?;
         if let Some(coverage) = stored.flatten() {
             let paths = Coverage::from_json(coverage.bytes())?;
             self.uncovered.extend(paths.uncovered().map(|one| (one.path, one.reason)));
@@ -134,7 +135,7 @@ impl History {
 }
 
 fn is_kept(place: &OpenStore, root: WorkspaceRoot) -> anyhow::Result<bool> {
-    let contains = |id| place.store.contains(id).map_err(anyhow::Error::from_boxed);
+    let contains = |id| place.objects.contains(id).map_err(anyhow::Error::from_boxed);
     Ok(contains(root.tree)? && contains(root.manifest)?)
 }
 

@@ -16,6 +16,7 @@ use backstitch::code::ErrorCode;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
 use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets, fetch_large};
 use backstitch::read_records;
+use backstitch::stores::StoreAddress;
 use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
@@ -292,6 +293,10 @@ impl AgentFlags {
         definition.workspace.isolated |= self.isolated;
         if definition.workspace.isolated && definition.workspace.path.is_none() {
             return Err(Usage("the agent uses no files, so `--isolated` does not apply".to_owned()).into());
+        }
+        if definition.workspace.isolated && common.store == Some(StoreAddress::Memory) {
+            let message = "an isolated session needs a store that is a file: its copy would end with the command, before it could be applied";
+            return Err(Usage(message.to_owned()).into());
         }
         if let Some(directory) = &mut definition.workspace.path {
             std::fs::create_dir_all(&*directory)

@@ -69,7 +69,7 @@ impl Diff {
         let to = LocatedPoint::find(&place, &head, &self.to).await?;
         let [old, new] = [&from, &to].map(|point| point.files().map(|files| files.root));
         let changes = match (old, new) {
-            (Some(old), Some(new)) => format::diff(&*place.store, old, new)?,
+            (Some(old), Some(new)) => format::diff(&*place.objects, old, new)?,
             _ => Vec::new(),
         };
         let _pager = Pager::new();
@@ -104,7 +104,7 @@ pub(super) async fn compared(
     let to = LocatedPoint::find(place, &head, to).await?;
     let [old, new] = [&from, &to].map(|point| point.files().map(|files| files.root));
     let changes = match (old, new) {
-        (Some(old), Some(new)) => format::diff(&*place.store, old, new)?,
+        (Some(old), Some(new)) => format::diff(&*place.objects, old, new)?,
         _ => Vec::new(),
     };
     let mut files = Vec::new();
@@ -202,7 +202,7 @@ pub(super) fn text_of(
 ) -> anyhow::Result<Option<String>> {
     let read = |root: Option<WorkspaceRoot>| -> anyhow::Result<Option<String>> {
         let Some(root) = root else { return Ok(Some(String::new())) };
-        let Some(object) = format::read_at(&*place.store, root, change.path.as_bytes())? else {
+        let Some(object) = format::read_at(&*place.objects, root, change.path.as_bytes())? else {
             return Ok(Some(String::new()));
         };
         let bytes = object.bytes();

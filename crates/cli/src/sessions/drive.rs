@@ -63,7 +63,7 @@ impl Run {
         // The id is generated first, so that an error about a directory in use names the session that holds
         // it.
         let id = place.runtime.new_id()?;
-        let common = &common.naming(place.store.path());
+        let common = &common.naming(&place.address);
         let opened = place.open_files(&built.agent, id).await?;
         let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
         let isolation = opened.as_ref().and_then(|opened| opened.isolation.clone());

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
 use backstitch::ports::{
-    Erasure, ErasureMode, ForkRemoval, Owner, Redaction, RedactionReport, Removal, RemovalReport, Store as _,
+    Erasure, ErasureMode, ForkRemoval, Owner, Redaction, RedactionReport, Removal, RemovalReport,
 };
 use backstitch::redaction::SensitiveValue;
 use backstitch::time::Clock as _;
@@ -43,7 +43,7 @@ impl Redact {
         let session = place.session(Some(&self.session)).await?;
         let (owner, at) = (owner("redact"), SystemClock::new().now());
         // They may hold the value too.
-        let left = remainders::remove(&place.store, self.dry_run);
+        let left = remainders::remove(&*place.admin, self.dry_run).await;
         let report = place.store.redact(Redaction { session, value, owner, at, mode }).await?;
         match common.json {
             true => {
@@ -209,7 +209,7 @@ impl Remove {
         let copies = copies_of(&place, concerned.into_iter().map(|one| one.session)).await;
         let report = place.store.remove(removal(mode(self.dry_run))).await?;
         let copies = if self.dry_run { copies.len() } else { remove_copies(copies)? };
-        let left = remainders::remove(&place.store, self.dry_run);
+        let left = remainders::remove(&*place.admin, self.dry_run).await;
         if common.json {
             let session = |one: &backstitch::ports::RemovedSession| json!({"session": one.session, "records": one.records});
             println!(
@@ -240,7 +240,7 @@ async fn named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> {
         return Err(error);
     }
     let part = part_of_id(name)?;
-    let removed = place.store.removed()?.into_iter().map(|one| one.session);
+    let removed = place.admin.removed().await?.into_iter().map(|one| one.session);
     let matching: Vec<SessionId> = removed
         .filter(|id| {
             let id = id.to_string();

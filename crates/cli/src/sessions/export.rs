@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::Store as _;
 use clap::Args;
 use serde_json::json;
 
@@ -60,7 +59,8 @@ impl Export {
 async fn bundle(common: &Common, place: &OpenStore, session: SessionId, path: &Path) -> anyhow::Result<()> {
     let driven = place.store.holder(session).await?;
     let mut lines = TransferLines::new();
-    let report = place.store.export_bundle(session, path, &mut |step| lines.report(step));
+    let mut step = |step| lines.report(step);
+    let report = place.admin.export_bundle(session, path, &mut step).await;
     let report = report.with_context(|| format!("session {session} cannot be exported"))?;
     if let Some(owner) = driven {
         eprintln!("session {} is driven by {owner}: the bundle holds its records of now", short(session));

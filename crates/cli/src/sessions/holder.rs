@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::{ClaimMode, Owner, Process, Store as _, StoreError};
+use backstitch::ports::{ClaimMode, Owner, Process, StoreError};
 
 use super::place::{OpenStore, short};
 use crate::common::Common;

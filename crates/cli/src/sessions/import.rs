@@ -14,8 +14,8 @@ use backstitch::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::WorkspaceRevision;
-use backstitch::ports::{ChangeKind, ObjectOverlay, Sandbox, Workspace};
-use backstitch::store::{Bundle, SessionRole, TransferReport};
+use backstitch::ports::{ChangeKind, ObjectOverlay, Sandbox, SessionRole, TransferReport, Workspace};
+use backstitch::stores::{self, StoreAddress};
 use backstitch::workspace;
 use backstitch::{SystemClock, WorkspaceSpec, latest_files};
 use clap::Args;
@@ -43,10 +43,12 @@ pub(crate) struct Import {
 impl Import {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let mut lines = TransferLines::new();
-        let bundle = Bundle::open(&self.file, &mut |step| lines.report(step))
+        let bundle = stores::open_bundle(&self.file, &mut |step| lines.report(step))
             .with_context(|| format!("{} cannot be imported", self.file.display()))?;
         let session = bundle.session();
-        let definition = recorded_definition(&OpenStore::reading(bundle.path())?, session).await?;
+        let as_store = OpenStore::reading(&StoreAddress::File(bundle.path().to_owned()))?;
+        let definition = recorded_definition(&as_store, session).await?;
+        drop(as_store);
         let here = std::env::current_dir()?;
         if let Some(directory) = &self.workspace {
             if definition.as_ref().is_none_or(|definition| definition.workspace.path.is_none()) {
@@ -62,10 +64,11 @@ impl Import {
             self.workspace.as_deref(),
         )?;
         let mut lines = TransferLines::new();
-        let report = place.store.import_bundle(&bundle, &mut |step| lines.report(step));
+        let mut step = |step| lines.report(step);
+        let report = place.admin.import_bundle(&*bundle, &mut step).await;
         let report = report.with_context(|| format!("{} cannot be imported", self.file.display()))?;
         drop(bundle);
-        let common = &common.naming(place.store.path());
+        let common = &common.naming(&place.address);
         // The session may have been there before, with a directory on this machine.
         let mut definition = recorded_definition(&place, session).await?;
         if let (Some(directory), Some(definition)) = (&self.workspace, &mut definition) {
@@ -166,7 +169,7 @@ fn fill(
 ) -> anyhow::Result<()> {
     files.check_restorable(wanted.root, wanted.coverage, &[])?;
     let found = files.capture_covering(wanted.coverage)?;
-    let objects = ObjectOverlay::new(found.objects, &*place.store);
+    let objects = ObjectOverlay::new(found.objects, &*place.objects);
     let others: Vec<String> = workspace::diff(&objects, wanted.root, found.root)?
         .into_iter()
         // A file that is not there yet, or has another mode, is no obstacle.
@@ -211,7 +214,7 @@ fn tell(
     let address = definition.and_then(|definition| definition.base_url.clone());
     if common.json {
         let mut line = as_json(report);
-        (line["store"], line["workspace"]) = (json!(place.store.path()), json!(directory));
+        (line["store"], line["workspace"]) = (json!(place.address.to_string()), json!(directory));
         (line["model"], line["base_url"], line["next"]) = (json!(model), json!(address), json!(next));
         line["rights"] = json!(definition.map(rights).unwrap_or_default());
         line["removed_rules"] = rules.iter().map(ToString::to_string).collect();

@@ -1,14 +1,11 @@
 //! The index of a store, brought up to date and read.
 
-use std::path::Path;
-
-use anyhow::Context as _;
 use backstitch::RuntimeError;
 use backstitch::id::SessionId;
-use backstitch::ports::{IndexedSession, SessionPage, SessionQuery, Store as _};
-use backstitch::store::{OpenError, SqliteStore};
+use backstitch::ports::{IndexedSession, OpenError, SessionPage, SessionQuery};
+use backstitch::stores::{self, StoreAddress};
 
-use super::place::OpenStore;
+use super::place::{OpenStore, unopened};
 use super::progress::ProgressLines;
 use crate::error::message_of;
 
@@ -22,20 +19,17 @@ pub(super) struct SessionIndex {
 impl SessionIndex {
     /// Opens a store. One of an older version is migrated, and sessions that are not indexed are summarized, where the store can
     /// be written; it may be interrupted at any time, and the next command continues.
-    pub(super) async fn open(path: &Path) -> anyhow::Result<Self> {
-        let path = std::path::absolute(path)?;
-        let place = match SqliteStore::open_read_only(&path) {
-            Err(OpenError::Older { .. }) => OpenStore::open(&path)?,
-            opened => OpenStore::over(
-                opened.with_context(|| format!("the store {} cannot be opened", path.display()))?,
-            ),
+    pub(super) async fn open(address: &StoreAddress) -> anyhow::Result<Self> {
+        let place = match stores::open_read_only(address) {
+            Err(OpenError::Older { .. }) => OpenStore::open(address)?,
+            opened => OpenStore::over(opened.map_err(|error| unopened(address, error))?)?,
         };
         let missing = place.store.unindexed(usize::MAX).await?;
         if missing.is_empty() {
             return Ok(Self { place, missing });
         }
         // What cannot be written can still be listed.
-        let Ok(writable) = OpenStore::open(&path) else { return Ok(Self { place, missing }) };
+        let Ok(writable) = OpenStore::open(address) else { return Ok(Self { place, missing }) };
         let mut progress = ProgressLines::new("indexed", "sessions");
         match writable.runtime.index(|done| progress.report(done.done, done.total)).await {
             Ok(_) => Ok(Self { missing: writable.store.unindexed(usize::MAX).await?, place: writable }),

@@ -10,7 +10,7 @@ use backstitch::agent_file::Span;
 use backstitch::id::SessionId;
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::{IndexedSession, IndexedStatus, OriginKind, SessionOrder, SessionQuery, TimeRange};
-use backstitch::stores::{self, KnownStore};
+use backstitch::stores::{self, KnownStore, StoreAddress};
 use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -74,7 +74,7 @@ impl List {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let _pager = Pager::new();
         if !self.all {
-            let index = SessionIndex::open(&OpenStore::path(common)?).await?;
+            let index = SessionIndex::open(&OpenStore::address(common)?).await?;
             self.one(common, &index, None).await?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -104,7 +104,7 @@ impl List {
     }
 
     async fn one_of_all(&self, common: &Common, known: &KnownStore, store: &Path) -> anyhow::Result<()> {
-        let index = SessionIndex::open(store).await?;
+        let index = SessionIndex::open(&StoreAddress::File(store.to_owned())).await?;
         self.one(common, &index, Some(known)).await
     }
 

@@ -7,15 +7,16 @@ use anyhow::Context as _;
 use backstitch::SystemClock;
 use backstitch::code::ErrorCode;
 use backstitch::ports::{
-    Erasure, ErasureMode, ForkRemoval, IndexedStatus, Owner, Removal, RemovedSession, Store as _,
+    Erasure, ErasureMode, Expiry, ForkRemoval, GcMode, IndexedStatus, Owner, Removal, RemovedSession,
+    Retention,
 };
-use backstitch::store::{Expiry, GcMode, Retention, SqliteStore};
+use backstitch::stores;
 use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
 use serde_json::json;
 
 use super::isolated::{copies_of, remove_copies};
-use super::place::{OpenStore, short};
+use super::place::{OpenStore, short, unopened};
 use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, code_of, message_of};
@@ -27,36 +28,32 @@ pub(crate) struct Salvage {
 }
 
 /// The error of a failed salvage. The hint of a damaged store would name this command.
-fn unsalvageable(common: &Common, error: &anyhow::Error) -> CommandError {
+fn unsalvageable(common: &Common, error: anyhow::Error) -> anyhow::Error {
+    let code = code_of(&error);
+    if code == ErrorCode::StoreUnsupported {
+        return error;
+    }
     let hint = format!(
         "nothing was written; `{}` reports the extent of the damage, and a `backup` may be sound",
         common.hint("verify")
     );
-    CommandError::new(code_of(error), message_of(error)).with_hint(hint)
+    CommandError::new(code, message_of(&error)).with_hint(hint).into()
 }
 
 impl Salvage {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let from = OpenStore::path(common)?;
-        let report = SqliteStore::salvage(&from, &self.to)
-            .with_context(|| format!("{} cannot be salvaged", from.display()))
-            .map_err(|error| unsalvageable(common, &error))?;
+        let from = OpenStore::address(common)?;
+        let admin = stores::open_for_rescue(&from).map_err(|error| unopened(&from, error))?;
+        let report = admin.salvage(&self.to).await;
+        let report = report
+            .with_context(|| format!("{from} cannot be salvaged"))
+            .map_err(|error| unsalvageable(common, error))?;
         if common.json {
-            let sessions: Vec<_> = report
-                .sessions
-                .iter()
-                .map(|one| {
-                    let lost = one.lost.as_ref().map(|lost| {
-                    json!({"position": lost.position, "reason": lost.reason, "records": lost.records})
-                });
-                    json!({"session": one.session, "records": one.records, "lost": lost})
-                })
-                .collect();
             println!(
                 "{}",
                 json!({
-                    "v": 1, "complete": report.is_complete(), "sessions": sessions, "objects": report.objects,
-                    "lost_objects": report.lost_objects, "notes": report.notes,
+                    "v": 1, "complete": report.is_complete(), "sessions": report.sessions,
+                    "objects": report.objects, "lost_objects": report.lost_objects, "notes": report.notes,
                 })
             );
         } else {
@@ -124,12 +121,13 @@ impl Gc {
         let Some(days) = self.expire_days else { return Ok(Vec::new()) };
         // Only what is indexed can expire.
         place.runtime.index(|_| {}).await?;
-        let expiry = Expiry::after_days(days).with_statuses(self.expire_status.iter().copied());
+        let now = SystemClock::new().now();
+        let expiry = Expiry::after_days(now, days).with_statuses(self.expire_status.iter().copied());
         let removal = Removal {
-            sessions: place.store.expired(&expiry)?,
+            sessions: place.admin.expired(expiry).await?,
             forks: ForkRemoval::Refuse,
             owner: Owner::new(format!("`gc` (process {})", std::process::id())),
-            at: SystemClock::new().now(),
+            at: now,
             mode: if self.dry_run { ErasureMode::DryRun } else { ErasureMode::Now },
         };
         let copies = copies_of(place, removal.sessions.iter().copied()).await;
@@ -150,25 +148,20 @@ impl Gc {
         let place = OpenStore::existing(common)?;
         let mut retention = Retention::keep_all();
         if let Some(days) = self.keep_days {
-            retention = retention.keep_days(days);
+            retention = retention.keep_days(SystemClock::new().now(), days);
         }
         if let Some(boundaries) = self.keep_boundaries {
             retention = retention.keep_boundaries(boundaries);
         }
         let expired = self.expire(&place).await?;
-        let left = remainders::remove(&place.store, self.dry_run);
+        let left = remainders::remove(&*place.admin, self.dry_run).await;
         let collect = if self.dry_run { GcMode::DryRun } else { GcMode::Now };
-        let report = place.store.gc(retention, collect)?;
-        let freed: Vec<_> = report.freed.iter().map(|freed| {
-            json!({
-                "session": freed.session, "kind": freed.kind.as_str(), "objects": freed.objects, "bytes": freed.bytes,
-            })
-        }).collect();
+        let report = place.admin.collect(retention, collect).await?;
         if common.json {
             println!(
                 "{}",
                 json!({
-                    "v": 1, "dry_run": self.dry_run, "freed": freed, "freed_bytes": report.freed_bytes(),
+                    "v": 1, "dry_run": self.dry_run, "freed": report.freed, "freed_bytes": report.freed_bytes(),
                     "kept_objects": report.kept_objects, "kept_bytes": report.kept_bytes,
                     "pruned_roots": report.pruned_roots,
                     "left": left, "expired": expired.iter().map(|one| one.session).collect::<Vec<_>>(),

@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
-use backstitch::store::{
-    OpenError, SessionRole, SqliteStore, TransferOutcome, TransferProgress, TransferReport, TransferStep,
+use backstitch::ports::{
+    BackupProgress, OpenError, SessionRole, TransferOutcome, TransferProgress, TransferReport, TransferStep,
 };
-use clap::Args;
+use backstitch::stores::{self, StoreAddress};
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 
-use super::place::{OpenStore, short};
+use super::place::{OpenStore, short, unopened};
 use super::progress::ProgressLines;
 use crate::common::{Common, counted};
 use crate::error::CommandError;
@@ -24,19 +26,21 @@ pub(crate) struct Backup {
 
 impl Backup {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let from = OpenStore::path(common)?;
+        let from = OpenStore::address(common)?;
+        let admin = stores::open_for_rescue(&from).map_err(|error| unopened(&from, error))?;
         let mut lines = ProgressLines::new("wrote", "MiB");
         let mebibytes = |bytes: u64| usize::try_from(bytes >> 20).unwrap_or(usize::MAX);
-        let bytes = SqliteStore::backup_file(&from, &self.to, &mut |progress| {
+        let mut report = |progress: BackupProgress| {
             lines.report(mebibytes(progress.written), mebibytes(progress.total.max(progress.written)));
-        });
-        let bytes = bytes.with_context(|| format!("{} cannot be backed up", from.display()))?;
-        let damage = damage_in(&self.to);
+        };
+        let bytes = admin.backup(&self.to, &mut report).await;
+        let bytes = bytes.with_context(|| format!("{from} cannot be backed up"))?;
+        let damage = damage_in(&self.to).await;
         if common.json {
             let is_sound = damage.is_empty();
             println!(
                 "{}",
-                json!({"v": 1, "store": from, "backup": self.to, "bytes": bytes, "sound": is_sound})
+                json!({"v": 1, "store": from.to_string(), "backup": self.to, "bytes": bytes, "sound": is_sound})
             );
         } else {
             println!("written to {} ({bytes} bytes)", self.to.display());
@@ -57,11 +61,14 @@ impl Backup {
 }
 
 /// Verifies a backup, and returns what is damaged. One of an older version is copied as it is, and not verified.
-fn damage_in(backup: &Path) -> Vec<String> {
-    match SqliteStore::open_read_only(backup).map(|store| store.verify()) {
-        Ok(Ok(report)) => report.findings.iter().map(ToString::to_string).collect(),
-        Err(OpenError::Older { .. }) => Vec::new(),
-        Ok(Err(error)) => vec![error.to_string()],
+async fn damage_in(backup: &Path) -> Vec<String> {
+    let store = match stores::open_read_only(&StoreAddress::File(backup.to_owned())) {
+        Ok(store) => store,
+        Err(OpenError::Older { .. }) => return Vec::new(),
+        Err(error) => return vec![error.to_string()],
+    };
+    match store.admin.verify().await {
+        Ok(report) => report.findings.iter().map(ToString::to_string).collect(),
         Err(error) => vec![error.to_string()],
     }
 }
@@ -70,9 +77,9 @@ fn damage_in(backup: &Path) -> Vec<String> {
 pub(crate) struct Copy {
     /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// Path of the other store, which is created if it does not exist.
-    #[arg(long, value_name = "STORE")]
-    to: PathBuf,
+    /// Address of the other store, which is created if it does not exist.
+    #[arg(long, value_name = "STORE", value_hint = ValueHint::AnyPath, value_parser = PathBufValueParser::new().map(StoreAddress::new))]
+    to: StoreAddress,
 }
 
 impl Copy {
@@ -82,11 +89,12 @@ impl Copy {
         let other = Common { store: Some(self.to.clone()), ..common.clone() };
         let target = OpenStore::existing_or_new(&other, &std::env::current_dir()?)?;
         let mut lines = TransferLines::new();
-        let report = place.store.copy_session(session, &target.store, &mut |step| lines.report(step));
+        let mut step = |step| lines.report(step);
+        let report = place.admin.copy_session(session, &*target.admin, &mut step).await;
         let report = report.with_context(|| format!("session {session} cannot be copied"))?;
         if common.json {
             let mut line = as_json(&report);
-            line["store"] = json!(target.store.path());
+            line["store"] = json!(target.address.to_string());
             println!("{line}");
         } else {
             print(&report, "copied");
@@ -126,31 +134,10 @@ fn lines_of(step: TransferStep) -> ProgressLines {
 
 /// Renders what was moved as JSON.
 pub(super) fn as_json(report: &TransferReport) -> Value {
-    let sessions: Vec<Value> = report
-        .sessions
-        .iter()
-        .map(|one| {
-            let role = match one.role {
-                SessionRole::Main => "main",
-                SessionRole::Ancestor => "ancestor",
-                SessionRole::SubAgent => "sub_agent",
-            };
-            let outcome = word(one.outcome);
-            json!({"session": one.session, "role": role, "records": one.records, "outcome": outcome})
-        })
-        .collect();
     json!({
-        "v": 1, "session": report.session, "outcome": word(report.outcome()), "sessions": sessions,
+        "v": 1, "session": report.session, "outcome": report.outcome(), "sessions": report.sessions,
         "objects": report.objects,
     })
-}
-
-fn word(outcome: TransferOutcome) -> &'static str {
-    match outcome {
-        TransferOutcome::Created => "created",
-        TransferOutcome::Extended { .. } => "extended",
-        TransferOutcome::Present => "present",
-    }
 }
 
 /// Prints what was moved.

@@ -8,9 +8,8 @@ use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
-use backstitch::ports::{Owner, Store, Workspace};
-use backstitch::store::SqliteStore;
-use backstitch::stores::{self, StoresError};
+use backstitch::ports::{Objects, OpenError, Owner, Store, StoreAdmin, Workspace};
+use backstitch::stores::{self, OpenedStore, StoreAddress, StoresError};
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 use backstitch::{
@@ -25,51 +24,54 @@ use crate::usage::Usage;
 
 /// An open store, and a runtime over it.
 pub(super) struct OpenStore {
-    pub(super) store: Arc<SqliteStore>,
+    pub(super) address: StoreAddress,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) objects: Arc<dyn Objects>,
+    pub(super) admin: Arc<dyn StoreAdmin>,
     pub(super) runtime: Runtime,
+    /// Directory of the store. That beside a store in memory is removed with the runtime.
+    directory: PathBuf,
 }
 
 impl OpenStore {
     /// Opens the existing store. Fails with a hint if there is none.
     pub(super) fn existing(common: &Common) -> anyhow::Result<Self> {
-        Self::open(&Self::path(common)?)
+        Self::open(&Self::address(common)?)
     }
 
-    /// Returns the path of the existing store.
-    pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
-        let path = match &common.store {
-            Some(path) => path.clone(),
+    /// Returns the address of the existing store.
+    pub(super) fn address(common: &Common) -> anyhow::Result<StoreAddress> {
+        let address = match &common.store {
+            Some(address) => address.clone(),
             None => {
                 let here = std::env::current_dir()?;
                 let known = match trusted::store_beside(common, &here)? {
                     Some(beside) => Some(beside),
                     None => stores::of_project(&here).map_err(elsewhere)?,
                 };
-                known.ok_or_else(|| {
+                let known = known.ok_or_else(|| {
                     CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(
                         "`backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists the sessions of other projects",
                     )
-                })?
+                })?;
+                StoreAddress::File(known)
             }
         };
-        if !path.exists() {
-            let message = format!("there is no store at {}", path.display());
+        if address.is_missing() {
+            let message = format!("there is no store at {address}");
             return Err(CommandError::new(ErrorCode::StoreNotFound, message).into());
         }
-        Ok(path)
+        Ok(address)
     }
 
     /// Opens the existing store read-only.
     pub(super) fn for_reading(common: &Common) -> anyhow::Result<Self> {
-        Self::reading(&Self::path(common)?)
+        Self::reading(&Self::address(common)?)
     }
 
-    /// Opens the store at a path read-only.
-    pub(super) fn reading(path: &Path) -> anyhow::Result<Self> {
-        let path = std::path::absolute(path)?;
-        let store = SqliteStore::open_read_only(&path)
-            .with_context(|| format!("the store {} cannot be opened", path.display()))?;
-        Ok(Self::over(store))
+    /// Opens the store at an address read-only.
+    pub(super) fn reading(address: &StoreAddress) -> anyhow::Result<Self> {
+        Self::over(stores::open_read_only(address).map_err(|error| unopened(address, error))?)
     }
 
     /// Opens the existing store, or creates one for the project of a directory.
@@ -84,35 +86,36 @@ impl OpenStore {
         directory: &Path,
         workspace: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let path = match &common.store {
-            Some(path) => path.clone(),
-            None => match trusted::store_beside(common, directory)? {
+        let address = match &common.store {
+            Some(address) => address.clone(),
+            None => StoreAddress::File(match trusted::store_beside(common, directory)? {
                 Some(beside) => beside,
                 None => stores::of_project_or_new(directory).map_err(elsewhere)?,
-            },
+            }),
         };
-        let is_new = !path.exists();
+        let is_new = address.is_missing();
         if let Some(workspace) = workspace.filter(|_| is_new) {
-            check_apart(workspace, &std::path::absolute(&path)?).map_err(RuntimeError::from)?;
+            check_apart(workspace, &address.absolute()?).map_err(RuntimeError::from)?;
         }
-        let opened = Self::open(&path)?;
-        if is_new {
-            trusted::trust_new_store(opened.store.path());
+        let opened = Self::open(&address)?;
+        if let Some(path) = opened.address.path().filter(|_| is_new) {
+            trusted::trust_new_store(path);
         }
         Ok(opened)
     }
 
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let path = std::path::absolute(path)?;
-        stores::prepare(&path).map_err(elsewhere)?;
-        let store = SqliteStore::open(&path)
-            .with_context(|| format!("the store {} cannot be opened", path.display()))?;
-        Ok(Self::over(store))
+    pub(super) fn open(address: &StoreAddress) -> anyhow::Result<Self> {
+        let opened = stores::open(address).map_err(|error| match error {
+            StoresError::Open(error) => unopened(address, error),
+            other => elsewhere(other),
+        });
+        Self::over(opened?)
     }
 
-    pub(super) fn over(store: SqliteStore) -> Self {
-        let store = Arc::new(store);
-        let adapters = HostAdapters::beside(store.clone(), store.path()).with_report(report);
+    pub(super) fn over(opened: OpenedStore) -> anyhow::Result<Self> {
+        let adapters = HostAdapters::new(opened.clone()).with_report(report);
+        let directory = adapters.directory()?;
+        let OpenedStore { address, store, objects, admin } = opened;
         let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
         let runtime = runtime.with_adapters(Arc::new(adapters));
         #[cfg(feature = "bridge")]
@@ -120,12 +123,12 @@ impl OpenStore {
             key: crate::keys::key,
             relay: super::relay::relay_command,
         }));
-        Self { store, runtime }
+        Ok(Self { address, store, objects, admin, runtime, directory })
     }
 
     /// Returns the directory of the store, which no tool may touch.
     pub(super) fn directory(&self) -> PathBuf {
-        self.store.path().parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
+        self.directory.clone()
     }
 
     /// Finds a session by the beginning or end of its id, or the latest one.
@@ -205,7 +208,7 @@ impl OpenStore {
     ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
-        check_apart(directory, self.store.path()).map_err(RuntimeError::from)?;
+        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
         opened(self.options(directory, excludes, holder))
     }
 
@@ -215,14 +218,14 @@ impl OpenStore {
         directory: &Path,
         session: SessionId,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
-        check_apart(directory, self.store.path()).map_err(RuntimeError::from)?;
+        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
         let mut options = self.options(directory, &[], &session.to_string());
         options.sweeps = false;
         opened(options)
     }
 
     fn options(&self, directory: &Path, excludes: &[String], holder: &str) -> OpenOptions {
-        let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
+        let mut options = OpenOptions::new(directory, self.directory(), self.objects.clone());
         options.holder = format!("session {holder}");
         options.excludes = excludes.to_vec();
         options
@@ -253,6 +256,12 @@ fn report(event: WorkspaceEvent) {
         WorkspaceEvent::SetupOutput { line } => eprintln!("  {line}"),
         _ => {}
     }
+}
+
+/// Names the store that cannot be opened.
+pub(super) fn unopened(address: &StoreAddress, error: OpenError) -> anyhow::Error {
+    let address = address.absolute().unwrap_or_else(|_| address.clone());
+    anyhow::Error::from(error).context(format!("the store {address} cannot be opened"))
 }
 
 /// Adds the option that helps to an error about the location of stores.

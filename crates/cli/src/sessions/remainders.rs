@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
-use backstitch::store::SqliteStore;
+use backstitch::ports::StoreAdmin;
 use backstitch::{left_temporaries, remove_left_temporaries};
 
 /// Removes the remainders, unless this is a dry run, and returns their paths.
-pub(super) fn remove(store: &SqliteStore, dry_run: bool) -> Vec<PathBuf> {
+pub(super) async fn remove(store: &dyn StoreAdmin, dry_run: bool) -> Vec<PathBuf> {
     let (mut files, directories) = match dry_run {
-        true => (store.unfinished(), left_temporaries()),
-        false => (store.remove_unfinished(), remove_left_temporaries()),
+        true => (store.unfinished().await, left_temporaries()),
+        false => (store.remove_unfinished().await, remove_left_temporaries()),
     };
     files.extend(directories);
     files

@@ -35,7 +35,7 @@ impl Restore {
         let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
         let restoring = opened.runtime().restore_with(session, self.from.clone(), paths, opened.options());
         let done = restoring.await?;
-        let mut changed = changed(&*opened.place.store, &done)?;
+        let mut changed = changed(&*opened.place.objects, &done)?;
         let restored = opened.new_restores().await?;
         changed.retain(|change| !restored.iter().any(|restored| restored.has_left(&change.path)));
         let left: Vec<String> = restored.iter().flat_map(|restored| restored.left_alone()).collect();

@@ -7,7 +7,7 @@ use backstitch::filesystem::format;
 use backstitch::journal::{InnerMessage, Role as Speaker, WorkspaceRevision};
 use backstitch::message::Large;
 use backstitch::one_line;
-use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence, Store as _};
+use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence};
 use backstitch::session::CaptureOptions;
 use backstitch::view::{Call, CallStatus, DriverPresence, JournalView};
 use backstitch::{SystemClock, reason_word, unfinished};
@@ -307,7 +307,7 @@ fn paths(place: &OpenStore, files: Option<WorkspaceRevision>) -> anyhow::Result<
         manifest: format::Manifest::default().to_object().id(),
     };
     let brought = [format::empty_tree(), format::Manifest::default().to_object()];
-    let known = ObjectOverlay::new(brought, &*place.store);
+    let known = ObjectOverlay::new(brought, &*place.objects);
     Ok(format::diff(&known, nothing, files.root)?.into_iter().map(|change| change.path).collect())
 }
 

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use backstitch::SystemClock;
-use backstitch::store::{RowSink, SelectError, SelectLimits, SqlValue, SqliteStore};
-use backstitch::stores;
+use backstitch::ports::{RowSink, SelectError, SelectLimits, SqlValue, StoreAdmin};
+use backstitch::stores::{self, StoreAddress};
 use backstitch::time::Clock as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -124,8 +124,8 @@ impl Stats {
             for known in stores::all().map_err(elsewhere)? {
                 let store = known.store();
                 // A store that cannot be read does not hide the others.
-                let added = match SessionIndex::open(&store).await {
-                    Ok(index) => sums.add(&index.place.store, &bound).map_err(anyhow::Error::from),
+                let added = match SessionIndex::open(&StoreAddress::File(store.clone())).await {
+                    Ok(index) => sums.add(&*index.place.admin, &bound).await.map_err(anyhow::Error::from),
                     Err(error) => Err(error),
                 };
                 if let Err(error) = added {
@@ -133,8 +133,8 @@ impl Stats {
                 }
             }
         } else {
-            let place = SessionIndex::open(&OpenStore::path(common)?).await?.place;
-            sums.add(&place.store, &bound)?;
+            let place = SessionIndex::open(&OpenStore::address(common)?).await?.place;
+            sums.add(&*place.admin, &bound).await?;
         }
         unreadable.iter().for_each(|error| eprintln!("not counted: {error}"));
         let is_wanted = |what: &str| self.by.is_empty() || self.by.iter().any(|by| by == what);
@@ -181,12 +181,12 @@ impl Sums {
     }
 
     /// Adds what the sessions of a store used since a time.
-    fn add(&mut self, store: &SqliteStore, since: &str) -> Result<(), SelectError> {
+    async fn add(&mut self, store: &dyn StoreAdmin, since: &str) -> Result<(), SelectError> {
         let since = [SqlValue::Text(since.to_owned())];
-        for row in rows(store, SESSIONS, &since)? {
+        for row in rows(store, SESSIONS, &since).await? {
             self.sessions += number(&row, 0);
         }
-        for row in rows(store, REQUESTS, &since)? {
+        for row in rows(store, REQUESTS, &since).await? {
             let usage = UsageSum {
                 requests: number(&row, 3),
                 failures: number(&row, 4),
@@ -200,7 +200,7 @@ impl Sums {
             self.count(&row, &usage);
             self.models.entry(text(&row, 2)).or_default().add(&usage);
         }
-        for row in rows(store, CALLS, &since)? {
+        for row in rows(store, CALLS, &since).await? {
             let usage = UsageSum {
                 calls: number(&row, 3),
                 failed_calls: number(&row, 4),
@@ -233,11 +233,15 @@ impl RowSink for Rows {
     }
 }
 
-fn rows(store: &SqliteStore, sql: &str, parameters: &[SqlValue]) -> Result<Vec<Vec<SqlValue>>, SelectError> {
+async fn rows(
+    store: &dyn StoreAdmin,
+    sql: &str,
+    parameters: &[SqlValue],
+) -> Result<Vec<Vec<SqlValue>>, SelectError> {
     let limits =
         SelectLimits { rows: usize::MAX, time: Duration::from_secs(600), memory: 2 * 1024 * 1024 * 1024 };
     let mut rows = Rows(Vec::new());
-    store.select(sql, parameters, limits, &mut rows)?;
+    store.select(sql, parameters, limits, &mut rows).await?;
     Ok(rows.0)
 }
 

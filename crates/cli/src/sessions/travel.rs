@@ -317,7 +317,7 @@ impl SessionToRewind {
         let guarded = self.workspace.as_ref().filter(|_| GuardedSession::of(&self.view).is_some());
         let kept = guarded.map(|workspace| KeptFiles {
             paths: kept_files(workspace.path()),
-            objects: self.place.store.clone(),
+            objects: self.place.objects.clone(),
         });
         RewindOptions { files: self.files(), kept, reason: None }
     }

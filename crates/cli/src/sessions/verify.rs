@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use backstitch::id::SessionId;
-use backstitch::ports::Store as _;
-use backstitch::store::VerifyReport;
+use backstitch::ports::VerifyReport;
 use backstitch::{IndexCheck, IndexRepair, SnapshotState, check_snapshot};
 use clap::Args;
 use serde_json::json;
@@ -25,13 +24,15 @@ impl Verify {
         let place = if self.repair { OpenStore::existing(common)? } else { OpenStore::for_reading(common)? };
         let repair = if self.repair { IndexRepair::Rebuild } else { IndexRepair::Report };
         if self.repair {
-            place.store.remove_stray_summaries()?;
+            place.admin.remove_stray_summaries().await?;
         }
         let snapshots = wrong_snapshots(&place).await;
         if self.repair {
-            snapshots.iter().try_for_each(|wrong| place.store.remove_snapshot(wrong.session))?;
+            for wrong in &snapshots {
+                place.admin.remove_snapshot(wrong.session).await?;
+            }
         }
-        let report = place.store.verify()?;
+        let report = place.admin.verify().await?;
         let mut progress = ProgressLines::new("compared", "summaries");
         let compared = place.runtime.check_index(repair, |done| progress.report(done.done, done.total)).await;
         let check = match compared {
@@ -75,19 +76,14 @@ async fn wrong_snapshots(place: &OpenStore) -> Vec<WrongSnapshot> {
 fn print_json(report: &VerifyReport, check: &IndexCheck, snapshots: &[WrongSnapshot], is_sound: bool) {
     let snapshots: Vec<_> =
         snapshots.iter().map(|wrong| json!({"session": wrong.session, "reason": wrong.reason})).collect();
-    let redacted = report.redacted.iter();
-    let redacted: Vec<_> =
-        redacted.map(|(session, positions)| json!({"session": session, "positions": positions})).collect();
-    let removed = report.removed.iter();
-    let removed: Vec<_> =
-        removed.map(|one| json!({"session": one.session, "records": one.records})).collect();
-    let findings: Vec<_> = report.findings.iter().map(|finding| finding.to_string()).collect();
+    let report = json!(report);
     println!(
         "{}",
         json!({
-            "v": 1, "sound": is_sound, "sessions": report.sessions, "records": report.records,
-            "objects": report.objects, "findings": findings, "lost": report.lost,
-            "wrong_snapshots": snapshots, "redacted": redacted, "redacted_objects": report.redacted_objects, "removed": removed,
+            "v": 1, "sound": is_sound, "sessions": report["sessions"], "records": report["records"],
+            "objects": report["objects"], "findings": report["findings"], "lost": report["lost"],
+            "wrong_snapshots": snapshots, "redacted": report["redacted"],
+            "redacted_objects": report["redacted_objects"], "removed": report["removed"],
             "index": {
                 "compared": check.compared, "differing": check.differing, "unindexed": check.unindexed,
                 "rebuilt": check.rebuilt,

@@ -190,7 +190,7 @@ fn a_store_of_version_1_is_migrated_and_indexed_however_often_the_command_is_kil
     // `None` while it is not migrated.
     let missing = || match SqliteStore::open_read_only(&path) {
         Ok(store) => Some(block_on(store.unindexed(usize::MAX)).unwrap().len()),
-        Err(backstitch::store::OpenError::Older { .. }) => None,
+        Err(backstitch::ports::OpenError::Older { .. }) => None,
         Err(error) => panic!("{error}"),
     };
     for _ in 0..2 {

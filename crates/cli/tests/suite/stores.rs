@@ -301,3 +301,68 @@ fn a_store_in_a_project_of_another_person_is_not_used() {
     let errors = user.run(&clone, &["ls"]).called_wrongly();
     assert!(errors.contains("changed since you trusted it"), "{errors}");
 }
+
+#[test]
+fn a_store_in_memory_ends_with_the_command() {
+    let user = User::new();
+    let project = user.project("project");
+    let model = format!("scripted:{}", user.path("script.json").display());
+    let ran = user.run(&project, &["run", "Sew", "--model", &model, "--store", "memory:"]);
+    assert!(ran.worked_quietly().contains("Done."));
+    assert_eq!(std::fs::read_to_string(project.join("a.txt")).unwrap(), "one\n");
+    assert!(user.stores().is_empty() && !project.join("memory:").exists());
+    assert_eq!(user.sessions(&project, &["--store", "memory:"]), Vec::<Value>::new());
+    let verified = user.run(&project, &["verify", "--json", "--store", "memory:"]).worked_quietly();
+    assert_eq!(serde_json::from_str::<Value>(&verified).unwrap()["sound"], true);
+    // The copy would be lost before `apply` could use it.
+    let isolated = ["run", "Sew", "--model", &model, "--isolated", "--store", "memory:"];
+    let refused = user.run(&project, &isolated).called_wrongly();
+    assert!(refused.contains("an isolated session needs a store that is a file"), "{refused}");
+    // The settings of the user may name it too.
+    std::fs::create_dir_all(user.path("config/backstitch")).unwrap();
+    std::fs::write(user.path("config/backstitch/config.toml"), "store = \"memory:\"\n").unwrap();
+    user.start(&project).worked_quietly();
+    assert!(user.stores().is_empty() && !user.path("config/backstitch/memory:").exists());
+}
+
+#[test]
+fn what_a_store_cannot_do_is_refused_with_a_hint() {
+    let user = User::new();
+    let project = user.project("project");
+    let to = user.path("to.db");
+    let to = to.to_str().unwrap();
+    for arguments in [
+        vec!["backup", to],
+        vec!["salvage", to],
+        vec!["query", "SELECT 1"],
+        vec!["stats"],
+        vec!["gc", "--keep-boundaries", "1"],
+    ] {
+        let refused = user.run(&project, &[&arguments[..], &["--store", "memory:"]].concat());
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {}", refused.errors);
+        for part in
+            ["a store in memory does not support", "hint: a store in a file supports it", "store_unsupported"]
+        {
+            assert!(refused.errors.contains(part), "{arguments:?}: {}", refused.errors);
+        }
+    }
+    assert!(!Path::new(to).exists());
+}
+
+#[test]
+fn a_store_of_an_unknown_kind_is_refused_without_its_password() {
+    let user = User::new();
+    let project = user.project("project");
+    let model = format!("scripted:{}", user.path("script.json").display());
+    for arguments in [vec!["ls"], vec!["verify"], vec!["run", "Sew", "--model", &model], vec!["backup", "x"]]
+    {
+        let address = ["--store", "postgres://me:secret@localhost/sessions"];
+        let refused = user.run(&project, &[&arguments[..], &address].concat());
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {}", refused.errors);
+        assert!(refused.errors.contains("begin with `postgres://` are not available"), "{}", refused.errors);
+        assert!(refused.errors.contains("hint: name a file by its path"), "{}", refused.errors);
+        assert!(refused.errors.contains("store_unsupported"), "{}", refused.errors);
+        assert!(!refused.errors.contains("secret") && refused.output.is_empty(), "{}", refused.errors);
+    }
+    assert!(user.stores().is_empty() && std::fs::read_dir(&project).unwrap().next().is_none());
+}

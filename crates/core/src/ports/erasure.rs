@@ -3,6 +3,8 @@
 //! Two things can be removed: a value, from all that a session recorded ([`Redaction`]), and whole sessions ([`Removal`]). Both are
 //! refused while a process holds a session that they concern.
 
+use serde::Serialize;
+
 use super::store::Owner;
 use crate::id::SessionId;
 use crate::journal::{ObjectRedacted, Point, Position};
@@ -138,7 +140,7 @@ pub struct RemovalReport {
 }
 
 /// A session that was deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RemovedSession {
     /// The session.
     pub session: SessionId,

@@ -14,6 +14,7 @@ mod process;
 mod query;
 mod sandbox;
 mod store;
+mod store_admin;
 mod store_error;
 mod workspace;
 
@@ -42,6 +43,13 @@ pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, SandboxS
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
     fetch_large, hydrate,
+};
+pub use store_admin::{
+    BackupProgress, BundleError, BundleReport, Expiry, Finding, FreedSpace, GcMode, GcReport, LostTail,
+    ObjectsSize, OpenBundle, OpenError, Progress, Retention, RowSink, SalvageReport, SalvagedSession,
+    SelectError, SelectLimits, SelectedRows, SessionRole, SessionSize, SqlValue, StoreAdmin, StoreLocation,
+    StoreSize, TransferOutcome, TransferProgress, TransferReport, TransferStep, TransferredSession,
+    UnfinishedNote, VerifyReport,
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{

@@ -206,6 +206,16 @@ pub enum StoreError {
         #[source]
         source: Option<BoxError>,
     },
+    /// The store cannot do this.
+    #[error("{store} does not support {operation}")]
+    Unsupported {
+        /// What the store is called, such as `a store in memory`.
+        store: &'static str,
+        /// What was asked for.
+        operation: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// The store is read-only: it was opened so, or its file or directory is.
     #[error("the store can only be read: {reason}")]
     ReadOnly {
@@ -262,10 +272,19 @@ impl StoreError {
             Self::UnknownCursor { .. } => ErrorCode::Usage,
             Self::BrokenRecord { .. } => ErrorCode::JournalInvalid,
             Self::Full { .. } => ErrorCode::StoreFull,
+            Self::Unsupported { .. } => ErrorCode::StoreUnsupported,
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
             Self::Busy { .. } => ErrorCode::StoreBusy,
             Self::Replaced { .. } => ErrorCode::StoreReplaced,
             Self::Backend(_) => ErrorCode::Store,
+        }
+    }
+
+    /// What to do instead, for something that is not supported.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unsupported { hint, .. } => Some(hint),
+            _ => None,
         }
     }
 }

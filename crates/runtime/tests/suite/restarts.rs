@@ -91,8 +91,8 @@ async fn files_that_changed_across_a_restart_are_asked_about() {
 
 #[tokio::test]
 async fn a_rewind_to_pruned_files_is_refused_and_nothing_is_lost() {
-    use backstitch_core::ports::StoreError;
-    use backstitch_store::{GcMode, Retention, SqliteStore};
+    use backstitch_core::ports::{GcMode, Retention, StoreError};
+    use backstitch_store::SqliteStore;
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(directory.path().join("store.db")).unwrap());
     let runtime = Runtime::new(store.clone());

@@ -123,7 +123,7 @@ impl Contents {
 
     pub(super) fn remove(&mut self, removal: &Removal) -> Result<RemovalReport, StoreError> {
         for session in &removal.sessions {
-            if !self.removed.contains(session) {
+            if !self.removed.contains_key(session) {
                 self.journal(*session)?;
             }
         }
@@ -148,13 +148,13 @@ impl Contents {
             return Ok(report);
         }
         self.check_free(&removed)?;
-        for session in removed {
+        for RemovedSession { session, records } in report.sessions.iter().cloned() {
             self.journals.remove(&session);
             self.snapshots.remove(&session);
             self.summaries.remove(&session);
             self.created.retain(|_, one| *one != session);
             self.inbox.retain(|_, (whose, _)| *whose != session);
-            self.removed.insert(session);
+            self.removed.insert(session, records);
         }
         for id in unused {
             self.objects.remove(&id);
@@ -174,7 +174,10 @@ impl Contents {
     }
 
     /// Ids of all objects that are named by sessions other than these, whether they are stored or not.
-    fn needed_without(&self, without: &HashSet<SessionId>) -> Result<HashSet<ObjectId>, StoreError> {
+    pub(super) fn needed_without(
+        &self,
+        without: &HashSet<SessionId>,
+    ) -> Result<HashSet<ObjectId>, StoreError> {
         let mut open: Vec<(ObjectId, bool)> = Vec::new();
         for session in self.created.values().filter(|session| !without.contains(session)) {
             redaction::Contents::texts(self, *session, &mut |text| {
@@ -201,7 +204,7 @@ impl Contents {
     }
 }
 
-fn encoded(session: SessionId, record: &Record) -> Result<String, StoreError> {
+pub(super) fn encoded(session: SessionId, record: &Record) -> Result<String, StoreError> {
     let unstorable = |source| StoreError::Unstorable { session, position: record.position, source };
     record.encode().map_err(unstorable)
 }

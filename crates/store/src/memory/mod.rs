@@ -7,6 +7,7 @@
 //! Records are shared, never encoded. A read holds the lock only while it shares the records; it copies them
 //! after releasing the lock.
 
+mod admin;
 mod erasure;
 mod index;
 
@@ -39,8 +40,8 @@ struct Contents {
     objects: HashMap<ObjectId, Object>,
     /// Objects whose content was redacted, unless they were stored again.
     redacted: HashSet<ObjectId>,
-    /// Sessions that were removed, and not created again.
-    removed: HashSet<SessionId>,
+    /// Sessions that were removed and not created again, each with the number of its records.
+    removed: HashMap<SessionId, u64>,
     /// Pending inbox items of all sessions, in the order of sending.
     inbox: BTreeMap<InboxId, (SessionId, InboxItem)>,
     sent: u64,

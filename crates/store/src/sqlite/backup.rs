@@ -10,24 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
+use backstitch_core::ports::{BackupProgress, OpenError};
 use rusqlite::Connection;
 
-use super::error::{Failure, OpenError};
+use super::error::Failure;
 use super::new_file::NewFile;
 use super::watch::as_text;
 use super::{SqliteStore, absolute, open};
 
 /// Interval at which progress is reported.
 const INTERVAL: Duration = Duration::from_millis(200);
-
-/// Progress of a backup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BackupProgress {
-    /// Bytes written so far.
-    pub written: u64,
-    /// Size of the store's content, which is about what has to be written.
-    pub total: u64,
-}
 
 impl SqliteStore {
     /// Copies the store to a new file, at which nothing may exist, and returns its size. The file is complete

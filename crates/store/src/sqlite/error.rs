@@ -1,87 +1,13 @@
 //! Translation of SQLite errors into those of the port.
 
-use std::path::PathBuf;
-
-use backstitch_core::code::ErrorCode as Code;
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{OpenError, StoreError};
 use rusqlite::ErrorCode;
 
-/// A store could not be opened. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// A newer program wrote the file.
-    #[error("the store has schema {found}, but this program supports 1 to {known}: use a newer program")]
-    Newer {
-        /// Schema version of the file.
-        found: u32,
-        /// Newest version that this program can read.
-        known: u32,
-    },
-    /// The file is no store.
-    #[error("the file is not a Backstitch store")]
-    NotAStore,
-    /// The checksum of an applied migration differs from that of this program.
-    #[error("migration {number} of the store differs from this program's: the store was modified")]
-    ChangedMigration {
-        /// Number of the migration.
-        number: u32,
-    },
-    /// No file exists at the path.
-    #[error("there is no store at {path}")]
-    NotFound {
-        /// Path that was opened.
-        path: PathBuf,
-    },
-    /// A file exists where a new store was to be written.
-    #[error("{path} already exists, and existing files are never overwritten")]
-    Exists {
-        /// Path of the existing file.
-        path: PathBuf,
-    },
-    /// The store has an older version and was opened read-only, so it cannot be migrated.
-    #[error("the store has the older schema {found}: open it for writing once to migrate it to {known}")]
-    Older {
-        /// Schema version of the file.
-        found: u32,
-        /// Version that this program reads.
-        known: u32,
-    },
-    /// The file or its directory could not be accessed.
-    #[error("{path}: {source}")]
-    Io {
-        /// Path of the file or directory.
-        path: PathBuf,
-        /// Error of the operating system.
-        #[source]
-        source: std::io::Error,
-    },
-    /// SQLite or the store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl OpenError {
-    /// The stable code of the error.
-    pub fn code(&self) -> Code {
-        match self {
-            Self::Newer { .. } => Code::StoreNewer,
-            Self::NotAStore | Self::ChangedMigration { .. } => Code::NotAStore,
-            Self::NotFound { .. } => Code::StoreNotFound,
-            Self::Exists { .. } => Code::AlreadyExists,
-            Self::Older { .. } => Code::StoreOlder,
-            Self::Io { .. } => Code::Io,
-            Self::Store(error) => error.code(),
-        }
-    }
-}
-
-impl From<rusqlite::Error> for OpenError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Self::NotAStore,
-            _ => Failure::from(error).into(),
-        }
+/// Classifies an error of SQLite at the opening of a file. `?` cannot do it, because both types belong to other crates.
+pub(super) fn open_error(error: rusqlite::Error) -> OpenError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NotAStore,
+        _ => OpenError::Store(classified(error)),
     }
 }
 

@@ -6,8 +6,7 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{IndexedSession, IndexedStatus, SessionQuery, StoreError, TimeRange};
-use backstitch_core::time::Timestamp;
+use backstitch_core::ports::{Expiry, IndexedSession, SessionQuery, StoreError, TimeRange};
 use rusqlite::Connection;
 
 use super::contents::SqliteContents;
@@ -15,41 +14,6 @@ use super::error::Failure;
 use super::{SqliteStore, leases, query, read};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
-
-/// Statuses that expire by default: there is nothing left to do.
-const FINISHED: [IndexedStatus; 2] = [IndexedStatus::Idle, IndexedStatus::Failed];
-
-/// Rule for the expiry of sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expiry {
-    /// `None` if nothing expires.
-    before: Option<Timestamp>,
-    statuses: Vec<IndexedStatus>,
-}
-
-impl Expiry {
-    /// Sessions without a record in the last `days` days, if they are idle or have failed.
-    pub fn after_days(days: u32) -> Self {
-        Self::before_days(super::now(), days)
-    }
-
-    fn before_days(now: Timestamp, days: u32) -> Self {
-        // Before the first time there is nothing to expire.
-        let before = super::days_before(now, days);
-        Self { before, statuses: FINISHED.to_vec() }
-    }
-
-    /// Sessions without a record at or after a time, if they are idle or have failed.
-    pub fn before(before: Timestamp) -> Self {
-        Self { before: Some(before), statuses: FINISHED.to_vec() }
-    }
-
-    /// Selects sessions of these statuses instead. One that a process holds never expires.
-    #[must_use]
-    pub fn with_statuses(self, statuses: impl IntoIterator<Item = IndexedStatus>) -> Self {
-        Self { statuses: statuses.into_iter().collect(), ..self }
-    }
-}
 
 impl SqliteStore {
     /// Lists the sessions that a rule lets expire, in the order of their creation. They can be removed
@@ -75,26 +39,5 @@ impl SqliteStore {
             return Ok(true);
         }
         Ok(is_open(&read::read(connection, session, Position::START, usize::MAX)?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_counted_before_1970_too() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let expiry = Expiry::before_days(at("1960-03-02T00:00:00Z"), 30);
-        assert_eq!(expiry.before, Some(at("1960-02-01T00:00:00Z")));
-        let expiry = Expiry::before_days(at("1970-01-02T00:00:00Z"), 30);
-        assert_eq!(expiry.before, Some(at("1969-12-03T00:00:00Z")));
-        assert_eq!(
-            Expiry::before_days(Timestamp::UNIX_EPOCH, u32::MAX).before,
-            None,
-            "there is no such time"
-        );
-        let early = std::time::UNIX_EPOCH - std::time::Duration::from_secs(60);
-        assert_eq!(super::super::timestamp_of(early), at("1969-12-31T23:59:00Z"));
     }
 }

@@ -19,7 +19,7 @@ use backstitch_core::crash_point;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, WorkspaceRoot};
 use backstitch_core::object::{ObjectId, ObjectKind};
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{FreedSpace, GcMode, GcReport, Retention, StoreError};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
@@ -28,53 +28,10 @@ use super::error::Failure;
 use super::objects::{self, PRUNED};
 use super::reach::Walk;
 use super::read::session_in;
-use super::retention::{Files, Retention};
+use super::retention::Files;
 use super::writer::transaction;
 use super::{SqliteStore, inbox};
 use crate::references::{References, below};
-
-/// Selects between collecting garbage and only counting it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GcMode {
-    /// Report the garbage without deleting it.
-    DryRun,
-    /// Delete the garbage.
-    Now,
-}
-
-/// Result of a collection, or of a dry run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GcReport {
-    /// Deleted objects by session and kind.
-    pub freed: Vec<FreedSpace>,
-    /// Number of objects that stay.
-    pub kept_objects: u64,
-    /// Stored size of the objects that stay.
-    pub kept_bytes: u64,
-    /// Number of workspace roots that can no longer be restored.
-    pub pruned_roots: u64,
-}
-
-impl GcReport {
-    /// Total number of bytes of the deleted objects.
-    pub fn freed_bytes(&self) -> u64 {
-        self.freed.iter().map(|freed| freed.bytes).sum()
-    }
-}
-
-/// Deleted objects of one session and kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FreedSpace {
-    /// Session whose old boundaries needed the objects, or `None` if no root named them. Objects that several
-    /// sessions needed count for the first of them.
-    pub session: Option<SessionId>,
-    /// Object kind that this entry counts.
-    pub kind: ObjectKind,
-    /// Number of deleted objects.
-    pub objects: u64,
-    /// Stored size in bytes.
-    pub bytes: u64,
-}
 
 /// Number of transactions so far that removed the content of objects.
 pub(super) fn generation(connection: &Connection) -> Result<i64, Failure> {

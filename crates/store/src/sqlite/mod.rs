@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `open`, `schema`, `options`, `private` | create and migrate the file |
 //! | `writer`, `slot`, `watch` | group commit, only to files that are still in place |
+//! | `admin` | the second port |
 //! | `append`, `read`, `chain` | journals and their checksums |
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `leases` | claims to sessions, and liveness of their holders |
@@ -23,6 +24,7 @@
 //! Reads, and the commit of a leader (see `writer`), block the thread that polls the future, for as long as
 //! the disk takes.
 
+mod admin;
 mod append;
 mod backup;
 mod bundle;
@@ -74,28 +76,15 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, StoredMark,
+    BoxFuture, ClaimMode, FenceToken, Objects, OpenError, Owner, Redaction, RedactionReport, Removal,
+    RemovalReport, SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, StoredMark,
 };
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
 
-pub use backup::BackupProgress;
-pub use bundle::{
-    Bundle, BundleError, BundleReport, SessionRole, TransferOutcome, TransferProgress, TransferReport,
-    TransferStep, TransferredSession,
-};
+pub use bundle::Bundle;
 pub use counters::Counters;
-pub use error::OpenError;
-pub use expiry::Expiry;
-pub use gc::{FreedSpace, GcMode, GcReport};
 pub use options::SqliteOptions;
-pub use retention::Retention;
-pub use salvage::{LostTail, SalvageReport, SalvagedSession};
-pub use select::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
-pub use size::{ObjectsSize, SessionSize, StoreSize};
-pub use unfinished::UnfinishedNote;
-pub use verify::{Finding, StoreLocation, VerifyReport};
 
 use leases::Locks;
 use objects::{Packer, Presence};
@@ -139,6 +128,16 @@ impl SqliteStore {
         drop(open::read_only(&path)?);
         let locks = Locks::beside(&path);
         let readers = Readers::new(path.clone(), None);
+        Ok(Self::over(path, readers, None, locks, SqliteOptions::default()))
+    }
+
+    /// Names a store that may be damaged, or have an older version, without opening it. It serves
+    /// [`StoreAdmin::backup`](backstitch_core::ports::StoreAdmin::backup) and
+    /// [`StoreAdmin::salvage`](backstitch_core::ports::StoreAdmin::salvage); everything else opens it for reading first, and fails if
+    /// that is not possible.
+    pub fn for_rescue(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = absolute(path.as_ref())?;
+        let (locks, readers) = (Locks::beside(&path), Readers::new(path.clone(), None));
         Ok(Self::over(path, readers, None, locks, SqliteOptions::default()))
     }
 
@@ -230,13 +229,6 @@ fn timestamp_of(time: SystemTime) -> Timestamp {
             Timestamp::from_unix_micros(-micros(before.duration())).unwrap_or(Timestamp::UNIX_EPOCH)
         }
     }
-}
-
-/// Returns the time this many days before another, also before 1970. `None` if there is no such time.
-fn days_before(now: Timestamp, days: u32) -> Option<Timestamp> {
-    const MICROS_OF_A_DAY: i64 = 24 * 60 * 60 * 1_000_000;
-    let micros = now.unix_micros().checked_sub(i64::from(days).checked_mul(MICROS_OF_A_DAY)?)?;
-    Timestamp::from_unix_micros(micros).ok()
 }
 
 impl Store for SqliteStore {
@@ -418,5 +410,16 @@ impl Objects for SqliteStore {
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_read() {
+        let early = UNIX_EPOCH - Duration::from_secs(60);
+        assert_eq!(timestamp_of(early), "1969-12-31T23:59:00Z".parse().unwrap());
     }
 }

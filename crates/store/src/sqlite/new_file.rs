@@ -11,9 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::error::OpenError;
+use backstitch_core::ports::OpenError;
+
 use super::private;
-use super::unfinished::{PARTIAL, UnfinishedNote, has_number};
+use super::unfinished::{NoteFile, PARTIAL, has_number};
 
 /// Age from which a temporary file may be the remainder of an attempt that was killed.
 const YOUNGEST: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ pub(super) struct NewFile {
     /// Locked as long as the file is written.
     _locked: File,
     /// Removed after the file.
-    note: Option<UnfinishedNote>,
+    note: Option<NoteFile>,
 }
 
 impl NewFile {
@@ -63,7 +64,7 @@ impl NewFile {
     /// The same, with a note beside a store: the file will hold data of it.
     pub(super) fn with_data_of(store: &Path, path: &Path) -> Result<Self, OpenError> {
         let mut file = Self::beside(path)?;
-        file.note = UnfinishedNote::new(store, &file.temporary);
+        file.note = NoteFile::new(store, &file.temporary);
         Ok(file)
     }
 

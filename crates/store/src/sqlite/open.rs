@@ -9,9 +9,10 @@ use std::time::Duration;
 use std::{fs, io};
 
 use backstitch_core::crash_point;
+use backstitch_core::ports::OpenError;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::{Failure, OpenError};
+use super::error::{Failure, open_error};
 use super::leases::Locks;
 use super::options::SqliteOptions;
 use super::schema::{self, SchemaState, VERSION};
@@ -43,7 +44,7 @@ pub(super) fn for_writing(
         // If the file could not be prepared, SQLite has created it with its own mode.
         private::set_mode(path, 0o600).map_err(io)?;
     }
-    connection.busy_timeout(options.busy_timeout)?;
+    connection.busy_timeout(options.busy_timeout).map_err(open_error)?;
     if schema::inspect(&connection)? != SchemaState::Version(VERSION) {
         let opening = locks.for_opening().map_err(io)?;
         bring_up(&connection)?;
@@ -51,6 +52,13 @@ pub(super) fn for_writing(
         drop(opening);
     }
     write_ahead(&connection)?;
+    set_up(&connection, options).map_err(open_error)?;
+    let files = WatchedFiles::new(path).map_err(io)?;
+    Ok((connection, files))
+}
+
+/// Sets up a connection for writing.
+fn set_up(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     // One sync per commit, before the commit is acknowledged.
     connection.pragma_update(None, "synchronous", "FULL")?;
     // The writer checkpoints explicitly, after it has notified the waiting callers.
@@ -63,8 +71,7 @@ pub(super) fn for_writing(
         let pages = pages.clamp(1, 0xffff_fffe);
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
-    let files = WatchedFiles::new(path).map_err(io)?;
-    Ok((connection, files))
+    Ok(())
 }
 
 /// Creates an empty database that only its owner may read.
@@ -88,9 +95,9 @@ fn create(path: &Path, locks: &Locks) -> io::Result<()> {
 
 /// Switches to the write-ahead log. New stores have it; copies that SQLite wrote do not.
 fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
-    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-    if mode != "wal" {
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    if mode.map_err(open_error)? != "wal" {
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(open_error)?;
         // The log exists from the first transaction on.
         schema::inspect(connection)?;
     }
@@ -112,19 +119,17 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
     }
     check_kind(path)?;
     may_access(path, Purpose::Read).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
+    let connection = patient(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match schema::inspect(&connection) {
         Ok(found) => known(found, connection),
         // A process was killed while it switched to the write-ahead log. Only a connection that may write can
         // roll that back.
         Err(OpenError::Store(_)) if beside(path, "-journal").exists() => {
             drop(connection);
-            let recovered = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            recovered.busy_timeout(Duration::from_secs(10))?;
+            let recovered = patient(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             let found = schema::inspect(&recovered)?;
             drop(recovered);
-            known(found, connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
+            known(found, connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(open_error)?)
         }
         // The store is not being written and its directory is read-only, so SQLite cannot create the shared
         // memory file for readers.
@@ -139,7 +144,7 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
 /// Opens a connection for reading a store of any version that this program knows.
 pub(super) fn any_version(path: &Path) -> Result<Connection, OpenError> {
     match read_only(path) {
-        Err(OpenError::Older { .. }) => Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?),
+        Err(OpenError::Older { .. }) => connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(open_error),
         result => Ok(result?.connection),
     }
 }
@@ -149,11 +154,11 @@ pub(super) fn for_salvage(path: &Path) -> Result<Connection, OpenError> {
     let connection = match read_only(path) {
         // The version information itself may be damaged, and an older store cannot be migrated first.
         Err(OpenError::Store(_) | OpenError::ChangedMigration { .. } | OpenError::Older { .. }) => {
-            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?
+            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(open_error)?
         }
         result => result?.connection,
     };
-    schema::read_as_newest(&connection)?;
+    schema::read_as_newest(&connection).map_err(open_error)?;
     Ok(connection)
 }
 
@@ -167,15 +172,22 @@ fn known(found: SchemaState, connection: Connection) -> Result<Reading, OpenErro
 
 /// Creates an empty store in memory.
 fn empty() -> Result<Connection, OpenError> {
-    let connection = Connection::open_in_memory()?;
+    let connection = Connection::open_in_memory().map_err(open_error)?;
     bring_up(&connection)?;
-    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "query_only", true).map_err(open_error)?;
     Ok(connection)
 }
 
 pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Opens a connection that waits while another process writes.
+fn patient(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
+    let connection = connect(path, flags).map_err(open_error)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(open_error)?;
     Ok(connection)
 }
 
@@ -193,7 +205,7 @@ pub(super) fn immutable(path: &Path) -> Result<Connection, OpenError> {
     }
     address.push_str("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    Ok(connect(Path::new(&address), flags)?)
+    connect(Path::new(&address), flags).map_err(open_error)
 }
 
 /// Path of a file that SQLite keeps beside a store.
@@ -229,7 +241,7 @@ fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
     };
     match reason {
         Some(source) => OpenError::Io { path: path.to_owned(), source },
-        None => error.into(),
+        None => open_error(error),
     }
 }
 
@@ -257,19 +269,15 @@ fn may_access(_: &Path, _: Purpose) -> io::Result<()> {
 /// Creates the tables or migrates them to the newest version. The caller holds the opening lock.
 fn bring_up(connection: &Connection) -> Result<(), OpenError> {
     if schema::inspect(connection)? == SchemaState::Empty {
-        // All must be set before the first table exists. Incremental vacuum makes it possible to return free
-        // space to the disk.
-        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        lay_out(connection).map_err(open_error)?;
         crash_point!("store.create.log");
     }
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(open_error)?;
     let mut refused = None;
     let result = writer::transaction(connection, || {
         let brought = schema::inspect(connection).and_then(|found| match found {
             SchemaState::Version(VERSION) => Ok(()),
-            found => schema::migrate(connection, found, now()),
+            found => schema::migrate(connection, found, now()).map_err(open_error),
         });
         brought.map_err(|error| match error {
             OpenError::Store(error) => Failure(error),
@@ -283,4 +291,11 @@ fn bring_up(connection: &Connection) -> Result<(), OpenError> {
         Some(refused) => Err(refused),
         None => Ok(result?),
     }
+}
+
+/// Sets what has to be set before the first table exists. Incremental vacuum makes it possible to return free space to the disk.
+fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
 }

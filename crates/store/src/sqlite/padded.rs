@@ -8,9 +8,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use backstitch_core::ports::OpenError;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::OpenError;
+use super::error::open_error;
 use super::new_file::NewFile;
 use super::open::{beside, connect};
 use super::private;
@@ -53,7 +54,8 @@ impl PaddedCopy {
         if log.exists() {
             copy_private(&log, &copy.beside("-wal")).map_err(failed)?;
         }
-        copy.connection = Some(connect(copy.file.temporary(), OpenFlags::SQLITE_OPEN_READ_WRITE)?);
+        let opened = connect(copy.file.temporary(), OpenFlags::SQLITE_OPEN_READ_WRITE);
+        copy.connection = Some(opened.map_err(open_error)?);
         Ok(Some(copy))
     }
 

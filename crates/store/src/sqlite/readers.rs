@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{OpenError, StoreError};
 use rusqlite::Connection;
 
-use super::error::{Failure, OpenError};
+use super::error::Failure;
 use super::open::{self, Reading};
 use super::watch::WatchedFiles;
 

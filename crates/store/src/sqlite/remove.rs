@@ -17,7 +17,9 @@ use backstitch_core::crash_point;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::object::{ObjectId, ObjectKind};
-use backstitch_core::ports::{Erasure, ErasureMode, Removal, RemovalReport, RemovedSession, StoreError};
+use backstitch_core::ports::{
+    Erasure, ErasureMode, GcMode, Removal, RemovalReport, RemovedSession, Retention, StoreError,
+};
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -25,11 +27,11 @@ use super::append::{end_of, first_key, last_key, number_of};
 use super::contents::SqliteContents;
 use super::erase::{erase, overwriting};
 use super::error::Failure;
-use super::gc::{self, GcMode, id_in};
+use super::gc::{self, id_in};
 use super::read::session_in;
 use super::verify::{chain_of, sessions};
 use super::writer::transaction;
-use super::{Retention, SqliteStore, objects, read, redactions};
+use super::{SqliteStore, objects, read, redactions};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
 use crate::references::{References, below, named_in_manifest};

@@ -12,56 +12,13 @@ use std::collections::HashMap;
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, WorkspaceRoot};
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{Retention, StoreError};
 use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::error::Failure;
 use super::read::texts;
 use crate::references::References;
-
-/// Retention rules for the files of tool boundaries. A boundary stays if any rule keeps it; without a rule
-/// all stay.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retention {
-    since: Option<Timestamp>,
-    boundaries: Option<u64>,
-    tag: Option<&'static str>,
-}
-
-impl Retention {
-    /// Keeps everything that a record names.
-    pub fn keep_all() -> Self {
-        Self::default()
-    }
-
-    /// Keeps the boundaries of the last `days` days.
-    #[must_use]
-    pub fn keep_days(self, days: u32) -> Self {
-        match super::days_before(super::now(), days) {
-            Some(since) => self.keep_since(since),
-            None => self,
-        }
-    }
-
-    /// Keeps the boundaries at and after a time.
-    #[must_use]
-    pub fn keep_since(self, since: Timestamp) -> Self {
-        Self { since: Some(since), ..self }
-    }
-
-    /// Keeps the boundaries of the last `calls` calls of each session.
-    #[must_use]
-    pub fn keep_boundaries(self, calls: u64) -> Self {
-        Self { boundaries: Some(calls), ..self }
-    }
-
-    /// Applies the rules only to sessions with this tag, and keeps everything of the others.
-    #[must_use]
-    pub fn only_tagged(self, tag: &'static str) -> Self {
-        Self { tag: Some(tag), ..self }
-    }
-}
 
 /// A record that names workspace roots.
 struct Boundary {

@@ -10,12 +10,12 @@ use std::path::Path;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record, RecordBody};
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::{Damage, StoreError};
+use backstitch_core::ports::{Damage, LostTail, OpenError, SalvageReport, SalvagedSession, StoreError};
 use rusqlite::{Connection, params};
 
 use super::append::{first_key, last_key};
 use super::chain::Checksum;
-use super::error::{Failure, OpenError};
+use super::error::{Failure, open_error};
 use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
 use super::padded::PaddedCopy;
 use super::read::texts;
@@ -24,49 +24,6 @@ use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
 use super::{SqliteStore, absolute, gc, inbox, open, redactions, remove, schema, snapshots};
 use crate::references::{References, below, named_in_manifest};
-
-/// Result of salvaging a damaged store.
-#[derive(Debug, Default)]
-pub struct SalvageReport {
-    /// Sessions in the order of creation.
-    pub sessions: Vec<SalvagedSession>,
-    /// Number of copied objects.
-    pub objects: u64,
-    /// Needed objects that could not be read.
-    pub lost_objects: Vec<ObjectId>,
-    /// Descriptions of other data that could not be copied.
-    pub notes: Vec<String>,
-}
-
-impl SalvageReport {
-    /// Returns whether nothing was lost.
-    pub fn is_complete(&self) -> bool {
-        let whole = self.sessions.iter().all(|session| session.lost.is_none());
-        whole && self.lost_objects.is_empty() && self.notes.is_empty()
-    }
-}
-
-/// Result for one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SalvagedSession {
-    /// Id of the session, the same in both stores.
-    pub session: SessionId,
-    /// Number of copied records. A session without any does not exist in the new store.
-    pub records: u64,
-    /// Lost end of the journal, or `None` if all of it was copied.
-    pub lost: Option<LostTail>,
-}
-
-/// The end of a journal that could not be copied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostTail {
-    /// Position of the first lost record.
-    pub position: Position,
-    /// Description of the damage at that position.
-    pub reason: String,
-    /// Number of lost records, as far as they can be counted.
-    pub records: u64,
-}
 
 impl SqliteStore {
     /// Copies the sound parts of the store at `from` to a new store at `to`, which must not exist. The old
@@ -81,7 +38,7 @@ impl SqliteStore {
             Err(refused @ OpenError::Store(_)) => match PaddedCopy::of(from, &absolute(to)?)? {
                 Some(padded) => {
                     let old = padded.connection().ok_or(refused)?;
-                    schema::read_as_newest(old)?;
+                    schema::read_as_newest(old).map_err(open_error)?;
                     copy_sound(old, to)
                 }
                 None => Err(refused),

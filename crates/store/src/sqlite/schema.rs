@@ -4,10 +4,11 @@
 //! text in the file, and `user_version` is the number of the last. A file of a later version is refused,
 //! because its meaning is not known. A file with other checksums is refused, because it was modified.
 
+use backstitch_core::ports::OpenError;
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::error::OpenError;
+use super::error::open_error;
 
 /// Identifies the file as a store in SQLite's header field for this: "BSTC".
 const APPLICATION_ID: i32 = 0x4253_5443;
@@ -52,16 +53,19 @@ pub(super) fn inspect(connection: &Connection) -> Result<SchemaState, OpenError>
         return look(connection);
     }
     // One snapshot for all queries: another process may be creating the store.
-    connection.execute_batch("BEGIN")?;
+    connection.execute_batch("BEGIN").map_err(open_error)?;
     let found = look(connection);
-    connection.execute_batch("ROLLBACK")?;
+    connection.execute_batch("ROLLBACK").map_err(open_error)?;
     found
 }
 
 fn look(connection: &Connection) -> Result<SchemaState, OpenError> {
-    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let pragma = |name: &str| {
+        connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(open_error)
+    };
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(open_error)?;
     match (application, u32::try_from(version)) {
         (0, Ok(0)) if tables == 0 => Ok(SchemaState::Empty),
         (APPLICATION_ID, Ok(found)) if found > VERSION => Err(OpenError::Newer { found, known: VERSION }),
@@ -75,9 +79,11 @@ fn look(connection: &Connection) -> Result<SchemaState, OpenError> {
 
 /// Compares the checksums of the applied migrations with those of this program.
 fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
-    let mut applied = connection.prepare("SELECT checksum FROM migrations WHERE number = ?1")?;
+    let sql = "SELECT checksum FROM migrations WHERE number = ?1";
+    let mut applied = connection.prepare(sql).map_err(open_error)?;
     for migration in MIGRATIONS.iter().take_while(|migration| migration.number <= version) {
-        let found: Option<String> = applied.query_row([migration.number], |row| row.get(0)).optional()?;
+        let found = applied.query_row([migration.number], |row| row.get::<_, String>(0)).optional();
+        let found = found.map_err(open_error)?;
         if found != Some(migration.checksum()) {
             return Err(OpenError::ChangedMigration { number: migration.number });
         }
@@ -87,7 +93,7 @@ fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
 
 /// Lets a connection read an older store by the tables of the newest version, without changing the store: temporary views and
 /// tables stand for what it does not have.
-pub(super) fn read_as_newest(connection: &Connection) -> Result<(), OpenError> {
+pub(super) fn read_as_newest(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "SELECT count(*) FROM pragma_table_info('records') WHERE name IN ('kind', 'at')";
     let columns: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     if columns == 0 {
@@ -102,7 +108,7 @@ pub(super) fn read_as_newest(connection: &Connection) -> Result<(), OpenError> {
 }
 
 /// Applies all missing migrations. The caller has begun a transaction.
-pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> Result<(), OpenError> {
+pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> rusqlite::Result<()> {
     migrate_to(connection, found, VERSION, now)
 }
 
@@ -112,7 +118,7 @@ pub(super) fn migrate_to(
     found: SchemaState,
     version: u32,
     now: Timestamp,
-) -> Result<(), OpenError> {
+) -> rusqlite::Result<()> {
     let from = match found {
         SchemaState::Empty => {
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;

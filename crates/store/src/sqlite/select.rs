@@ -4,15 +4,14 @@
 //! reading; an authorizer refuses everything but reading; time, memory and the number of rows are limited. The
 //! views (`views.sql`) belong to the connection, so the file stays as it is.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use backstitch_core::code::ErrorCode;
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, StoreError};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql};
 
-use super::error::{Failure, OpenError};
+use super::error::Failure;
 use super::{SqliteStore, open};
 
 /// The views.
@@ -21,125 +20,30 @@ const VIEWS: &str = include_str!("views.sql");
 /// How many steps of SQLite's machine lie between two looks at the clock.
 const STEPS: i32 = 10_000;
 
-/// Limits of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SelectLimits {
-    /// The most rows that are returned.
-    pub rows: usize,
-    /// The longest time that the statement may run.
-    pub time: Duration,
-    /// The most memory that SQLite may use, in bytes. It applies to the whole process.
-    pub memory: u64,
-}
-
-impl Default for SelectLimits {
-    fn default() -> Self {
-        Self { rows: 10_000, time: Duration::from_secs(10), memory: 512 * 1024 * 1024 }
+/// Converts a value of a row.
+fn value_of(value: ValueRef<'_>) -> SqlValue {
+    match value {
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(number) => SqlValue::Integer(number),
+        ValueRef::Real(number) => SqlValue::Real(number),
+        ValueRef::Text(text) => SqlValue::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => SqlValue::Blob(bytes.to_vec()),
     }
 }
 
-/// A value of a row or of a parameter.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SqlValue {
-    /// No value.
-    Null,
-    /// A whole number.
-    Integer(i64),
-    /// Another number.
-    Real(f64),
-    /// Text.
-    Text(String),
-    /// Bytes.
-    Blob(Vec<u8>),
-}
+/// A value as a parameter of a statement.
+struct Parameter<'a>(&'a SqlValue);
 
-impl From<ValueRef<'_>> for SqlValue {
-    fn from(value: ValueRef<'_>) -> Self {
-        match value {
-            ValueRef::Null => Self::Null,
-            ValueRef::Integer(number) => Self::Integer(number),
-            ValueRef::Real(number) => Self::Real(number),
-            ValueRef::Text(text) => Self::Text(String::from_utf8_lossy(text).into_owned()),
-            ValueRef::Blob(bytes) => Self::Blob(bytes.to_vec()),
-        }
-    }
-}
-
-impl ToSql for SqlValue {
+impl ToSql for Parameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Real(number) => ValueRef::Real(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            SqlValue::Null => ValueRef::Null,
+            SqlValue::Integer(number) => ValueRef::Integer(*number),
+            SqlValue::Real(number) => ValueRef::Real(*number),
+            SqlValue::Text(text) => ValueRef::Text(text.as_bytes()),
+            SqlValue::Blob(bytes) => ValueRef::Blob(bytes),
         }))
     }
-}
-
-/// The end of a query.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SelectedRows {
-    /// The number of rows that were returned.
-    pub rows: usize,
-    /// Whether there were more rows than the limit allows.
-    pub is_cut: bool,
-}
-
-/// A query failed. The store was not changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SelectError {
-    /// The statement does something other than reading.
-    #[error("only statements that read are executed: {reason}")]
-    Refused {
-        /// What was refused.
-        reason: String,
-    },
-    /// The statement is wrong.
-    #[error("the statement is wrong: {reason}")]
-    Invalid {
-        /// SQLite's message.
-        reason: String,
-    },
-    /// The statement ran too long.
-    #[error("the query was stopped after {} seconds", .limit.as_secs_f64())]
-    TooLong {
-        /// The limit.
-        limit: Duration,
-    },
-    /// The statement needs more memory than it may use.
-    #[error("the query needs more than {} MiB of memory, and was stopped", .limit / (1024 * 1024))]
-    TooLarge {
-        /// The limit, in bytes.
-        limit: u64,
-    },
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl SelectError {
-    /// The stable code of the error.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Refused { .. } | Self::Invalid { .. } => ErrorCode::QueryInvalid,
-            Self::TooLong { .. } | Self::TooLarge { .. } => ErrorCode::QueryStopped,
-            Self::Open(error) => error.code(),
-            Self::Store(error) => error.code(),
-        }
-    }
-}
-
-/// Receives the rows of a query.
-pub trait RowSink {
-    /// Receives the names of the columns, once and before the rows.
-    fn columns(&mut self, names: Vec<String>);
-    /// Receives a row. Returns false if no more rows are wanted.
-    fn row(&mut self, values: Vec<SqlValue>) -> bool;
 }
 
 impl SqliteStore {
@@ -161,8 +65,8 @@ impl SqliteStore {
             return Err(SelectError::Refused { reason: "the statement returns no rows".to_owned() });
         }
         let width = names.len();
-        let parameters: Vec<&dyn ToSql> = parameters.iter().map(|value| value as &dyn ToSql).collect();
-        let mut rows = statement.query(&parameters[..]).map_err(explain)?;
+        let parameters = rusqlite::params_from_iter(parameters.iter().map(Parameter));
+        let mut rows = statement.query(parameters).map_err(explain)?;
         sink.columns(names);
         let mut selected = SelectedRows { rows: 0, is_cut: false };
         while let Some(row) = rows.next().map_err(explain)? {
@@ -171,7 +75,7 @@ impl SqliteStore {
                 break;
             }
             let values: rusqlite::Result<Vec<_>> =
-                (0..width).map(|index| row.get_ref(index).map(SqlValue::from)).collect();
+                (0..width).map(|index| row.get_ref(index).map(value_of)).collect();
             selected.rows += 1;
             if !sink.row(values.map_err(explain)?) {
                 break;

@@ -1,8 +1,7 @@
 //! Disk usage of a store.
 
-use backstitch_core::id::SessionId;
 use backstitch_core::object::ObjectKind;
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{ObjectsSize, SessionSize, StoreError, StoreSize};
 use rusqlite::Connection;
 
 use super::append::{first_key, last_key};
@@ -10,47 +9,6 @@ use super::error::Failure;
 use super::open::beside;
 use super::read::session_in;
 use super::{SqliteStore, objects};
-
-/// Disk usage of a store. All numbers are bytes, unless documented otherwise.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StoreSize {
-    /// Size of the database file.
-    pub file: u64,
-    /// Size of the write-ahead log beside it.
-    pub log: u64,
-    /// Free space inside the file, which later writes reuse.
-    pub free: u64,
-    /// Usage by session, in the order of creation.
-    pub sessions: Vec<SessionSize>,
-    /// Usage by objects, grouped by kind.
-    pub objects: Vec<ObjectsSize>,
-}
-
-/// Usage by a session, without the objects that it may share with others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionSize {
-    /// Session that the numbers belong to.
-    pub session: SessionId,
-    /// Number of records.
-    pub records: u64,
-    /// Total size of the records' text.
-    pub text: u64,
-    /// Stored size of the snapshot.
-    pub snapshot: u64,
-}
-
-/// Usage by objects of one kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectsSize {
-    /// Object kind that this entry counts.
-    pub kind: ObjectKind,
-    /// Number of objects.
-    pub objects: u64,
-    /// Total size before compression.
-    pub content: u64,
-    /// Total size as stored.
-    pub stored: u64,
-}
 
 impl SqliteStore {
     /// Measures the disk usage by session and by kind of object.

@@ -14,6 +14,8 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use backstitch_core::ports::UnfinishedNote;
+
 use super::{SqliteStore, private};
 
 /// The part of a note's name behind that of the store.
@@ -39,12 +41,12 @@ const YOUNGEST: Duration = Duration::from_secs(60);
 
 /// A note about a file or directory that is being written. Dropping it removes the note only.
 #[derive(Debug)]
-pub struct UnfinishedNote {
+pub(super) struct NoteFile {
     path: PathBuf,
     _locked: File,
 }
 
-impl UnfinishedNote {
+impl NoteFile {
     /// Notes a temporary path in the directory of a store. The name of the path has to contain `.partial-` and a number.
     pub(super) fn new(store: &Path, place: &Path) -> Option<Self> {
         debug_assert!(is_partial(place), "{} would not be removed", place.display());
@@ -71,7 +73,7 @@ impl UnfinishedNote {
     }
 }
 
-impl Drop for UnfinishedNote {
+impl Drop for NoteFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -81,7 +83,7 @@ impl SqliteStore {
     /// Notes that a file or directory with data of this store is being written under a temporary name, which has to contain
     /// `.partial-` and a number. If the process is killed, [`SqliteStore::remove_unfinished`] removes it. Returns `None` if no note can be made.
     pub fn note_unfinished(&self, place: &Path) -> Option<UnfinishedNote> {
-        UnfinishedNote::new(&self.path, place)
+        NoteFile::new(&self.path, place).map(UnfinishedNote::new)
     }
 
     /// Returns the files and directories that killed processes have left: parts of backups and exports of this store.

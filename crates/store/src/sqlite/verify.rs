@@ -5,12 +5,11 @@
 //! its findings; a finding is not an error.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record, WorkspaceRoot};
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::{Damage, RemovedSession, StoreError};
+use backstitch_core::ports::{Damage, StoreError, StoreLocation, VerifyReport};
 use rusqlite::Connection;
 
 use super::error::Failure;
@@ -23,79 +22,6 @@ use crate::references::References;
 
 /// Maximum number of listed messages of SQLite's check.
 const MOST_COMPLAINTS: usize = 100;
-
-/// Result of verifying a store.
-#[derive(Debug, Default)]
-pub struct VerifyReport {
-    /// Number of sessions read.
-    pub sessions: u64,
-    /// Number of records read.
-    pub records: u64,
-    /// Number of objects read.
-    pub objects: u64,
-    /// Damage in the order of detection.
-    pub findings: Vec<Finding>,
-    /// Replaced records by session, in the order of their creation.
-    pub redacted: Vec<(SessionId, Vec<Position>)>,
-    /// Needed objects whose content was redacted.
-    pub redacted_objects: BTreeSet<ObjectId>,
-    /// Sessions that were removed.
-    pub removed: Vec<RemovedSession>,
-    /// Needed objects that were lost when an earlier, damaged store was salvaged. This is known and final:
-    /// the store itself is sound, and salvaging it again restores nothing.
-    pub lost: BTreeSet<ObjectId>,
-}
-
-impl VerifyReport {
-    /// Returns whether there are no findings. Losses of an earlier salvage are not findings: see
-    /// [`lost`](Self::lost).
-    pub fn is_sound(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    fn find(&mut self, place: StoreLocation, problem: impl fmt::Display) {
-        self.findings.push(Finding { place, problem: problem.to_string() });
-    }
-}
-
-/// One instance of damage.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// Location of the damage.
-    pub place: StoreLocation,
-    /// Description for people.
-    pub problem: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.place, self.problem)
-    }
-}
-
-/// A location in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreLocation {
-    /// The database file as a whole.
-    File,
-    /// A session, but no single record of it.
-    Session(SessionId),
-    /// A record by its session and position.
-    Record(SessionId, Position),
-    /// An object by its id.
-    Object(ObjectId),
-}
-
-impl fmt::Display for StoreLocation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File => formatter.write_str("the file"),
-            Self::Session(session) => write!(formatter, "session {session}"),
-            Self::Record(session, position) => write!(formatter, "session {session}, record {position}"),
-            Self::Object(object) => write!(formatter, "object {object}"),
-        }
-    }
-}
 
 impl SqliteStore {
     /// Reads everything and reports damage. This blocks the thread; other readers and writers continue
@@ -113,7 +39,7 @@ impl SqliteStore {
                     }
                     check_strays(connection, &sessions, &mut report);
                 }
-                Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+                Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
             }
             check_removed(connection, &mut report);
             check_index(connection, &mut report);
@@ -144,10 +70,10 @@ fn check_file(connection: &Connection, report: &mut VerifyReport) {
     match complaints() {
         Ok(complaints) => {
             for complaint in complaints.iter().filter(|complaint| *complaint != "ok") {
-                report.find(StoreLocation::File, complaint);
+                report.add(StoreLocation::File, complaint);
             }
         }
-        Err(error) => report.find(StoreLocation::File, error),
+        Err(error) => report.add(StoreLocation::File, error),
     }
 }
 
@@ -184,7 +110,7 @@ fn check_session(
                 // A record before the first one was reported already; its checksum cannot continue the chain.
                 let known = position < from;
                 if !known {
-                    report.find(StoreLocation::Record(session, position), &damage);
+                    report.add(StoreLocation::Record(session, position), &damage);
                 }
                 // Verification can continue after a bad record, but not after a gap.
                 if damage == Damage::Gap {
@@ -193,28 +119,28 @@ fn check_session(
                 from = if known { from.next() } else { position.next() };
             }
             Err(error) => {
-                report.find(StoreLocation::Session(session), chain_of(&error.0));
+                report.add(StoreLocation::Session(session), chain_of(&error.0));
                 break;
             }
         }
     }
     if from == Position::START {
-        report.find(StoreLocation::Session(session), "none of its records can be read");
+        report.add(StoreLocation::Session(session), "none of its records can be read");
     }
     match snapshots::get(connection, session, None) {
         Ok(Some(snapshot)) if snapshot.position > from => {
-            report.find(StoreLocation::Session(session), "its snapshot is beyond the end of its journal");
+            report.add(StoreLocation::Session(session), "its snapshot is beyond the end of its journal");
         }
         Ok(_) => {}
-        Err(error) => report.find(StoreLocation::Session(session), chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::Session(session), chain_of(&error.0)),
     }
     match redactions::positions(connection, number) {
         Ok(positions) if positions.is_empty() => {}
         Ok(positions) => report.redacted.push((session, positions)),
-        Err(error) => report.find(StoreLocation::Session(session), chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::Session(session), chain_of(&error.0)),
     }
     if let Err(error) = inbox::list(connection, session) {
-        report.find(StoreLocation::Session(session), format!("its inbox: {}", chain_of(&error.0)));
+        report.add(StoreLocation::Session(session), format!("its inbox: {}", chain_of(&error.0)));
     }
 }
 
@@ -230,7 +156,7 @@ fn check_record(
     let record = match Record::decode(position, text) {
         Ok(record) => record,
         Err(error) => {
-            report.find(place, chain_of(&StoreError::BrokenRecord { session, source: error }));
+            report.add(place, chain_of(&StoreError::BrokenRecord { session, source: error }));
             return Ok(());
         }
     };
@@ -241,10 +167,10 @@ fn check_record(
         match presence(connection, id)? {
             Presence::Stored => {}
             Presence::Pruned if of_roots.contains(&id) => {}
-            Presence::Pruned => report.find(place, format!("it needs object {id}, which was pruned")),
+            Presence::Pruned => report.add(place, format!("it needs object {id}, which was pruned")),
             Presence::Lost => drop(report.lost.insert(id)),
             Presence::Redacted => drop(report.redacted_objects.insert(id)),
-            Presence::Absent => report.find(place, format!("it needs object {id}, which is not stored")),
+            Presence::Absent => report.add(place, format!("it needs object {id}, which is not stored")),
         }
     }
     Ok(())
@@ -254,14 +180,14 @@ fn check_record(
 fn check_removed(connection: &Connection, report: &mut VerifyReport) {
     match remove::all_removed(connection) {
         Ok(removed) => report.removed = removed,
-        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
     match redactions::strays(connection) {
         Ok(0) => {}
         Ok(strays) => {
-            report.find(StoreLocation::File, format!("{strays} redactions name records that do not exist"));
+            report.add(StoreLocation::File, format!("{strays} redactions name records that do not exist"));
         }
-        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
@@ -272,13 +198,13 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
             let pending = remove::pending(connection).unwrap_or_default();
             let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).chain(pending).collect();
             for number in found.into_iter().filter(|number| !known.contains(number)) {
-                report.find(
+                report.add(
                     StoreLocation::File,
                     format!("there are records of session number {number}, which does not exist"),
                 );
             }
         }
-        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
@@ -288,13 +214,13 @@ fn check_index(connection: &Connection, report: &mut VerifyReport) {
     match index::strays(connection) {
         Ok(strays) => {
             for number in strays {
-                report.find(
+                report.add(
                     StoreLocation::File,
                     format!("there is a summary of session number {number}, which does not exist"),
                 );
             }
         }
-        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
@@ -330,12 +256,12 @@ fn check_objects(connection: &Connection, report: &mut VerifyReport) {
                 report.objects += 1;
                 match objects::get(connection, id) {
                     Ok(Some(_)) => {}
-                    Ok(None) => report.find(StoreLocation::Object(id), "it cannot be found by its id"),
-                    Err(error) => report.find(StoreLocation::Object(id), chain_of(&error.0)),
+                    Ok(None) => report.add(StoreLocation::Object(id), "it cannot be found by its id"),
+                    Err(error) => report.add(StoreLocation::Object(id), chain_of(&error.0)),
                 }
             }
         }
-        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
+        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
@@ -349,12 +275,12 @@ fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, r
             continue;
         }
         if let Err(error) = walk.add_root(WorkspaceRoot { tree, manifest }) {
-            report.find(StoreLocation::Object(tree), format!("below it: {}", chain_of(&error.0)));
+            report.add(StoreLocation::Object(tree), format!("below it: {}", chain_of(&error.0)));
         }
     }
     report.lost.append(&mut walk.lost);
     report.redacted_objects.append(&mut walk.redacted);
     for id in std::mem::take(&mut walk.missing) {
-        report.find(StoreLocation::Object(id), "a workspace root needs it, and it is not stored");
+        report.add(StoreLocation::Object(id), "a workspace root needs it, and it is not stored");
     }
 }

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod broken;
+mod broken_admin;
 mod memory;
 mod sqlite;

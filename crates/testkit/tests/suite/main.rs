@@ -1,7 +1,8 @@
-//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, modules, words.
+//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, doors, modules, words.
 
 mod declared;
 mod dependencies;
+mod doors;
 mod modules;
 mod sample;
 mod source;

@@ -220,7 +220,7 @@ impl CallReport {
         let Some((_, finished)) = &latest.finished else { return Ok(()) };
         let after = if self.is_rolled_back() { finished.rescue } else { finished.root };
         let (Some(before), Some(after)) = (latest.root, after) else { return Ok(()) };
-        self.files = format::diff(&*place.store, before, after)?;
+        self.files = format::diff(&*place.objects, before, after)?;
         self.roots = Some((before, after));
         Ok(())
     }

@@ -88,7 +88,7 @@ impl Conversation {
             definition = with_served_models(common, definition).await;
         }
         let built = agent_of(common, &definition)?;
-        let common = common.naming(place.store.path());
+        let common = common.naming(&place.address);
         let opened = Self { common, place: Some(place), definition, built, session: Some(session), project };
         if is_other {
             opened.record_definition().await?;
@@ -230,7 +230,7 @@ impl Conversation {
             self.definition.workspace.path = workspace.host_directory();
             self.built = agent_of(&self.common, &self.definition)?;
         }
-        self.common = self.common.naming(place.store.path());
+        self.common = self.common.naming(&place.address);
         (self.place, self.session) = (Some(place), Some(id));
         eprintln!("session {}", short(id));
         if let Some(paths) = workspace.as_deref().and_then(uncovered) {

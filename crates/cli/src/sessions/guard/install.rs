@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
-use backstitch::ports::Workspace as _;
-use backstitch::store::{GcMode, Retention};
+use backstitch::SystemClock;
+use backstitch::ports::{GcMode, Retention, Workspace as _};
 use backstitch::stores::state_directory;
+use backstitch::time::Clock as _;
 use backstitch_bridge::Program;
 use backstitch_bridge::codex::{distrust, trust};
 use backstitch_bridge::settings::{
@@ -99,9 +100,8 @@ impl Install {
             self.program.name(),
             self.hook_flags()
         );
-        if let Some(store) = common.store.as_ref().filter(|_| self.scope.scope() == Scope::Project) {
-            let store = std::path::absolute(store)?;
-            command.push_str(&format!(" --store {}", quoted(&store.to_string_lossy())));
+        if self.scope.scope() == Scope::Project {
+            command.push_str(&store_option(common)?);
         }
         let changed = file.install(&command)?;
         if self.scope.scope() == Scope::Project {
@@ -188,10 +188,7 @@ impl Install {
             )
             .into());
         }
-        let store = match &common.store {
-            Some(store) => format!(" --store {}", quoted(&std::path::absolute(store)?.to_string_lossy())),
-            None => String::new(),
-        };
+        let store = store_option(common)?;
         let (flags, denies) = (self.hook_flags(), self.strict);
         let program = quoted(&program.to_string_lossy());
         let plugin = Plugin::below(&state_directory()?);
@@ -307,6 +304,15 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
     Ok(CaptureSummary { uncovered: uncovered(&*workspace) })
 }
 
+/// Returns the option that names the store in the command of a hook. A store in memory would end with each hook.
+fn store_option(common: &Common) -> anyhow::Result<String> {
+    let Some(store) = &common.store else { return Ok(String::new()) };
+    if store.path().is_none() {
+        return Err(Usage(format!("hooks need a store that is a file, and {store} is not")).into());
+    }
+    Ok(format!(" --store {}", quoted(&store.absolute()?.to_string())))
+}
+
 /// Removes old boundaries of guarded sessions, at most once a day. It is only maintenance, so a failure is only said and the
 /// next day tries again.
 pub(super) async fn collect(place: &OpenStore) {
@@ -321,8 +327,8 @@ pub(super) async fn collect(place: &OpenStore) {
     if age.is_none() {
         return;
     }
-    let retention = Retention::keep_all().keep_days(DAYS).only_tagged(PROGRAM);
-    if let Err(error) = place.store.gc(retention, GcMode::Now) {
+    let retention = Retention::keep_all().keep_days(SystemClock::new().now(), DAYS).only_tagged(PROGRAM);
+    if let Err(error) = place.admin.collect(retention, GcMode::Now).await {
         eprintln!("old boundaries of guarded sessions could not be removed: {error}");
     }
     leftovers::remove(place).await;

@@ -116,7 +116,7 @@ fn points<'a>(place: &OpenStore, view: &'a JournalView) -> anyhow::Result<Vec<Ca
         let before = call.intent.as_ref().and_then(|intent| intent.record.root);
         let after = call.finished.as_ref().and_then(|finished| finished.record.root);
         let changes = match (before, after) {
-            (Some(before), Some(after)) => format::diff(&*place.store, before, after)?,
+            (Some(before), Some(after)) => format::diff(&*place.objects, before, after)?,
             _ => Vec::new(),
         };
         let messages = view.messages_of(call.evaluation_id)?;

@@ -8,7 +8,7 @@ use anyhow::bail;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
-use backstitch::ports::{Store as _, StoreError, Workspace, WorkspaceError};
+use backstitch::ports::{StoreError, Workspace, WorkspaceError};
 use backstitch::stores::state_directory;
 use backstitch::workspace::HostWorkspace;
 use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};

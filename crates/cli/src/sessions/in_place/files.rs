@@ -47,7 +47,7 @@ fn changes(
 ) -> anyhow::Result<Vec<PathChange>> {
     let Some(known) = view.files() else { return Ok(Vec::new()) };
     let found = workspace.capture_covering(known.coverage)?;
-    let objects = ObjectOverlay::new(found.objects, &*waiting.place.store);
+    let objects = ObjectOverlay::new(found.objects, &*waiting.place.objects);
     Ok(format::diff(&objects, known.root, found.root)?)
 }
 

@@ -3,7 +3,6 @@
 //! Applying changes brings files, not commits. The references of the copy are read without running git, whose configuration
 //! there belongs to the agent.
 
-use backstitch::ports::Store as _;
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, GitHead, HostWorkspace};
 

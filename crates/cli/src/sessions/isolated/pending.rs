@@ -70,7 +70,7 @@ pub(in crate::sessions) async fn complete_interrupted(common: &Common) {
 /// Returns the store that a command would use, without asking anything.
 fn store_of(common: &Common) -> Option<PathBuf> {
     if let Some(store) = &common.store {
-        return std::path::absolute(store).ok();
+        return store.absolute().ok()?.path().map(Path::to_owned);
     }
     let here = std::env::current_dir().ok()?;
     stores::existing(&here).ok().flatten()

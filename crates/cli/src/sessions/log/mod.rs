@@ -14,7 +14,6 @@ use std::process::ExitCode;
 
 use backstitch::id::SessionId;
 use backstitch::journal::{Position, Record, RecordBody};
-use backstitch::ports::Store as _;
 use backstitch::view::JournalView;
 use backstitch::{SessionEvent, load_view};
 use clap::Args;
@@ -164,7 +163,7 @@ impl<'a> LoggedSession<'a> {
         lines: &mut Lines,
         record: &Record,
     ) -> anyhow::Result<()> {
-        let changes = self.files.changes(&*self.place.store, &self.view, record);
+        let changes = self.files.changes(&*self.place.objects, &self.view, record);
         let Some(mut text) = filter.text(record) else { return Ok(()) };
         if let Some(changes) = changes {
             text = format!("{text} ({changes})");

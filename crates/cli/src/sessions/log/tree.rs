@@ -9,7 +9,7 @@ use std::io::IsTerminal as _;
 use backstitch::id::SessionId;
 use backstitch::journal::{ObservationCause, Origin, Position, Record, RecordBody};
 use backstitch::one_line;
-use backstitch::ports::{IndexedSession, SessionQuery, Store as _};
+use backstitch::ports::{IndexedSession, SessionQuery};
 use backstitch::view::JournalView;
 
 use super::super::place::{OpenStore, short};

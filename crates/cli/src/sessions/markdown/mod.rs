@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, Origin, Role};
 use backstitch::message::{Message, Part};
-use backstitch::ports::Store as _;
 use backstitch::view::{CallStatus, DriverPresence, JournalView};
 use backstitch::{RuntimeError, one_line, unfinished};
 use serde_json::Value;

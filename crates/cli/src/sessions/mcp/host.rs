@@ -93,7 +93,7 @@ impl ServerHost for CommandHost {
     fn session(&self) -> HostFuture<'_, Result<(SessionId, Arc<dyn Store>), HostError>> {
         Box::pin(async move {
             let served = self.ready().await?;
-            Ok((served.own, served.place.store.clone() as Arc<dyn Store>))
+            Ok((served.own, served.place.store.clone()))
         })
     }
 
@@ -117,7 +117,7 @@ impl ServerHost for CommandHost {
 
     fn waits(&self, session: SessionId, call: CallId, name: &str) -> String {
         let (session, call) = (short(session), short(call));
-        let store = self.served().map(|served| served.place.store.path().to_owned());
+        let store = self.served().map(|served| served.place.address.clone());
         let common = store.map_or_else(|| self.common.clone(), |store| self.common.naming(&store));
         let command = common.hint(format_args!("approve {session} {call}"));
         let text = format!("{name} waits for approval: `{command}` approves it, `deny` refuses it");

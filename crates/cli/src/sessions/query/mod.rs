@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use backstitch::store::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
+use backstitch::ports::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
 use clap::Args;
+use tokio::runtime::Handle;
 
 use super::index::SessionIndex;
 use super::place::OpenStore;
@@ -70,7 +71,7 @@ impl Query {
         };
         let sql = self.statement()?;
         // The index is brought up to date, because the view of sessions reads it.
-        let place = SessionIndex::open(&OpenStore::path(common)?).await?.place;
+        let place = SessionIndex::open(&OpenStore::address(common)?).await?.place;
         let limits = SelectLimits {
             rows: self.limit,
             time: Duration::from_secs(self.seconds),
@@ -111,12 +112,12 @@ fn selected(
     mut each: impl FnMut(Message),
 ) -> Result<SelectedRows, SelectError> {
     let (sender, receiver) = mpsc::channel();
-    let store = place.store.clone();
+    let (admin, runtime) = (place.admin.clone(), Handle::current());
     let end = Instant::now().checked_add(limits.time.saturating_add(GRACE));
     // The thread is not joined: it may be inside of a step that never ends, and it only reads.
     std::thread::spawn(move || {
         let mut sink = ToChannel(sender.clone());
-        let done = store.select(&sql, &[], limits, &mut sink);
+        let done = runtime.block_on(admin.select(&sql, &[], limits, &mut sink));
         let _ = sender.send(Message::End(done));
     });
     loop {

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use backstitch::store::SqlValue;
+use backstitch::ports::SqlValue;
 use serde_json::{Map, Value, json};
 
 use crate::terminal::style::{Role, Text};

@@ -1,6 +1,7 @@
 //! Killed while garbage is collected: a collection is atomic, and never removes what a session needs.
 
-use backstitch_store::{GcMode, Retention, SqliteStore};
+use backstitch_core::ports::{GcMode, Retention};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::crash::Crash;
 
 use super::child::{Death, Role};

@@ -7,14 +7,14 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, Record};
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{BundleError, SessionRole, StoreError, TransferProgress, TransferStep};
 use backstitch_core::view::JournalView;
 use rusqlite::Connection;
 
+use super::Progress;
 use super::contents::Contents;
-use super::error::BundleError;
-use super::selection::{SelectedSession, Selection, SessionRole};
-use super::{Progress, TransferProgress, TransferStep};
+use super::error::invalid;
+use super::selection::{SelectedSession, Selection};
 use crate::sqlite::inbox;
 use crate::sqlite::objects::{self, Presence};
 use crate::sqlite::read::texts;
@@ -47,10 +47,7 @@ fn check_journals(connection: &Connection, selection: &Selection) -> Result<(), 
             (_, Origin::Fork { .. }) => base.as_ref(),
         };
         let view = JournalView::fold_each(over, &records, |_| {}).map_err(|error| {
-            BundleError::invalid(format!(
-                "the journal of session {} does not fit together: {error}",
-                one.session
-            ))
+            invalid(format!("the journal of session {} does not fit together: {error}", one.session))
         })?;
         if one.role == SessionRole::Ancestor {
             base = Some(view);

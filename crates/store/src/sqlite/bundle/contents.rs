@@ -6,11 +6,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{BundleError, StoreError};
 use backstitch_filesystem::format::{MAX_DEPTH, TreeMode, decode_tree};
 use rusqlite::Connection;
 
-use super::error::BundleError;
+use super::error::invalid;
 use super::selection::{NamedObjects, Selection};
 use crate::references::{below, named_in_manifest};
 use crate::sqlite::objects::{self, Presence, StoredSize, presence, stored_size};
@@ -94,7 +94,7 @@ impl Contents {
             if presence(connection, *id)? == Presence::Absent {
                 let reason =
                     format!("record {position} of session {session} needs object {id}, which is missing");
-                return Err(BundleError::invalid(reason));
+                return Err(invalid(reason));
             }
             walk.add(*id)?;
         }

@@ -12,11 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::id::SessionId;
+use backstitch_core::ports::{BundleError, OpenError};
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
-use super::error::BundleError;
-use crate::sqlite::error::{Failure, OpenError};
+use super::error::{invalid, of_bundle};
+use crate::sqlite::error::Failure;
 use crate::sqlite::schema::{self, SchemaState, VERSION};
 use crate::sqlite::unfinished::{self, COPY};
 use crate::sqlite::writer::transaction;
@@ -33,7 +34,7 @@ const TABLE: &str = "CREATE TABLE bundle (
 ) STRICT";
 
 /// Creates the tables of a bundle in an empty file, which nothing else uses.
-pub(super) fn create(path: &Path, session: SessionId) -> Result<Connection, BundleError> {
+pub(super) fn create(path: &Path, session: SessionId) -> Result<Connection, Failure> {
     let connection = open::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // The file has no name yet: an incomplete one is deleted, and a complete one is synced before it gets its
     // name.
@@ -48,18 +49,8 @@ pub(super) fn create(path: &Path, session: SessionId) -> Result<Connection, Bund
     Ok(connection)
 }
 
-fn tables(connection: &Connection, found: SchemaState, version: u32) -> Result<(), BundleError> {
-    let mut refused = None;
-    let migrated = transaction(connection, || {
-        schema::migrate_to(connection, found, version, now()).map_err(|error| {
-            refused = Some(error);
-            rusqlite::Error::InvalidQuery.into()
-        })
-    });
-    match refused {
-        Some(error) => Err(error.into()),
-        None => Ok(migrated?),
-    }
+fn tables(connection: &Connection, found: SchemaState, version: u32) -> Result<(), Failure> {
+    transaction(connection, || Ok(schema::migrate_to(connection, found, version, now())?))
 }
 
 /// A bundle file that can be read as a store.
@@ -98,9 +89,7 @@ impl BundleFile {
         }
         for suffix in ["-wal", "-journal"] {
             if fs::metadata(open::beside(path, suffix)).is_ok_and(|file| file.len() > 0) {
-                return Err(BundleError::invalid(
-                    "it was changed as a store, and those changes are not complete",
-                ));
+                return Err(invalid("it was changed as a store, and those changes are not complete"));
             }
         }
         let connection = open::immutable(path)?;
@@ -122,7 +111,7 @@ impl BundleFile {
 }
 
 /// Sets what SQLite recommends for files of unknown origin.
-fn distrust(connection: &Connection) -> Result<(), BundleError> {
+fn distrust(connection: &Connection) -> Result<(), Failure> {
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -131,7 +120,7 @@ fn distrust(connection: &Connection) -> Result<(), BundleError> {
 
 fn inspect(connection: &Connection) -> Result<SchemaState, BundleError> {
     schema::inspect(connection).map_err(|error| match error {
-        OpenError::Store(error) => BundleError::Store(error).of_bundle(),
+        OpenError::Store(error) => of_bundle(error.into()),
         other => other.into(),
     })
 }
@@ -143,34 +132,34 @@ fn check_tables(
     path: &Path,
     version: u32,
 ) -> Result<(SessionId, Option<Timestamp>), BundleError> {
-    let expected = Connection::open_in_memory()?;
+    let expected = Connection::open_in_memory().map_err(Failure::from)?;
     tables(&expected, SchemaState::Empty, version)?;
     let plain = entries(&expected)?;
-    expected.execute_batch(TABLE)?;
-    let found = entries(connection).map_err(|error| BundleError::from(error).of_bundle())?;
+    expected.execute_batch(TABLE).map_err(Failure::from)?;
+    let found = entries(connection).map_err(|error| of_bundle(error.into()))?;
     if found == plain {
         return Err(BundleError::NotABundle { path: path.to_owned() });
     }
     if found != entries(&expected)? {
-        return Err(BundleError::invalid("its tables are not those of a bundle"));
+        return Err(invalid("its tables are not those of a bundle"));
     }
     let row = |row: &rusqlite::Row<'_>| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
     };
     let sql = "SELECT version, session, at FROM bundle ORDER BY version DESC LIMIT 1";
     let entry = connection.query_row(sql, [], row).optional();
-    let entry = entry.map_err(|error| BundleError::from(error).of_bundle())?;
+    let entry = entry.map_err(|error| of_bundle(Failure::from(error).into()))?;
     match entry {
         Some((BUNDLE_VERSION, session, at)) => {
             let session = session.parse();
-            let session = session.map_err(|_| BundleError::invalid("its session has an invalid id"))?;
+            let session = session.map_err(|_| invalid("its session has an invalid id"))?;
             Ok((session, at.parse().ok()))
         }
         Some((version, ..)) => {
             let reason = format!("it has version {version}, but this program supports {BUNDLE_VERSION}");
-            Err(BundleError::invalid(reason))
+            Err(invalid(reason))
         }
-        None => Err(BundleError::invalid("it names no session")),
+        None => Err(invalid("it names no session")),
     }
 }
 
@@ -204,10 +193,16 @@ fn migrated(path: &Path, found: SchemaState) -> Result<TemporaryCopy, BundleErro
     let mut original = fs::File::open(path).map_err(failed)?;
     io::copy(&mut original, &mut file).map_err(failed)?;
     drop(file);
-    let connection = open::connect(&copy.0, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let connection = open_copy(&copy.0)?;
+    tables(&connection, found, VERSION).map_err(|error| of_bundle(error.into()))?;
+    Ok(copy)
+}
+
+/// Opens a copy, which nothing else uses, for its migration.
+fn open_copy(path: &Path) -> Result<Connection, Failure> {
+    let connection = open::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.query_row("PRAGMA journal_mode = OFF", [], |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    tables(&connection, found, VERSION).map_err(BundleError::of_bundle)?;
-    Ok(copy)
+    Ok(connection)
 }

@@ -24,14 +24,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::Position;
+use backstitch_core::ports::{BundleError, BundleReport, OpenBundle, TransferProgress, TransferReport};
 use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
-pub use error::BundleError;
-pub use selection::SessionRole;
-
 use contents::{ContentLimits, Contents};
+use error::{invalid, of_bundle};
 use file::BundleFile;
 use selection::Selection;
 use transfer::Transfer;
@@ -43,82 +41,6 @@ use super::{SqliteStore, absolute, open};
 
 /// Receiver of the progress of a transfer.
 pub(super) type Progress<'a> = &'a mut dyn FnMut(TransferProgress);
-
-/// Progress of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TransferProgress {
-    /// The current step.
-    pub step: TransferStep,
-    /// Number of objects or sessions that are done.
-    pub done: u64,
-    /// Number of all objects or sessions of the step.
-    pub total: u64,
-}
-
-/// A step of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransferStep {
-    /// Objects are checked.
-    Check,
-    /// Objects are written.
-    Objects,
-    /// Sessions are written.
-    Sessions,
-}
-
-/// Result of moving a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TransferReport {
-    /// The session that was named.
-    pub session: SessionId,
-    /// All moved sessions, the named one last.
-    pub sessions: Vec<TransferredSession>,
-    /// Number of objects that were written.
-    pub objects: u64,
-}
-
-impl TransferReport {
-    /// Outcome of the session that was named.
-    pub fn outcome(&self) -> TransferOutcome {
-        self.sessions.last().map_or(TransferOutcome::Present, |last| last.outcome)
-    }
-}
-
-/// Result for one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TransferredSession {
-    /// Id of the session, the same in both stores.
-    pub session: SessionId,
-    /// Reason why it was moved.
-    pub role: SessionRole,
-    /// Number of moved records.
-    pub records: u64,
-    /// What happened to it.
-    pub outcome: TransferOutcome,
-}
-
-/// What happened to a moved session in the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransferOutcome {
-    /// It is new there.
-    Created,
-    /// Its journal there was the beginning of the moved one, and has the rest now.
-    Extended {
-        /// Position of the first new record.
-        from: Position,
-    },
-    /// All of its records were there already.
-    Present,
-}
-
-/// Size and content of a written bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BundleReport {
-    /// Sessions and objects in the bundle.
-    pub content: TransferReport,
-    /// Size of the file in bytes.
-    pub bytes: u64,
-}
 
 /// A bundle whose content was checked completely.
 pub struct Bundle {
@@ -134,8 +56,8 @@ impl Bundle {
     /// not changed.
     pub fn open(path: impl AsRef<Path>, progress: Progress<'_>) -> Result<Self, BundleError> {
         let file = BundleFile::open(&absolute(path.as_ref())?)?;
-        let connection = open::read_only(&file.path).map_err(BundleError::from)?.connection;
-        connection.execute_batch("BEGIN")?;
+        let connection = open::read_only(&file.path)?.connection;
+        connection.execute_batch("BEGIN").map_err(Failure::from)?;
         let limits = ContentLimits::of_bundle(file.bytes);
         let mut checked = || {
             check_pages(&connection)?;
@@ -144,28 +66,25 @@ impl Bundle {
             check::check(&connection, &selection, &contents, progress)?;
             Ok((selection, contents))
         };
-        let (selection, contents) = checked().map_err(BundleError::of_bundle)?;
+        let (selection, contents) = checked().map_err(of_bundle)?;
         Ok(Self { file, connection: Mutex::new(connection), selection, contents })
     }
+}
 
-    /// Session that the bundle was written for.
-    pub fn session(&self) -> SessionId {
+impl OpenBundle for Bundle {
+    fn session(&self) -> SessionId {
         self.selection.main
     }
 
-    /// Time at which the bundle was written, as it says.
-    pub fn written_at(&self) -> Option<Timestamp> {
+    fn written_at(&self) -> Option<Timestamp> {
         self.file.at
     }
 
-    /// Path at which the bundle can be read as a store. If the bundle has an older version, that is a
-    /// temporary copy, which exists as long as this value.
-    pub fn path(&self) -> &Path {
+    fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Number of sessions, records and objects.
-    pub fn counts(&self) -> (usize, u64, usize) {
+    fn counts(&self) -> (usize, u64, usize) {
         (self.selection.sessions.len(), self.selection.records(), self.contents.objects.len())
     }
 }
@@ -198,7 +117,7 @@ impl SqliteStore {
                 Some(error) => Err(error),
                 None => {
                     let content = written?;
-                    target.close().map_err(|(_, error)| error)?;
+                    target.close().map_err(|(_, error)| Failure::from(error))?;
                     Ok(content)
                 }
             }
@@ -251,8 +170,9 @@ impl SqliteStore {
 
 /// Runs SQLite's own check of the file.
 fn check_pages(connection: &Connection) -> Result<(), BundleError> {
-    let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(BundleError::invalid(found)) }
+    let found = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    let found = found.map_err(Failure::from)?;
+    if found == "ok" { Ok(()) } else { Err(invalid(found)) }
 }
 
 impl std::fmt::Debug for Bundle {

@@ -14,25 +14,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Origin, Position, Record, RecordBody};
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{BundleError, SessionRole, StoreError};
 use rusqlite::Connection;
 
-use super::error::BundleError;
+use super::error::invalid;
 use crate::references::References;
 use crate::sqlite::append::{end_of, number_of};
 use crate::sqlite::inbox;
 use crate::sqlite::read::texts;
-
-/// Reason why a session is moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionRole {
-    /// It was named.
-    Main,
-    /// The main session was forked from it. Only its records before the fork are moved.
-    Ancestor,
-    /// It is the sub-agent of a call of another moved session.
-    SubAgent,
-}
 
 /// A session of a selection.
 #[derive(Debug, Clone)]
@@ -116,7 +105,7 @@ fn line_of(connection: &Connection, main: SessionId) -> Result<Vec<SelectedSessi
     let mut next = Some((main, None));
     while let Some((session, cut)) = next {
         if line.iter().any(|one| one.session == session) {
-            return Err(BundleError::invalid(format!("session {session} is a fork of itself")));
+            return Err(invalid(format!("session {session} is a fork of itself")));
         }
         let number = number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })?;
         let head = end_of(connection, session, number)?.0;
@@ -128,7 +117,7 @@ fn line_of(connection: &Connection, main: SessionId) -> Result<Vec<SelectedSessi
                 let reason = format!(
                     "a session was forked from session {session} at position {cut}, but that has {head} records"
                 );
-                return Err(BundleError::invalid(reason));
+                return Err(invalid(reason));
             }
         };
         next = match origin {

@@ -11,13 +11,15 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxItem, Position};
-use backstitch_core::ports::{ClaimMode, Owner, StoreError};
+use backstitch_core::ports::{
+    BundleError, ClaimMode, Owner, SessionRole, StoreError, TransferOutcome, TransferProgress,
+    TransferReport, TransferStep, TransferredSession,
+};
 use rusqlite::Connection;
 
+use super::Progress;
 use super::contents::{Contents, MovedObject};
-use super::error::BundleError;
-use super::selection::{SelectedSession, Selection, SessionRole};
-use super::{Progress, TransferOutcome, TransferProgress, TransferReport, TransferStep, TransferredSession};
+use super::selection::{SelectedSession, Selection};
 use crate::sqlite::append::{self, end_of, key_of, number_of};
 use crate::sqlite::error::Failure;
 use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};

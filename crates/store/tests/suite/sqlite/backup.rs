@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
-use backstitch_store::{OpenError, SqliteStore};
+use backstitch_core::ports::{ClaimMode, OpenError, Store as _, StoreError};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 
 use super::support::{Temporary, Writer, claim, notes, read, write};

@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
-use backstitch_core::ports::{Store as _, StoreError};
-use backstitch_store::{GcMode, Retention, SqliteStore};
+use backstitch_core::ports::{GcMode, Retention, Store as _, StoreError};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;

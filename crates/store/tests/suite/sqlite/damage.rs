@@ -3,8 +3,8 @@
 use std::fs;
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{ClaimMode, Damage, Store, StoreError};
-use backstitch_store::{SqliteStore, StoreLocation};
+use backstitch_core::ports::{ClaimMode, Damage, GcMode, Retention, Store, StoreError, StoreLocation};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::block_on;
 use backstitch_testkit::sample::{self, Journal};
 use rusqlite::{Connection, params};
@@ -277,7 +277,7 @@ fn random_damage_is_never_taken_for_data() {
             let _ = block_on(store.snapshot(*session));
         }
         let _ = store.size();
-        let _ = store.gc(backstitch_store::Retention::keep_all(), backstitch_store::GcMode::DryRun);
+        let _ = store.gc(Retention::keep_all(), GcMode::DryRun);
         let report = store.verify();
         if is_wrong {
             wrong += 1;

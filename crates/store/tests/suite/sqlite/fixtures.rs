@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
-use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, GcMode, Retention, Store as _, StoreError};
 use backstitch_core::view::JournalView;
-use backstitch_store::{GcMode, Retention, SqliteStore};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;

@@ -2,8 +2,8 @@
 
 use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
-use backstitch_core::ports::{ClaimMode, Store, StoreError};
-use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
+use backstitch_core::ports::{ClaimMode, GcMode, Retention, Store, StoreError};
+use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;

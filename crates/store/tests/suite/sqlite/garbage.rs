@@ -5,10 +5,10 @@ use std::fs;
 
 use backstitch_core::journal::{Batch, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{ClaimMode, Objects as _, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, GcMode, GcReport, Objects as _, Retention, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
 use backstitch_filesystem::format::Manifest;
-use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
+use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ pub(super) fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
     true
 }
 
-pub(super) fn gc(store: &SqliteStore, retention: Retention) -> backstitch_store::GcReport {
+pub(super) fn gc(store: &SqliteStore, retention: Retention) -> GcReport {
     let announced = store.gc(retention, GcMode::DryRun).unwrap();
     let report = store.gc(retention, GcMode::Now).unwrap();
     assert_eq!(report, announced, "a dry run says what will happen");
@@ -101,7 +101,8 @@ fn days_and_boundaries_each_keep() {
         (Retention::keep_all().keep_since(day(1)).keep_boundaries(1), 0),
         (Retention::keep_all().keep_since(day(9)), 5),
         (Retention::keep_all().keep_boundaries(0), 5),
-        (Retention::keep_all().keep_days(0), 5),
+        (Retention::keep_all().keep_days(day(9), 0), 5),
+        (Retention::keep_all().keep_days(day(9), 5), 3),
     ] {
         let store = Temporary::new();
         let roots = make(&store);

@@ -2,7 +2,7 @@
 //! needed ones are complete.
 
 use backstitch_core::journal::{Position, WorkspaceRoot};
-use backstitch_store::Retention;
+use backstitch_core::ports::Retention;
 use proptest::prelude::*;
 
 use super::agent::Agent;

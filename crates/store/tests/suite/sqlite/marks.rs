@@ -1,7 +1,7 @@
 //! A mark holds as long as nothing that was stored can be missing.
 
-use backstitch_core::ports::{Objects as _, Store as _, StoredMark};
-use backstitch_store::{BackupProgress, GcMode, Retention, SqliteStore};
+use backstitch_core::ports::{BackupProgress, GcMode, Objects as _, Retention, Store as _, StoredMark};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::block_on;
 
 use super::agent::Agent;

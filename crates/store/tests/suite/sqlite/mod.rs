@@ -6,7 +6,6 @@ mod bundle;
 mod child;
 mod creation;
 mod damage;
-mod expiry;
 mod fixtures;
 mod full;
 mod garbage;
@@ -28,4 +27,35 @@ mod view;
 
 mod conformance {
     backstitch_testkit::store_conformance!(super::support::Temporary::new);
+}
+
+mod admin {
+    use backstitch_core::ports::{StoreAdmin, StoreError};
+    use backstitch_store::MemoryStore;
+    use backstitch_testkit::store::conformance::admin::unsupported_operations;
+    use backstitch_testkit::{block_on, sample};
+
+    use super::support::{Temporary, write};
+
+    backstitch_testkit::store_admin_conformance!(Temporary::new);
+
+    #[test]
+    fn everything_is_supported() {
+        assert_eq!(unsupported_operations(&Temporary::new(), &Temporary::new()), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_session_is_not_copied_to_a_store_of_another_kind() {
+        let (store, journal) = (Temporary::new(), sample::journal(3, 2));
+        write(&*store, &journal);
+        let target = MemoryStore::new();
+        let admin: &dyn StoreAdmin = &*store;
+        let error = block_on(admin.copy_session(journal.session, &target, &mut |_| {})).unwrap_err();
+        assert_eq!(error.to_string(), "a store in memory does not support sessions of other stores");
+        assert!(error.hint().is_some());
+        assert!(matches!(
+            target.unsupported("x"),
+            StoreError::Unsupported { store: "a store in memory", operation: "x", .. }
+        ));
+    }
 }

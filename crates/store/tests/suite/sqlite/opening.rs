@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-use backstitch_core::ports::{ClaimMode, Store, StoreError};
-use backstitch_store::{OpenError, SqliteStore};
+use backstitch_core::ports::{ClaimMode, OpenError, Store, StoreError};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;

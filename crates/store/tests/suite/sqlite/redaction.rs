@@ -6,11 +6,12 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, RecordBody};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    ClaimMode, Erasure, ErasureMode, Owner, Redaction, RedactionReport, Store as _, StoreError,
+    ClaimMode, Erasure, ErasureMode, GcMode, Owner, Redaction, RedactionReport, Retention, Store as _,
+    StoreError,
 };
 use backstitch_core::redaction::SensitiveValue;
 use backstitch_core::time::Clock as _;
-use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
+use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use serde_json::json;

@@ -4,10 +4,11 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::Batch;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    Erasure, ErasureMode, ForkRemoval, Owner, Removal, RemovalReport, Store as _, StoreError,
+    Erasure, ErasureMode, ForkRemoval, GcMode, Owner, Removal, RemovalReport, Retention, Store as _,
+    StoreError,
 };
 use backstitch_core::time::Clock as _;
-use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
+use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use serde_json::json;

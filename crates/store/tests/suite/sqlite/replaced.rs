@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
-use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
+use backstitch_core::ports::{ClaimMode, GcMode, Retention, Store as _, StoreError};
+use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 use std::fs;
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
-use backstitch_store::{GcMode, OpenError, Retention, SqliteStore};
+use backstitch_core::ports::{ClaimMode, GcMode, OpenError, Retention, Store as _, StoreError};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use backstitch_core::code::ErrorCode;
-use backstitch_store::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, SqliteStore};
+use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 
 use super::support::Temporary;
 use backstitch_core::journal::{Position, RecordBody};
-use backstitch_core::ports::{ClaimMode, Owner, Store as _};
+use backstitch_core::ports::{
+    ClaimMode, Owner, RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, Store as _,
+};
 
 #[derive(Default)]
 struct Rows {

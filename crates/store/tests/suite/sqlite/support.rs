@@ -1,12 +1,12 @@
 //! Helpers of the SQLite tests.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record, RecordBody};
-use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, StoreError};
-use backstitch_store::{SqliteOptions, SqliteStore};
+use backstitch_core::ports::{ClaimMode, OpenBundle, Owner, SessionClaim, Store, StoreAdmin, StoreError};
+use backstitch_store::{Bundle, SqliteOptions, SqliteStore};
 use backstitch_testkit::sample::{self, Journal};
 use backstitch_testkit::{block_on, store};
 use tempfile::TempDir;
@@ -47,6 +47,16 @@ impl Deref for Temporary {
 impl store::conformance::HasStore for Temporary {
     fn store(&self) -> &dyn Store {
         &self.store
+    }
+}
+
+impl store::conformance::admin::HasAdmin for Temporary {
+    fn admin(&self) -> &(dyn StoreAdmin + 'static) {
+        &self.store
+    }
+
+    fn open_bundle(&self, path: &Path) -> Option<Box<dyn OpenBundle>> {
+        Some(Box::new(Bundle::open(path, &mut |_| {}).expect("the bundle is sound")))
     }
 }
 

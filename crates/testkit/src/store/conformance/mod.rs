@@ -7,6 +7,7 @@
 //! Properties of concurrent use have real threads: a store has to keep its guarantees in any order of
 //! execution.
 
+pub mod admin;
 mod append;
 mod claim;
 mod concurrent;

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use backstitch::id::SessionId;
 use backstitch::journal::EvaluationOutcome;
-use backstitch::ports::Store as _;
 
 use crate::sessions::guard::session;
 use crate::sessions::guarded::{COMMAND, KilledGuard};
@@ -39,7 +38,7 @@ async fn record_gap(place: &OpenStore, session: SessionId, directory: &Path) -> 
         .to_owned();
     let done = async {
         opened.gap(text).await?;
-        opened.boundary(Some("found later"), &*place.store).await?;
+        opened.boundary(Some("found later"), &*place.objects).await?;
         opened.answered(None, EvaluationOutcome::Cancelled).await
     };
     let done = done.await;

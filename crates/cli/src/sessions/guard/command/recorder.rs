@@ -165,7 +165,7 @@ impl Recorder {
         for text in &self.gaps {
             opened.gap(text.clone()).await?;
         }
-        if let Some(boundary) = opened.boundary(remark, &*self.place.store).await? {
+        if let Some(boundary) = opened.boundary(remark, &*self.place.objects).await? {
             self.boundaries.push(boundary);
         }
         if let Some((text, outcome)) = end {

@@ -2,7 +2,7 @@
 
 use backstitch_core::journal::{InboxId, InboxItem, Origin, Position};
 use backstitch_core::ports::Store as _;
-use backstitch_store::{BundleError, SessionRole, TransferOutcome};
+use backstitch_core::ports::{BundleError, SessionRole, TransferOutcome};
 use backstitch_testkit::{block_on, sample};
 
 use super::super::agent::Agent;

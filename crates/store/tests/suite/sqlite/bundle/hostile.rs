@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::object::{Object, ObjectKind};
+use backstitch_core::ports::BundleError;
 use backstitch_core::ports::Store as _;
 use backstitch_filesystem::format::{TreeEntry, TreeMode, tree_object};
-use backstitch_store::{Bundle, BundleError, SqliteStore};
+use backstitch_store::{Bundle, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;

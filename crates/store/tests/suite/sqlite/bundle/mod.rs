@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::Store as _;
-use backstitch_store::{Bundle, BundleError, SqliteStore, TransferReport};
+use backstitch_core::ports::{BundleError, TransferReport};
+use backstitch_store::{Bundle, SqliteStore};
 use backstitch_testkit::block_on;
 
 use super::support::{Temporary, read};

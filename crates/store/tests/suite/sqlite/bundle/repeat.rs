@@ -1,13 +1,12 @@
 //! Importing again, importing more, and importing something else under the same id.
 
 use backstitch_core::ports::{
-    ClaimMode, ErasureMode, ForkRemoval, Owner, Redaction, Removal, Store as _, StoreError,
+    BundleError, ClaimMode, ErasureMode, ForkRemoval, GcMode, Owner, Redaction, Removal, Retention,
+    Store as _, StoreError, TransferOutcome, TransferStep,
 };
 use backstitch_core::redaction::SensitiveValue;
 use backstitch_core::time::Clock as _;
-use backstitch_store::{
-    BundleError, GcMode, Retention, SqliteOptions, SqliteStore, TransferOutcome, TransferStep,
-};
+use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 
 use super::super::agent::Agent;

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use backstitch_core::ports::{ClaimMode, Store as _};
-use backstitch_store::{
-    Bundle, BundleError, GcMode, OpenError, Retention, SessionRole, SqliteStore, TransferOutcome,
+use backstitch_core::ports::{
+    BundleError, ClaimMode, GcMode, OpenBundle as _, OpenError, Retention, SessionRole, Store as _,
+    TransferOutcome,
 };
+use backstitch_store::{Bundle, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 

@@ -1,11 +1,16 @@
-//! Locations of the stores of projects, for the command line and for
+//! Stores by their addresses, and the locations of the stores of projects, for the command line and for
 //! [`OpenRuntime::open_default`](crate::OpenRuntime).
 //!
-//! A store is outside of the directories that its agents work in, so that `git clean -fdx` cannot delete it.
+//! [`open`] opens the store of a [`StoreAddress`] by its ports, so that nothing else has to know what kind of store it is.
+//!
+//! The store of a project is outside of the directories that its agents work in, so that `git clean -fdx` cannot delete it.
 //! Each project has one directory in the state directory of the user, `backstitch/stores/NAME-HASH`. The
 //! project is the nearest directory above that holds `.git`, else the workspace itself. A file beside the
 //! store records the directory of the project by path, device, inode and time of creation. A renamed
 //! directory is therefore still found, and another directory that reuses its inode is not mistaken for it.
+
+mod address;
+mod opening;
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -18,7 +23,11 @@ use std::time::UNIX_EPOCH;
 use crate::code::ErrorCode;
 use crate::digest::Digest;
 use crate::filesystem::format::names;
+use crate::ports::OpenError;
 use serde::{Deserialize, Serialize};
+
+pub use address::StoreAddress;
+pub use opening::{OpenedStore, open, open_bundle, open_for_rescue, open_read_only};
 
 /// File name of every store.
 pub const FILE: &str = "store.db";
@@ -27,7 +36,7 @@ pub const DIRECTORY: &str = ".backstitch";
 /// File that names the project of a store.
 const PROJECT: &str = "project.json";
 
-/// The default location of a store cannot be used. Stores with an explicit path are not affected.
+/// A store cannot be opened, or its location cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoresError {
@@ -51,6 +60,9 @@ pub enum StoresError {
         /// The name of the file system.
         name: &'static str,
     },
+    /// The store itself cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
 }
 
 impl StoresError {
@@ -58,6 +70,7 @@ impl StoresError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NoStateDirectory | Self::Unusable { .. } | Self::Network { .. } => ErrorCode::StoreLocation,
+            Self::Open(error) => error.code(),
         }
     }
 }

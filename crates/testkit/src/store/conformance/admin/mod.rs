@@ -1,0 +1,235 @@
+//! The suite that the administration of every store passes.
+//!
+//! Each property is a function that takes two empty stores of one kind, because sessions move between stores, and panics if they break it.
+//! The tests of a store call `store_admin_conformance!(make)`. A store need not support everything: what it does not support it has to
+//! refuse with a code and a hint, and [`unsupported_operations`] lists that, so that the tests of a store can fix the list.
+
+mod expiry;
+mod moving;
+mod upkeep;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use backstitch_core::code::ErrorCode;
+use backstitch_core::id::SessionId;
+use backstitch_core::ports::{
+    BundleError, GcMode, OpenBundle, OpenError, Retention, RowSink, SelectError, SelectLimits, SqlValue,
+    Store, StoreAdmin, StoreError,
+};
+
+use super::{HasStore, Writer};
+use crate::block_on;
+use crate::sample::{self, Journal};
+
+pub use expiry::*;
+pub use moving::*;
+pub use upkeep::*;
+
+/// Calls a macro with the names of all properties, after the other arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_admin_properties {
+    ($macro:path, $($given:tt)*) => {
+        $macro! { $($given)*
+            a_new_store_is_sound_and_empty
+            verification_counts_what_is_stored
+            sizes_are_those_of_the_sessions
+            a_collection_deletes_what_no_record_names
+            a_collection_that_is_dropped_deletes_nothing
+            removed_sessions_are_listed_until_they_are_created_again
+            a_deleted_snapshot_leaves_the_journal
+            sql_reads_and_does_nothing_else
+            age_and_status_decide_about_expiry
+            what_others_need_does_not_expire
+            a_session_that_is_not_indexed_does_not_expire
+            a_backup_is_a_new_file
+            the_salvage_of_a_sound_store_is_complete
+            a_bundle_moves_a_session
+            a_copied_session_is_the_same
+            another_session_of_the_same_id_is_a_conflict
+            what_a_living_process_writes_is_not_unfinished
+            what_is_not_supported_has_a_code_and_a_hint
+        }
+    };
+}
+
+macro_rules! list_properties {
+    ($($property:ident)*) => {
+        /// All properties, by name.
+        pub const ADMIN_PROPERTIES: &[(&str, AdminProperty)] = &[$((stringify!($property), $property)),*];
+    };
+}
+
+/// A property of two empty stores of one kind.
+pub type AdminProperty = fn(&dyn HasAdmin, &dyn HasAdmin);
+
+__store_admin_properties!(list_properties,);
+
+/// A store with both ports, or a value that owns such a store.
+pub trait HasAdmin: HasStore {
+    /// The administration of the store.
+    fn admin(&self) -> &(dyn StoreAdmin + 'static);
+
+    /// Opens a bundle that a store of this kind has written. `None` if such stores write none.
+    fn open_bundle(&self, path: &Path) -> Option<Box<dyn OpenBundle>> {
+        let _ = path;
+        None
+    }
+}
+
+impl<S: Store + StoreAdmin> HasAdmin for S {
+    fn admin(&self) -> &(dyn StoreAdmin + 'static) {
+        self
+    }
+}
+
+/// Generates a test for each property of the administration of a store. Its argument is a function that creates an empty store, or a value
+/// with such a store ([`HasAdmin`]).
+#[macro_export]
+macro_rules! store_admin_conformance {
+    ($make:expr) => {
+        $crate::__store_admin_properties! { $crate::__store_admin_tests, ($make) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_admin_tests {
+    (($make:expr) $($property:ident)*) => {$(
+        #[test]
+        fn $property() {
+            let (one, two) = ($make(), $make());
+            $crate::store::conformance::admin::$property(&one, &two);
+        }
+    )*};
+}
+
+/// An error of the port.
+trait AdminError: fmt::Debug + fmt::Display {
+    fn code(&self) -> ErrorCode;
+    fn hint(&self) -> Option<&'static str>;
+}
+
+macro_rules! admin_errors {
+    ($($error:ident)*) => {$(
+        impl AdminError for $error {
+            fn code(&self) -> ErrorCode {
+                $error::code(self)
+            }
+
+            fn hint(&self) -> Option<&'static str> {
+                $error::hint(self)
+            }
+        }
+    )*};
+}
+
+admin_errors!(StoreError OpenError BundleError SelectError);
+
+/// Returns a result, unless the store does not support the operation.
+fn supported<T, E: AdminError>(done: Result<T, E>) -> Option<Result<T, E>> {
+    match &done {
+        Err(error) if error.code() == ErrorCode::StoreUnsupported => None,
+        _ => Some(done),
+    }
+}
+
+/// Returns a value, unless the store does not support the operation. Any other error is a failure.
+fn value<T, E: AdminError>(done: Result<T, E>) -> Option<T> {
+    supported(done).map(|done| done.expect("an operation that is supported succeeds"))
+}
+
+/// A directory that is removed with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("backstitch-suite-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("there is room for temporary files");
+        Self(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes a journal, and releases its session.
+fn write(store: &dyn Store, journal: &Journal) {
+    let mut writer = Writer::claim(store, journal.session);
+    for batch in &journal.batches {
+        writer.append(batch.clone()).expect("a batch that fits is appended");
+    }
+    block_on(store.release(writer.lease)).expect("a held session can be released");
+}
+
+/// Writes a session with notes, and releases it.
+fn write_notes(store: &dyn Store, seed: u64, texts: &[&str]) -> SessionId {
+    let mut writer = Writer::create(store, sample::session(seed));
+    for text in texts {
+        writer.append(sample::notes([*text])).expect("a note is appended");
+    }
+    let session = writer.session();
+    block_on(store.release(writer.lease)).expect("a held session can be released");
+    session
+}
+
+/// Keeps the rows of a query.
+#[derive(Default)]
+struct Rows {
+    columns: Vec<String>,
+    rows: Vec<Vec<SqlValue>>,
+}
+
+impl RowSink for Rows {
+    fn columns(&mut self, names: Vec<String>) {
+        self.columns = names;
+    }
+
+    fn row(&mut self, values: Vec<SqlValue>) -> bool {
+        self.rows.push(values);
+        true
+    }
+}
+
+/// Does everything that a store may refuse as unsupported, and returns the names of what it refused so. Panics if such a refusal has no
+/// hint, or does not name the store.
+pub fn unsupported_operations(one: &dyn HasAdmin, two: &dyn HasAdmin) -> Vec<&'static str> {
+    let scratch = Scratch::new();
+    let admin = one.admin();
+    let session = write_notes(one.store(), 1, &["one"]);
+    let mut refused = Vec::new();
+    let mut check = |name: &'static str, error: Option<&dyn AdminError>| {
+        let Some(error) = error.filter(|error| error.code() == ErrorCode::StoreUnsupported) else { return };
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{name}: {error} has no hint");
+        let text = error.to_string();
+        assert!(text.contains(admin.name()) || text.contains(two.admin().name()), "{name}: {text}");
+        refused.push(name);
+    };
+    let retention = Retention::keep_all().keep_boundaries(1);
+    let collected = block_on(admin.collect(retention, GcMode::DryRun));
+    check("retention", collected.as_ref().err().map(|error| error as &dyn AdminError));
+    let limits = SelectLimits::default();
+    let selected = block_on(admin.select("SELECT 1", &[], limits, &mut Rows::default()));
+    check("select", selected.as_ref().err().map(|error| error as &dyn AdminError));
+    let saved = block_on(admin.backup(&scratch.at("backup"), &mut |_| {}));
+    check("backup", saved.as_ref().err().map(|error| error as &dyn AdminError));
+    let salvaged = block_on(admin.salvage(&scratch.at("salvaged")));
+    check("salvage", salvaged.as_ref().err().map(|error| error as &dyn AdminError));
+    let exported = block_on(admin.export_bundle(session, &scratch.at("bundle"), &mut |_| {}));
+    check("export_bundle", exported.as_ref().err().map(|error| error as &dyn AdminError));
+    let copied = block_on(admin.copy_session(session, two.admin(), &mut |_| {}));
+    check("copy_session", copied.as_ref().err().map(|error| error as &dyn AdminError));
+    refused
+}
