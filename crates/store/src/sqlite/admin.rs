@@ -14,8 +14,8 @@ use backstitch_core::ports::{
     VerifyReport,
 };
 
-use super::SqliteStore;
 use super::bundle::Bundle;
+use super::store::SqliteStore;
 
 impl StoreAdmin for SqliteStore {
     fn name(&self) -> &'static str {

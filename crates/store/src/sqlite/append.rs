@@ -16,45 +16,22 @@ use std::ops::Range;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{FenceToken, Owner, StoreError, check_batch};
+use backstitch_core::ports::{FenceToken, StoreError, check_batch};
 use backstitch_filesystem::format::decode_tree;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::chain::Checksum;
 use super::error::Failure;
 use super::index::{self, PreparedSummary};
+use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
+use super::leases::check_fence;
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{RecordRow, RowContext};
-use super::{gc, inbox, remove};
+use super::{generation, inbox, removals};
 use crate::references;
-
-/// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
-/// session's number above them.
-pub(super) const MOST_RECORDS: u64 = 1 << 32;
 
 /// Maximum size of a record in bytes: far below SQLite's limit, and above the codec's.
 const MOST_BYTES: u64 = 512 << 20;
-
-/// Key of a session's first record.
-pub(super) fn first_key(session: i64) -> i64 {
-    session << 32
-}
-
-/// Largest key that a record of the session can have.
-pub(super) fn last_key(session: i64) -> i64 {
-    first_key(session) | (MOST_RECORDS.cast_signed() - 1)
-}
-
-/// Key of a record, or `None` if the position exceeds [`MOST_RECORDS`].
-pub(super) fn key_of(session: i64, position: Position) -> Option<i64> {
-    let position = u32::try_from(position.number()).ok()?;
-    Some(first_key(session) | i64::from(position))
-}
-
-/// Position that is encoded in a record's key.
-pub(super) fn position_of(key: i64) -> Position {
-    Position::new((key & (MOST_RECORDS.cast_signed() - 1)).cast_unsigned())
-}
 
 /// A batch with its records encoded and its objects compressed.
 pub(super) struct PreparedBatch {
@@ -225,7 +202,7 @@ impl PreparedBatch {
     /// the session was claimed, some of the others may be gone. Every stored object is complete, so it is
     /// enough to check the direct references of the new objects.
     fn check_below(&self, connection: &Connection) -> Result<(), Failure> {
-        if self.objects.is_empty() || self.generation == Some(gc::generation(connection)?) {
+        if self.objects.is_empty() || self.generation == Some(generation::current(connection)?) {
             return Ok(());
         }
         let brought: HashSet<ObjectId> = self.objects.iter().map(|packed| packed.object.id()).collect();
@@ -282,57 +259,12 @@ fn divide(objects: &mut [CompressedObject], manifests: &HashSet<ObjectId>, limit
     parts
 }
 
-/// Fails with `Fenced` unless the fence belongs to the current holder.
-pub(super) fn check_fence(
-    connection: &Connection,
-    session: SessionId,
-    name: &str,
-    fence: FenceToken,
-) -> Result<(), Failure> {
-    let mut sql = connection.prepare_cached("SELECT fence, owner FROM claims WHERE session = ?1")?;
-    let claim: Option<(i64, Option<String>)> =
-        sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    match claim {
-        Some((latest, Some(_))) if latest.cast_unsigned() == fence.0 => Ok(()),
-        claim => {
-            let owner = claim.and_then(|(_, owner)| owner).map(Owner::new);
-            Err(StoreError::Fenced { session, fence, owner }.into())
-        }
-    }
-}
-
-/// Number of a session, or `None` if it does not exist.
-pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i64>, Failure> {
-    let mut sql = connection.prepare_cached("SELECT id FROM sessions WHERE session = ?1")?;
-    Ok(sql.query_row([name], |row| row.get(0)).optional()?)
-}
-
 /// Adds a session to the list, and returns its number.
 pub(super) fn create(connection: &Connection, name: &str) -> Result<i64, Failure> {
-    remove::forget_removal(connection, name)?;
+    removals::forget(connection, name)?;
     // Records of a removed session may still exist under its number.
     let sql = "INSERT INTO sessions (id, session) SELECT 1 + max(
             coalesce((SELECT max(id) FROM sessions), 0), coalesce((SELECT max(number) FROM removals), 0)), ?1";
     let mut sql = connection.prepare_cached(sql)?;
     Ok(sql.insert([name])?)
-}
-
-/// Position after the last record, and the checksum of that record.
-pub(super) fn end_of(
-    connection: &Connection,
-    session: SessionId,
-    number: i64,
-) -> Result<(Position, Checksum), Failure> {
-    let sql = "SELECT id, checksum FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1";
-    let mut sql = connection.prepare_cached(sql)?;
-    let mut rows = sql.query([first_key(number), last_key(number)])?;
-    let Some(row) = rows.next()? else {
-        return Ok((Position::START, Checksum::start(session)));
-    };
-    let position = position_of(row.get(0)?);
-    let checksum = row.get_ref(1)?;
-    let checksum = checksum.as_blob().ok().and_then(Checksum::stored);
-    let damage = backstitch_core::ports::Damage::Checksum;
-    let checksum = checksum.ok_or(StoreError::Damaged { session, position, damage })?;
-    Ok((position.next(), checksum))
 }

@@ -15,8 +15,9 @@ use rusqlite::Connection;
 
 use super::error::Failure;
 use super::new_file::NewFile;
+use super::open::{self, absolute};
+use super::store::SqliteStore;
 use super::watch::as_text;
-use super::{SqliteStore, absolute, open};
 
 /// Interval at which progress is reported.
 const INTERVAL: Duration = Duration::from_millis(200);

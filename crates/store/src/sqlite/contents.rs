@@ -10,12 +10,10 @@ use backstitch_core::redaction::SensitiveValue;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::append::number_of;
 use super::error::Failure;
-use super::gc::id_in;
-use super::objects;
-use super::read::texts;
-use super::verify::sessions;
+use super::keys::number_of;
+use super::objects::{self, id_in};
+use super::read::{numbered_sessions, texts};
 use crate::family::Origins;
 use crate::redaction::{Candidates, Contents};
 
@@ -25,7 +23,7 @@ pub(super) struct SqliteContents<'a>(pub(super) &'a Connection);
 impl SqliteContents<'_> {
     fn read_origins(&self) -> Result<Origins, Failure> {
         let mut origins = Vec::new();
-        for (number, session) in sessions(self.0)? {
+        for (number, session) in numbered_sessions(self.0)? {
             let mut record: Option<Value> = None;
             // A session whose beginning cannot be read counts as a root.
             let _ = texts(self.0, session, number, Position::START, 1, |_, text| {

@@ -13,8 +13,7 @@ use backstitch_core::crash_point;
 use backstitch_core::ports::{Erasure, StoreError};
 use rusqlite::Connection;
 
-use super::error::Failure;
-use super::verify::chain_of;
+use super::error::{Failure, chain_of};
 use super::writer::Writer;
 
 /// Sets whether freed space is overwritten.

@@ -61,6 +61,18 @@ fn classified(error: rusqlite::Error) -> StoreError {
     }
 }
 
+/// Formats an error with its chain of sources.
+pub(super) fn chain_of(error: &StoreError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
 pub(super) fn full(reason: impl Into<String>, source: Option<rusqlite::Error>) -> StoreError {
     StoreError::Full { reason: reason.into(), source: source.map(Into::into) }
 }

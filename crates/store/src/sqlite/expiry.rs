@@ -11,7 +11,8 @@ use rusqlite::Connection;
 
 use super::contents::SqliteContents;
 use super::error::Failure;
-use super::{SqliteStore, leases, query, read};
+use super::store::SqliteStore;
+use super::{leases, query, read};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
 

@@ -21,29 +21,17 @@ use backstitch_core::journal::{Position, WorkspaceRoot};
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{FreedSpace, GcMode, GcReport, Retention, StoreError};
 use rusqlite::Connection;
-use rusqlite::types::ValueRef;
 
 use super::erase::{self, OverwriteMode};
 use super::error::Failure;
-use super::objects::{self, PRUNED};
+use super::objects::{self, PRUNED, all_stored};
 use super::reach::Walk;
 use super::read::session_in;
 use super::retention::Files;
+use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{SqliteStore, inbox};
+use super::{generation, inbox};
 use crate::references::{References, below};
-
-/// Number of transactions so far that removed the content of objects.
-pub(super) fn generation(connection: &Connection) -> Result<i64, Failure> {
-    let sql = "SELECT value FROM counters WHERE name = 'generation'";
-    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-}
-
-/// Records that objects lost their content, in the transaction that removes it.
-pub(super) fn next_generation(connection: &Connection) -> Result<(), Failure> {
-    connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'generation'", [])?;
-    Ok(())
-}
 
 impl SqliteStore {
     /// Deletes all objects that retention does not keep and that are not reachable, or only reports them, and
@@ -104,7 +92,7 @@ impl SqliteStore {
                     let deleted = sweep.delete_some(connection, &walk.seen, limit)?;
                     crash_point!("gc.swept");
                     if deleted > 0 {
-                        next_generation(connection)?;
+                        generation::increment(connection)?;
                     }
                     seen = Some(walk.seen);
                     Ok(sweep.is_done())
@@ -332,25 +320,4 @@ impl Sweep {
             pruned_roots: self.pruned_roots,
         }
     }
-}
-
-/// Lists all objects with content: id, kind and stored size.
-pub(super) fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
-    let sql = "SELECT id, kind, length(content) FROM objects WHERE content IS NOT NULL ORDER BY number";
-    let mut sql = connection.prepare(sql)?;
-    let mut rows = sql.query([])?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id = id_in(row.get_ref(0)?)?;
-        let (kind, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
-        all.push((id, objects::kind_of(kind).unwrap_or(ObjectKind::Blob), bytes.cast_unsigned()));
-    }
-    Ok(all)
-}
-
-/// Decodes an object id that is stored as bytes.
-pub(super) fn id_in(value: ValueRef<'_>) -> Result<ObjectId, Failure> {
-    let bytes = value.as_blob().ok().and_then(|bytes| bytes.try_into().ok());
-    let bytes = bytes.ok_or_else(|| StoreError::Corrupt { source: "an object has an invalid id".into() })?;
-    Ok(ObjectId::from_bytes(bytes))
 }

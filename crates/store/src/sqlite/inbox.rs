@@ -7,8 +7,8 @@ use backstitch_core::ports::StoreError;
 use backstitch_core::session::BoxError;
 use rusqlite::{Connection, params};
 
-use super::append::number_of;
 use super::error::Failure;
+use super::keys::number_of;
 
 /// Maximum size of an item in bytes. Larger content belongs in an object.
 const MOST: usize = 16 << 20;

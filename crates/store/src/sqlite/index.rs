@@ -12,10 +12,10 @@ use backstitch_core::ports::{OriginKind, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::SqliteStore;
-use super::append::{end_of, number_of};
 use super::error::Failure;
+use super::keys::{end_of, number_of};
 use super::read::session_in;
+use super::store::SqliteStore;
 use super::writer::transaction;
 
 /// A summary with its columns encoded.

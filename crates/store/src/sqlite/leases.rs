@@ -23,7 +23,8 @@ use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Failure;
-use super::{gc, now, private};
+use super::time::now;
+use super::{generation, private};
 
 /// Maximum time that a lock may outlive its holder.
 const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
@@ -221,13 +222,32 @@ pub(super) fn claim(
             let _ = fs::remove_file(locks.path(session, before.fence));
         }
     }
-    let held = locks.take(session, fence, gc::generation(connection)?)?;
+    let held = locks.take(session, fence, generation::current(connection)?)?;
     let sql = "INSERT OR REPLACE INTO claims (session, fence, owner, host, pid, since)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let values =
         params![session.to_string(), fence, owner.to_string(), host(), std::process::id(), now().to_string()];
     connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
     Ok((SessionClaim { session, fence: FenceToken(fence.cast_unsigned()), owner: owner.clone() }, held))
+}
+
+/// Fails with `Fenced` unless the fence belongs to the current holder.
+pub(super) fn check_fence(
+    connection: &Connection,
+    session: SessionId,
+    name: &str,
+    fence: FenceToken,
+) -> Result<(), Failure> {
+    let mut sql = connection.prepare_cached("SELECT fence, owner FROM claims WHERE session = ?1")?;
+    let claim: Option<(i64, Option<String>)> =
+        sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    match claim {
+        Some((latest, Some(_))) if latest.cast_unsigned() == fence.0 => Ok(()),
+        claim => {
+            let owner = claim.and_then(|(_, owner)| owner).map(Owner::new);
+            Err(StoreError::Fenced { session, fence, owner }.into())
+        }
+    }
 }
 
 /// Releases a session if this claim still holds it. The caller has begun a write transaction.

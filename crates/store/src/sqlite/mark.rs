@@ -9,14 +9,14 @@ use backstitch_core::ports::StoredMark;
 use rusqlite::{Connection, params};
 
 use super::error::Failure;
-use super::gc;
+use super::generation;
 
 /// How many of the latest objects a mark names.
 const NAMED: usize = 64;
 
 /// Returns a mark of what is stored now.
 pub(super) fn now(connection: &Connection) -> Result<StoredMark, Failure> {
-    let generation = gc::generation(connection)?;
+    let generation = generation::current(connection)?;
     let sql = "SELECT coalesce(max(number), 0) FROM objects";
     let latest: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     up_to(connection, generation, latest)
@@ -29,7 +29,7 @@ pub(super) fn holds(connection: &Connection, mark: &StoredMark) -> Result<bool, 
         Some(i64::from_le_bytes(bytes.try_into().ok()?))
     };
     let (Some(generation), Some(latest)) = (number(0), number(8)) else { return Ok(false) };
-    Ok(gc::generation(connection)? == generation && up_to(connection, generation, latest)? == *mark)
+    Ok(generation::current(connection)? == generation && up_to(connection, generation, latest)? == *mark)
 }
 
 fn up_to(connection: &Connection, generation: i64, latest: i64) -> Result<StoredMark, Failure> {

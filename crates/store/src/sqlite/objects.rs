@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Failure;
@@ -232,4 +233,25 @@ pub(super) fn stored_size(connection: &Connection, id: ObjectId) -> Result<Optio
     let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;
     let length = u64::try_from(length).map_err(|_| damaged("its length is invalid"))?;
     Ok(Some(StoredSize { kind, length: length.max(stored.cast_unsigned()) }))
+}
+
+/// Lists all objects with content: id, kind and stored size.
+pub(super) fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
+    let sql = "SELECT id, kind, length(content) FROM objects WHERE content IS NOT NULL ORDER BY number";
+    let mut sql = connection.prepare(sql)?;
+    let mut rows = sql.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = id_in(row.get_ref(0)?)?;
+        let (kind, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
+        all.push((id, kind_of(kind).unwrap_or(ObjectKind::Blob), bytes.cast_unsigned()));
+    }
+    Ok(all)
+}
+
+/// Decodes an object id that is stored as bytes.
+pub(super) fn id_in(value: ValueRef<'_>) -> Result<ObjectId, Failure> {
+    let bytes = value.as_blob().ok().and_then(|bytes| bytes.try_into().ok());
+    let bytes = bytes.ok_or_else(|| StoreError::Corrupt { source: "an object has an invalid id".into() })?;
+    Ok(ObjectId::from_bytes(bytes))
 }

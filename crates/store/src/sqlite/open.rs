@@ -4,7 +4,7 @@
 //! one process at a time does either. Opening read-only changes nothing, except that it rolls back the
 //! incomplete creation of a killed process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -16,11 +16,17 @@ use super::error::{Failure, open_error};
 use super::leases::Locks;
 use super::options::SqliteOptions;
 use super::schema::{self, SchemaState, VERSION};
+use super::time::now;
 use super::watch::WatchedFiles;
-use super::{now, private, writer};
+use super::{private, writer};
 
 /// Size of the pages of new stores. Rows do not fill pages exactly: with 4 KiB, a tenth of a journal was unused space.
 const PAGE_BYTES: u32 = 8192;
+
+/// Makes a path absolute, so that a later change of the working directory does not affect it.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+    std::path::absolute(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })
+}
 
 /// Opens a connection for writing, creating the store if it does not exist, and returns it with the files
 /// that it writes to.
@@ -124,7 +130,7 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
         Ok(found) => known(found, connection),
         // A process was killed while it switched to the write-ahead log. Only a connection that may write can
         // roll that back.
-        Err(OpenError::Store(_)) if beside(path, "-journal").exists() => {
+        Err(OpenError::Store(_)) if private::beside(path, "-journal").exists() => {
             drop(connection);
             let recovered = patient(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             let found = schema::inspect(&recovered)?;
@@ -133,7 +139,7 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
         }
         // The store is not being written and its directory is read-only, so SQLite cannot create the shared
         // memory file for readers.
-        Err(OpenError::Store(_)) if !beside(path, "-wal").exists() => {
+        Err(OpenError::Store(_)) if !private::beside(path, "-wal").exists() => {
             let connection = immutable(path)?;
             known(schema::inspect(&connection)?, connection)
         }
@@ -206,13 +212,6 @@ pub(super) fn immutable(path: &Path) -> Result<Connection, OpenError> {
     address.push_str("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     connect(Path::new(&address), flags).map_err(open_error)
-}
-
-/// Path of a file that SQLite keeps beside a store.
-pub(super) fn beside(path: &Path, suffix: &str) -> std::path::PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
 }
 
 /// Refuses a directory, a device and anything else that SQLite would fail on without saying why.

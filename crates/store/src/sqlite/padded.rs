@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::open_error;
 use super::new_file::NewFile;
-use super::open::{beside, connect};
-use super::private;
+use super::open::connect;
+use super::private::{self, beside};
 
 /// Length of the header of a database.
 const HEADER: usize = 100;

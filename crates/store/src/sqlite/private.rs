@@ -7,7 +7,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Creates a directory and its missing parents.
 pub(super) fn create_directories(path: &Path) -> io::Result<()> {
@@ -72,4 +72,11 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(super) fn set_mode(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
+}
+
+/// Path of a file that SQLite keeps beside a store.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
 }

@@ -8,9 +8,9 @@ use backstitch_core::ports::{Damage, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::append::{end_of, key_of, last_key, number_of, position_of};
 use super::chain::Checksum;
 use super::error::Failure;
+use super::keys::{end_of, key_of, last_key, number_of, position_of};
 use super::redactions;
 use super::row::{RowContext, TEXT_COLUMNS, text_in};
 
@@ -34,6 +34,34 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionId>, Failur
         sessions.push(session_in(row.get_ref(0)?)?);
     }
     Ok(sessions)
+}
+
+/// Lists all sessions with their numbers.
+pub(super) fn numbered_sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, Failure> {
+    let sql = "SELECT id, session FROM sessions NOT INDEXED ORDER BY id";
+    let mut sql = connection.prepare(sql)?;
+    let mut rows = sql.query([])?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next()? {
+        let session = session_in(row.get_ref(1)?)?;
+        sessions.push((row.get(0)?, session));
+    }
+    Ok(sessions)
+}
+
+/// Numbers of all sessions that have records.
+pub(super) fn numbers_with_records(connection: &Connection) -> Result<Vec<i64>, Failure> {
+    let mut sql = connection.prepare("SELECT min(id) FROM records WHERE id >= ?1")?;
+    let mut found = Vec::new();
+    let mut from = i64::MIN;
+    while let Some(key) = sql.query_row([from], |row| row.get::<_, Option<i64>>(0))? {
+        found.push(key >> 32);
+        match ((key >> 32) + 1).checked_mul(1 << 32) {
+            Some(next) => from = next,
+            None => break,
+        }
+    }
+    Ok(found)
 }
 
 /// Decodes a stored session id.

@@ -33,10 +33,10 @@ use super::contents::SqliteContents;
 use super::erase::{erase, overwriting};
 use super::error::Failure;
 use super::objects::{self, CompressedObject, REDACTED};
-use super::read::{self, texts};
-use super::verify::sessions;
+use super::read::{self, numbered_sessions, texts};
+use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{SqliteStore, gc, redactions};
+use super::{generation, redactions};
 use crate::redaction::{Contents as _, Plan};
 
 /// Number of records that are read at once.
@@ -171,7 +171,7 @@ impl SqliteStore {
                 if done.is_empty() {
                     return Ok(());
                 }
-                gc::next_generation(connection)?;
+                generation::increment(connection)?;
                 let redacted = RecordsRedacted { objects: done.clone(), ..RecordsRedacted::default() };
                 redactions::append(connection, primary.1, primary.0, redacted, *at)
             })?;
@@ -235,7 +235,7 @@ impl SqliteStore {
 
 /// Sessions of a plan with their numbers.
 fn members(connection: &Connection, plan: &Plan) -> Result<Vec<Member>, Failure> {
-    let all = sessions(connection)?.into_iter();
+    let all = numbered_sessions(connection)?.into_iter();
     Ok(all.filter(|(_, session)| plan.family.contains(session)).collect())
 }
 

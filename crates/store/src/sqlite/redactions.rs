@@ -10,9 +10,9 @@ use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::append::{end_of, first_key, key_of, last_key, position_of};
 use super::chain::Checksum;
 use super::error::Failure;
+use super::keys::{MOST_RECORDS, end_of, first_key, key_of, last_key, position_of};
 use super::row::{RecordRow, RowContext, detach_next};
 
 /// Returns whether a text is the replacement of the record with this key.
@@ -93,7 +93,7 @@ pub(super) fn append(
     let (position, before) = end_of(connection, session, number)?;
     let record = Record::new(position, at, RecordBody::from(redacted));
     let text = record.encode().map_err(|source| StoreError::Unstorable { session, position, source })?;
-    let limit = super::append::MOST_RECORDS;
+    let limit = MOST_RECORDS;
     let full = || {
         let what = format!("the journal of session {session}, in records,");
         StoreError::TooLarge { what, bytes: position.number(), limit }

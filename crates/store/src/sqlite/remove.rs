@@ -21,17 +21,18 @@ use backstitch_core::ports::{
     Erasure, ErasureMode, GcMode, Removal, RemovalReport, RemovedSession, Retention, StoreError,
 };
 use backstitch_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
-use super::append::{end_of, first_key, last_key, number_of};
 use super::contents::SqliteContents;
 use super::erase::{erase, overwriting};
-use super::error::Failure;
-use super::gc::{self, id_in};
-use super::read::session_in;
-use super::verify::{chain_of, sessions};
+use super::error::{Failure, chain_of};
+use super::keys::{end_of, number_of};
+use super::objects::{self, all_stored, id_in};
+use super::read::{self, numbered_sessions};
+use super::removals::{delete_records, removed_at};
+use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{SqliteStore, objects, read, redactions};
+use super::{redactions, removals};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
 use crate::references::{References, below, named_in_manifest};
@@ -39,7 +40,7 @@ use crate::references::{References, below, named_in_manifest};
 impl SqliteStore {
     /// Lists the sessions that were removed, and not created again.
     pub fn removed(&self) -> Result<Vec<RemovedSession>, StoreError> {
-        self.readers.with(all_removed)
+        self.readers.with(removals::all)
     }
 
     pub(super) async fn remove_sessions(&self, removal: Removal) -> Result<RemovalReport, StoreError> {
@@ -83,7 +84,7 @@ impl SqliteStore {
     /// Deletes the records of all sessions that were removed.
     fn complete_removals(&self) -> Result<(), StoreError> {
         let (writer, limit) = (self.writer()?, self.options.transaction_bytes);
-        for number in self.readers.with(pending)? {
+        for number in self.readers.with(removals::pending)? {
             loop {
                 let is_done = writer.alone(|connection| {
                     overwriting(connection, || {
@@ -124,7 +125,7 @@ impl SqliteStore {
 
 /// Sessions to delete together, in the order of their creation.
 fn removed_with(connection: &Connection, removal: &Removal) -> Result<Vec<RemovedSession>, Failure> {
-    let numbers = sessions(connection)?;
+    let numbers = numbered_sessions(connection)?;
     for session in &removal.sessions {
         // One whose removal was interrupted may be named again.
         let is_known = numbers.iter().any(|(_, known)| known == session);
@@ -162,91 +163,6 @@ fn unlist(connection: &Connection, one: &RemovedSession, at: Timestamp) -> Resul
     Ok(())
 }
 
-/// Numbers of removed sessions whose records are not deleted yet.
-pub(super) fn pending(connection: &Connection) -> Result<Vec<i64>, Failure> {
-    let mut sql =
-        connection.prepare("SELECT number FROM removals WHERE number IS NOT NULL ORDER BY number")?;
-    let rows = sql.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// Deletes records of a removed session, up to `limit` bytes. Returns whether none is left. The caller has
-/// begun a transaction.
-fn delete_records(connection: &Connection, number: i64, limit: u64) -> Result<bool, Failure> {
-    let sql = "SELECT id, octet_length(record) FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-    let mut sql = connection.prepare_cached(sql)?;
-    let mut rows = sql.query([first_key(number), last_key(number)])?;
-    let (mut last, mut bytes) = (None, 0);
-    while let Some(row) = rows.next()? {
-        last = Some(row.get::<_, i64>(0)?);
-        bytes += row.get::<_, i64>(1)?.cast_unsigned();
-        if bytes >= limit {
-            break;
-        }
-    }
-    drop(rows);
-    match last.filter(|_| bytes >= limit) {
-        Some(last) => {
-            connection
-                .execute("DELETE FROM records WHERE id BETWEEN ?1 AND ?2", [first_key(number), last])?;
-            Ok(false)
-        }
-        None => {
-            delete_all_records(connection, number)?;
-            Ok(true)
-        }
-    }
-}
-
-/// Deletes all records of a removed session. The caller has begun a transaction.
-fn delete_all_records(connection: &Connection, number: i64) -> Result<(), Failure> {
-    let range = [first_key(number), last_key(number)];
-    connection.execute("DELETE FROM records WHERE id BETWEEN ?1 AND ?2", range)?;
-    connection.execute("UPDATE removals SET number = NULL WHERE number = ?1", [number])?;
-    Ok(())
-}
-
-/// Forgets the removal of a session that is created again. The caller has begun a transaction.
-pub(super) fn forget_removal(connection: &Connection, name: &str) -> Result<(), Failure> {
-    let sql = "DELETE FROM removals WHERE session = ?1 RETURNING number";
-    let mut sql = connection.prepare_cached(sql)?;
-    let pending: Option<Option<i64>> = sql.query_row([name], |row| row.get(0)).optional()?;
-    match pending.flatten() {
-        Some(number) => delete_all_records(connection, number),
-        None => Ok(()),
-    }
-}
-
-/// Time at which a session was removed.
-fn removed_at(connection: &Connection, session: SessionId) -> Result<Option<String>, Failure> {
-    let sql = "SELECT at FROM removals WHERE session = ?1";
-    Ok(connection.query_row(sql, [session.to_string()], |row| row.get(0)).optional()?)
-}
-
-/// All removed sessions with their numbers of records.
-pub(super) fn all_removed(connection: &Connection) -> Result<Vec<RemovedSession>, Failure> {
-    let mut sql = connection.prepare("SELECT session, records FROM removals ORDER BY at, session")?;
-    let mut rows = sql.query([])?;
-    let mut removed = Vec::new();
-    while let Some(row) = rows.next()? {
-        let session = session_in(row.get_ref(0)?)?;
-        removed.push(RemovedSession { session, records: row.get::<_, i64>(1)?.cast_unsigned() });
-    }
-    Ok(removed)
-}
-
-/// Copies the notes of removed sessions to another store.
-pub(super) fn copy_notes(old: &Connection, new: &Connection) -> Result<(), Failure> {
-    let mut sql = old.prepare("SELECT session, at, records FROM removals")?;
-    let mut rows = sql.query([])?;
-    while let Some(row) = rows.next()? {
-        let (session, at, records): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let sql = "INSERT OR REPLACE INTO removals (session, at, records) VALUES (?1, ?2, ?3)";
-        new.execute(sql, params![session, at, records])?;
-    }
-    Ok(())
-}
-
 /// Marks of objects without content that nothing names any more.
 fn unused_marks(connection: &Connection) -> Result<BTreeSet<ObjectId>, Failure> {
     let mut unused = BTreeSet::new();
@@ -259,7 +175,7 @@ fn unused_marks(connection: &Connection) -> Result<BTreeSet<ObjectId>, Failure> 
         return Ok(unused);
     }
     let mut manifests = BTreeSet::new();
-    for (number, session) in sessions(connection)? {
+    for (number, session) in numbered_sessions(connection)? {
         read::texts(connection, session, number, Position::START, usize::MAX, |_, text| {
             let named = References::in_text(text);
             manifests.extend(named.roots.iter().map(|root| root.manifest));
@@ -268,7 +184,7 @@ fn unused_marks(connection: &Connection) -> Result<BTreeSet<ObjectId>, Failure> 
             Ok(())
         })?;
     }
-    for (id, kind, _) in gc::all_stored(connection)? {
+    for (id, kind, _) in all_stored(connection)? {
         let is_manifest = manifests.contains(&id);
         if !is_manifest && kind == ObjectKind::Blob {
             continue;

@@ -13,16 +13,17 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Damage, LostTail, OpenError, SalvageReport, SalvagedSession, StoreError};
 use rusqlite::{Connection, params};
 
-use super::append::{first_key, last_key};
 use super::chain::Checksum;
-use super::error::{Failure, open_error};
+use super::error::{Failure, chain_of, open_error};
+use super::keys::{first_key, last_key};
 use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
+use super::open::{self, absolute};
 use super::padded::PaddedCopy;
-use super::read::texts;
+use super::read::{numbered_sessions, numbers_with_records, texts};
 use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
-use super::verify::{chain_of, numbers, sessions};
+use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{SqliteStore, absolute, gc, inbox, open, redactions, remove, schema, snapshots};
+use super::{generation, inbox, redactions, removals, schema, snapshots};
 use crate::references::{References, below, named_in_manifest};
 
 impl SqliteStore {
@@ -81,23 +82,23 @@ impl<'a> Salvage<'a> {
         if let Err(error) = self.claims() {
             self.note("claims", &error.0);
         }
-        if let Err(error) = remove::copy_notes(self.old, self.new) {
+        if let Err(error) = removals::copy_notes(self.old, self.new) {
             self.note("removals", &error.0);
         }
-        gc::next_generation(self.new)?;
+        generation::increment(self.new)?;
         Ok(self.report)
     }
 
     /// Lists all sessions, including those that only their records name.
     fn all_sessions(&mut self) -> Vec<(i64, SessionId)> {
-        let mut all = sessions(self.old).unwrap_or_else(|error| {
+        let mut all = numbered_sessions(self.old).unwrap_or_else(|error| {
             self.note("the list of sessions", &error.0);
             Vec::new()
         });
         // Records of a session that is being removed are no loss.
-        let pending = remove::pending(self.old).unwrap_or_default();
+        let pending = removals::pending(self.old).unwrap_or_default();
         let known: HashSet<i64> = all.iter().map(|(number, _)| *number).chain(pending).collect();
-        let found = numbers(self.old).unwrap_or_else(|error| {
+        let found = numbers_with_records(self.old).unwrap_or_else(|error| {
             self.note("the list of records", &error.0);
             Vec::new()
         });

@@ -12,7 +12,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql};
 
 use super::error::Failure;
-use super::{SqliteStore, open};
+use super::open;
+use super::store::SqliteStore;
 
 /// The views.
 const VIEWS: &str = include_str!("views.sql");

@@ -4,11 +4,12 @@ use backstitch_core::object::ObjectKind;
 use backstitch_core::ports::{ObjectsSize, SessionSize, StoreError, StoreSize};
 use rusqlite::Connection;
 
-use super::append::{first_key, last_key};
 use super::error::Failure;
-use super::open::beside;
+use super::keys::{first_key, last_key};
+use super::objects;
+use super::private::beside;
 use super::read::session_in;
-use super::{SqliteStore, objects};
+use super::store::SqliteStore;
 
 impl SqliteStore {
     /// Measures the disk usage by session and by kind of object.

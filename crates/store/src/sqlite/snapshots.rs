@@ -5,11 +5,12 @@ use backstitch_core::journal::Position;
 use backstitch_core::ports::{FenceToken, SavedSnapshot, StoreError};
 use rusqlite::{Connection, params};
 
-use super::SqliteStore;
-use super::append::{check_fence, end_of, number_of};
 use super::chain::Checksum;
 use super::error::Failure;
+use super::keys::{end_of, number_of};
+use super::leases::check_fence;
 use super::objects::{Packer, unpack};
+use super::store::SqliteStore;
 use super::writer::transaction;
 
 /// Maximum compressed size of a snapshot in bytes.

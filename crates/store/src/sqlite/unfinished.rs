@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use backstitch_core::ports::UnfinishedNote;
 
-use super::{SqliteStore, private};
+use super::private;
+use super::store::SqliteStore;
 
 /// The part of a note's name behind that of the store.
 const NOTE: &str = ".unfinished-";
@@ -120,7 +121,7 @@ struct LeftNote {
 impl LeftNote {
     fn remainders(&self) -> Vec<PathBuf> {
         let Some(place) = &self.place else { return Vec::new() };
-        let all = COMPANIONS.iter().map(|suffix| super::open::beside(place, suffix));
+        let all = COMPANIONS.iter().map(|suffix| private::beside(place, suffix));
         all.filter(|path| fs::symlink_metadata(path).is_ok()).collect()
     }
 }

@@ -12,12 +12,12 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Damage, StoreError, StoreLocation, VerifyReport};
 use rusqlite::Connection;
 
-use super::error::Failure;
-use super::gc::id_in;
-use super::objects::{self, Presence, presence};
+use super::error::{Failure, chain_of};
+use super::objects::{self, Presence, id_in, presence};
 use super::reach::Walk;
-use super::read::{session_in, texts};
-use super::{SqliteStore, inbox, index, redactions, remove, snapshots};
+use super::read::{numbered_sessions, numbers_with_records, texts};
+use super::store::SqliteStore;
+use super::{inbox, index, redactions, removals, snapshots};
 use crate::references::References;
 
 /// Maximum number of listed messages of SQLite's check.
@@ -31,7 +31,7 @@ impl SqliteStore {
             let mut report = VerifyReport::default();
             check_file(connection, &mut report);
             let mut roots = BTreeSet::new();
-            match sessions(connection) {
+            match numbered_sessions(connection) {
                 Ok(sessions) => {
                     for (number, session) in &sessions {
                         report.sessions += 1;
@@ -50,18 +50,6 @@ impl SqliteStore {
     }
 }
 
-/// Formats an error with its chain of sources.
-pub(super) fn chain_of(error: &StoreError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 fn check_file(connection: &Connection, report: &mut VerifyReport) {
     let complaints = || -> Result<Vec<String>, rusqlite::Error> {
         let mut sql = connection.prepare(&format!("PRAGMA integrity_check({MOST_COMPLAINTS})"))?;
@@ -75,19 +63,6 @@ fn check_file(connection: &Connection, report: &mut VerifyReport) {
         }
         Err(error) => report.add(StoreLocation::File, error),
     }
-}
-
-/// Lists all sessions with their numbers.
-pub(super) fn sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, Failure> {
-    let sql = "SELECT id, session FROM sessions NOT INDEXED ORDER BY id";
-    let mut sql = connection.prepare(sql)?;
-    let mut rows = sql.query([])?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        let session = session_in(row.get_ref(1)?)?;
-        sessions.push((row.get(0)?, session));
-    }
-    Ok(sessions)
 }
 
 fn check_session(
@@ -178,7 +153,7 @@ fn check_record(
 
 /// Lists removed sessions, and reports notes about records that do not exist.
 fn check_removed(connection: &Connection, report: &mut VerifyReport) {
-    match remove::all_removed(connection) {
+    match removals::all(connection) {
         Ok(removed) => report.removed = removed,
         Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
@@ -193,9 +168,9 @@ fn check_removed(connection: &Connection, report: &mut VerifyReport) {
 
 /// Reports records whose session does not exist.
 fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: &mut VerifyReport) {
-    match numbers(connection) {
+    match numbers_with_records(connection) {
         Ok(found) => {
-            let pending = remove::pending(connection).unwrap_or_default();
+            let pending = removals::pending(connection).unwrap_or_default();
             let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).chain(pending).collect();
             for number in found.into_iter().filter(|number| !known.contains(number)) {
                 report.add(
@@ -222,21 +197,6 @@ fn check_index(connection: &Connection, report: &mut VerifyReport) {
         }
         Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
-}
-
-/// Numbers of all sessions that have records.
-pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, Failure> {
-    let mut sql = connection.prepare("SELECT min(id) FROM records WHERE id >= ?1")?;
-    let mut found = Vec::new();
-    let mut from = i64::MIN;
-    while let Some(key) = sql.query_row([from], |row| row.get::<_, Option<i64>>(0))? {
-        found.push(key >> 32);
-        match ((key >> 32) + 1).checked_mul(1 << 32) {
-            Some(next) => from = next,
-            None => break,
-        }
-    }
-    Ok(found)
 }
 
 fn check_objects(connection: &Connection, report: &mut VerifyReport) {

@@ -19,8 +19,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use super::open::beside;
-use super::private;
+use super::private::{self, beside};
 
 /// The files of an open store.
 pub(super) struct WatchedFiles {

@@ -2,8 +2,7 @@
 
 use backstitch_core::ports::BundleError;
 
-use crate::sqlite::error::Failure;
-use crate::sqlite::verify::chain_of;
+use crate::sqlite::error::{Failure, chain_of};
 
 /// The error of a bundle that breaks a rule.
 pub(super) fn invalid(reason: impl Into<String>) -> BundleError {

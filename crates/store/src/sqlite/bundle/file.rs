@@ -19,9 +19,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use super::error::{invalid, of_bundle};
 use crate::sqlite::error::Failure;
 use crate::sqlite::schema::{self, SchemaState, VERSION};
+use crate::sqlite::time::now;
 use crate::sqlite::unfinished::{self, COPY};
 use crate::sqlite::writer::transaction;
-use crate::sqlite::{now, open, private};
+use crate::sqlite::{open, private};
 
 /// Version of the table `bundle`.
 const BUNDLE_VERSION: i64 = 1;
@@ -88,7 +89,7 @@ impl BundleFile {
             return Err(failed(io::ErrorKind::InvalidInput.into()).into());
         }
         for suffix in ["-wal", "-journal"] {
-            if fs::metadata(open::beside(path, suffix)).is_ok_and(|file| file.len() > 0) {
+            if fs::metadata(private::beside(path, suffix)).is_ok_and(|file| file.len() > 0) {
                 return Err(invalid("it was changed as a store, and those changes are not complete"));
             }
         }

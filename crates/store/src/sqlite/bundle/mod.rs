@@ -36,8 +36,9 @@ use transfer::Transfer;
 
 use super::error::Failure;
 use super::new_file::NewFile;
+use super::open::{self, absolute};
+use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{SqliteStore, absolute, open};
 
 /// Receiver of the progress of a transfer.
 pub(super) type Progress<'a> = &'a mut dyn FnMut(TransferProgress);

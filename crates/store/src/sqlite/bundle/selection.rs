@@ -19,8 +19,8 @@ use rusqlite::Connection;
 
 use super::error::invalid;
 use crate::references::References;
-use crate::sqlite::append::{end_of, number_of};
 use crate::sqlite::inbox;
+use crate::sqlite::keys::{end_of, number_of};
 use crate::sqlite::read::texts;
 
 /// A session of a selection.

@@ -20,13 +20,14 @@ use rusqlite::Connection;
 use super::Progress;
 use super::contents::{Contents, MovedObject};
 use super::selection::{SelectedSession, Selection};
-use crate::sqlite::append::{self, end_of, key_of, number_of};
 use crate::sqlite::error::Failure;
+use crate::sqlite::keys::{end_of, key_of, number_of};
 use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
 use crate::sqlite::read::{checksum_at, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
+use crate::sqlite::store::SqliteStore;
 use crate::sqlite::writer::transaction;
-use crate::sqlite::{SqliteStore, gc, inbox, index, leases, redactions};
+use crate::sqlite::{append, generation, inbox, index, leases, redactions};
 
 /// A selection and the connection that it is read from, inside a transaction.
 pub(super) struct Transfer<'a> {
@@ -88,11 +89,11 @@ impl Transfer<'_> {
             }
             Ok(Ok(()))
         })??;
-        let generation = target.readers.with(gc::generation)?;
+        let before = target.readers.with(generation::current)?;
         let objects = if is_complete { 0 } else { self.write_objects(target, progress)? };
         let mut sessions = Vec::new();
         for group in self.groups(target.options.transaction_bytes) {
-            match self.write_group(target, group, generation)? {
+            match self.write_group(target, group, before)? {
                 Ok(written) => sessions.extend(written),
                 Err((session, position)) => return Err(BundleError::Conflict { session, position }),
             }
@@ -209,13 +210,13 @@ impl Transfer<'_> {
         self.selection.sessions.chunk_by(fits).collect()
     }
 
-    /// Writes sessions in one transaction. `generation` is the garbage collection counter from before their
+    /// Writes sessions in one transaction. `before` is the garbage collection counter from before their
     /// objects were written.
     fn write_group(
         &self,
         target: &SqliteStore,
         group: &[SelectedSession],
-        generation: i64,
+        before: i64,
     ) -> Result<GroupOutcome, BundleError> {
         let write = |connection: &Connection| {
             let relations: Vec<JournalRelation> =
@@ -226,7 +227,7 @@ impl Transfer<'_> {
                 }
             }
             let is_new = relations.iter().any(|relation| *relation != JournalRelation::Present);
-            if is_new && gc::generation(connection)? != generation {
+            if is_new && generation::current(connection)? != before {
                 // Objects that nothing named yet may have been collected.
                 for object in &self.contents.objects {
                     self.write_object(connection, &target.packer, object)?;

@@ -1,0 +1,222 @@
+//! The first port: what sessions need of the store, and its objects.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{
+    BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
+    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, StoredMark,
+};
+use backstitch_core::session::BoxError;
+
+use super::objects::Presence;
+use super::store::SqliteStore;
+use super::{append, inbox, index, leases, mark, objects, query, read, snapshots};
+
+impl SqliteStore {
+    async fn append_batch(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: FenceToken,
+        batch: Batch,
+    ) -> Result<Position, StoreError> {
+        let writer = self.writer()?;
+        let generation = self.locks.generation(session, fence);
+        let prepared = append::PreparedBatch::new(&self.packer, session, expected, fence, batch, generation)?
+            .divided(self.options.transaction_bytes);
+        let prepared = Arc::new(prepared);
+        for part in prepared.parts_ahead() {
+            let (part, prepared) = (part.clone(), Arc::clone(&prepared));
+            let bytes = prepared.bytes_of(&part);
+            let write = move |connection: &rusqlite::Connection| prepared.write_ahead(connection, &part);
+            writer.submit_bytes(session, bytes, write).await.map_err(|error| self.explain(error))?;
+        }
+        let bytes = prepared.bytes();
+        let write = move |connection: &rusqlite::Connection| prepared.write(connection);
+        let appended = writer.submit_bytes(session, bytes, write).await;
+        if appended.is_ok() {
+            writer.counting().appends.fetch_add(1, Ordering::Relaxed);
+        }
+        appended.map_err(|error| self.explain(error))
+    }
+}
+
+impl Store for SqliteStore {
+    fn claim(
+        &self,
+        session: SessionId,
+        owner: Owner,
+        claim: ClaimMode,
+    ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
+        Box::pin(async move {
+            let locks = Arc::clone(&self.locks);
+            let work = move |connection: &rusqlite::Connection| {
+                leases::claim(&locks, connection, session, &owner, claim)
+            };
+            let (lease, held) =
+                self.writer()?.submit(session, work).await.map_err(|error| self.explain(error))?;
+            self.locks.keep(&lease, held);
+            Ok(lease)
+        })
+    }
+
+    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let SessionClaim { session, fence, .. } = lease;
+            let released = self
+                .writer()?
+                .submit(session, move |connection| leases::release(connection, session, fence))
+                .await;
+            self.locks.let_go(session, fence);
+            released.map_err(|error| self.explain(error))
+        })
+    }
+
+    fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
+        Box::pin(
+            async move { self.readers.with(|connection| leases::holder(&self.locks, connection, session)) },
+        )
+    }
+
+    fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(
+            async move { self.readers.with(|connection| leases::is_current(connection, session, fence)) },
+        )
+    }
+
+    fn append(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: FenceToken,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(self.append_batch(session, expected, fence, batch))
+    }
+
+    fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| read::head(connection, session)) })
+    }
+
+    fn read(
+        &self,
+        session: SessionId,
+        from: Position,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| read::read(connection, session, from, limit)) })
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { self.readers.with(read::sessions) })
+    }
+
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| objects::get(connection, id)) })
+    }
+
+    fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
+        Box::pin(async move {
+            let letter = inbox::Letter::new(session, &item)?;
+            let sent = self.writer()?.submit(session, move |connection| letter.write(connection)).await;
+            sent.map_err(|error| self.explain(error))
+        })
+    }
+
+    fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| inbox::list(connection, session)) })
+    }
+
+    fn save_snapshot(
+        &self,
+        session: SessionId,
+        fence: FenceToken,
+        position: Position,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let snapshot = snapshots::PreparedSnapshot::new(&self.packer, session, fence, position, &bytes)?;
+            let saved = self.writer()?.submit(session, move |connection| snapshot.write(connection)).await;
+            saved.map_err(|error| self.explain(error))
+        })
+    }
+
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| snapshots::get(connection, session, None)) })
+    }
+
+    fn snapshot_until(
+        &self,
+        session: SessionId,
+        cut: Position,
+    ) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        Box::pin(
+            async move { self.readers.with(|connection| snapshots::get(connection, session, Some(cut))) },
+        )
+    }
+
+    fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {
+        Box::pin(async move { self.redact_value(redaction).await.map_err(|error| self.explain(error)) })
+    }
+
+    fn remove(&self, removal: Removal) -> BoxFuture<'_, Result<RemovalReport, StoreError>> {
+        Box::pin(async move { self.remove_sessions(removal).await.map_err(|error| self.explain(error)) })
+    }
+
+    fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        Box::pin(
+            async move { self.readers.at_once(|connection| query::page(&self.locks, connection, &query)) },
+        )
+    }
+
+    fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(
+            async move { self.readers.at_once(|connection| query::count(&self.locks, connection, &query)) },
+        )
+    }
+
+    fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| index::get(connection, session)) })
+    }
+
+    fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| index::unindexed(connection, limit)) })
+    }
+
+    fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let prepared = index::PreparedSummary::new(&summary)?;
+            let put =
+                self.writer()?.submit(summary.session, move |connection| prepared.put(connection)).await;
+            put.map_err(|error| self.explain(error))
+        })
+    }
+}
+
+impl Objects for SqliteStore {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        Ok(self.readers.with(|connection| objects::get(connection, id))?)
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        let presence = self.readers.with(|connection| objects::presence(connection, id))?;
+        Ok(presence == Presence::Stored)
+    }
+
+    fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
+        let presence = self.readers.with(|connection| objects::presence(connection, id))?;
+        Ok(presence == Presence::Redacted)
+    }
+
+    fn mark(&self) -> Result<Option<StoredMark>, BoxError> {
+        Ok(Some(self.readers.at_once(mark::now)?))
+    }
+
+    fn keeps(&self, mark: &StoredMark) -> Result<bool, BoxError> {
+        Ok(self.readers.at_once(|connection| mark::holds(connection, mark))?)
+    }
+}
