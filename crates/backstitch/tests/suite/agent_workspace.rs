@@ -170,11 +170,12 @@ async fn the_copy_of_a_fork_that_fails_is_removed() {
     let place = TempDir::new().unwrap();
     let agent = agent(place.path(), "");
     let noted = place.path().join("noted");
-    let (store, clock) = (Arc::new(backstitch::store::MemoryStore::new()), SystemClock::new());
+    let (opened, clock) = (backstitch::stores::OpenedStore::in_memory(), SystemClock::new());
+    let store = opened.store.clone();
     let (send, started) = std::sync::mpsc::channel();
     let (allow, allowed) = std::sync::mpsc::channel::<()>();
     let allowed = Mutex::new(allowed);
-    let adapters = HostAdapters::in_memory(store.clone()).with_report(move |event| {
+    let adapters = HostAdapters::new(opened).with_report(move |event| {
         if let WorkspaceEvent::CopyStarted { .. } = event {
             send.send(()).unwrap();
             allowed.lock().unwrap().recv().unwrap();

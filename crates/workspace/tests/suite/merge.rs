@@ -268,6 +268,25 @@ fn text(lines: &[u8]) -> String {
     lines.iter().map(|line| format!("line {line}\n")).collect()
 }
 
+/// Both sides removed a line of three that are equal, or one of them replaced it: which line it was cannot be known.
+#[test]
+fn lines_that_repeat_are_a_conflict_if_they_can_be_matched_in_two_ways() {
+    let place = Place::new();
+    let (base, ours, theirs) = ("0\n2\n2\n2\n9\n", "0\n2\n2\n9\n", "0\n6\n2\n2\n9\n");
+    let (merged, _) =
+        merge(&place, &[("f", base)], &[("f", theirs)], &[("f", ours)], ConflictResolution::List);
+    assert_eq!(conflicts(&merged), [("f", ConflictKind::BothChanged)]);
+    let (_, files) =
+        merge(&place, &[("f", base)], &[("f", theirs)], &[("f", ours)], ConflictResolution::Markers);
+    assert_eq!(files["f"], "0\n<<<<<<< ours\n=======\n6\n>>>>>>> theirs\n2\n2\n9\n");
+    let ends = [("2\n2\n2", "2\n2", "6\n2\n2"), ("2\n2\n2\n", "2\n2", "6\n2\n2\n")];
+    for (base, ours, theirs) in ends {
+        let (merged, _) =
+            merge(&place, &[("f", base)], &[("f", theirs)], &[("f", ours)], ConflictResolution::List);
+        assert!(!merged.conflicts.is_empty(), "{base:?}, {ours:?}, {theirs:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
