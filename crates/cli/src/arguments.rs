@@ -12,13 +12,14 @@ use clap::{Parser, ValueEnum as _};
 use serde_json::json;
 
 use crate::error::print_code;
-use crate::terminal;
 use crate::terminal::pager::{self, Pager};
 use crate::terminal::style::{self, ColorChoice, Role, Text};
+use crate::{help, terminal};
 
 /// Parses the arguments. If there is nothing to run, the reason is printed, and its exit code is returned.
 pub(crate) fn parse<P: Parser>(words: &[OsString]) -> Result<P, ExitCode> {
-    P::try_parse_from(words).map_err(|error| {
+    let parsed = help::group(P::command()).try_get_matches_from(words);
+    parsed.and_then(|found| P::from_arg_matches(&found)).map_err(|error| {
         // The options that say how to print were not parsed.
         style::choose(color_of(words));
         if has(words, "--no-pager") {

@@ -8,24 +8,28 @@
 mod terminal;
 
 mod arguments;
+mod commands;
 mod common;
-mod completions;
 mod config;
-mod configure;
-mod doctor;
 mod error;
-mod explain;
-mod init;
+mod help;
+mod history;
 mod instructions;
 mod keys;
 mod lisp;
 mod logging;
+mod look;
+mod open;
 #[cfg(feature = "crash-points")]
 mod panics;
+mod people;
+mod programs;
 mod project;
-mod sessions;
+mod setup;
+mod store;
 mod trust;
 mod usage;
+mod work;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -53,30 +57,30 @@ enum Command {
     #[command(subcommand, after_help = "Example:\n  backstitch lisp run report.clj")]
     Lisp(lisp::Command),
     #[command(flatten)]
-    Sessions(Box<sessions::Command>),
+    Sessions(Box<commands::Command>),
     /// Show and change settings.
     #[command(after_help = "Example:\n  backstitch config show --origin")]
-    Config(configure::Configure),
+    Config(setup::configure::Configure),
     /// Write a commented agent file or settings file.
     #[command(after_help = "Examples:\n  backstitch init\n  backstitch init --project")]
-    Init(init::Init),
+    Init(setup::init::Init),
     /// Check everything that the command needs, and say what to do about problems.
     #[command(after_help = "Example:\n  backstitch doctor")]
-    Doctor(doctor::Doctor),
+    Doctor(setup::doctor::Doctor),
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
-    Explain(explain::Explain),
+    Explain(setup::explain::Explain),
     /// Print a script that completes commands, options and sessions in a shell.
     #[command(
         after_help = "Examples:\n  backstitch completions zsh\n  source <(backstitch completions bash)"
     )]
-    Completions(completions::Completions),
+    Completions(setup::completions::Completions),
 }
 
 /// Adds `chat` if no command is given, a person is there, and the options are those of a conversation.
 fn with_command(words: Vec<OsString>) -> Vec<OsString> {
     let has_options_only = words.get(1).is_none_or(|word| word.as_encoded_bytes().starts_with(b"-"));
-    if !has_options_only || !sessions::is_interactive() || Arguments::try_parse_from(&words).is_ok() {
+    if !has_options_only || !work::chat::is_interactive() || Arguments::try_parse_from(&words).is_ok() {
         return words;
     }
     let mut chat = words.clone();
@@ -104,7 +108,7 @@ fn run() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
-    completions::answer(Arguments::command);
+    setup::completions::answer(Arguments::command);
     if let Err(error) = keys::hide() {
         eprintln!(
             "warning: commands that an agent runs may be able to read the keys in the environment: {error}"
@@ -133,7 +137,7 @@ fn run() -> ExitCode {
     let (done, events) = match arguments.command {
         // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),
-        Command::Sessions(command) => (sessions::run(&common, *command), common.json),
+        Command::Sessions(command) => (commands::run(&common, *command), common.json),
         Command::Config(command) => (command.run(common.json), common.json),
         Command::Init(command) => (command.run(common.json), common.json),
         Command::Doctor(command) => (command.run(&common), common.json),

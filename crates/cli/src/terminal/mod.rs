@@ -32,6 +32,7 @@ pub(crate) mod difference;
 mod escape;
 mod layout;
 pub(crate) mod markdown;
+pub(crate) mod number;
 mod output;
 pub(crate) mod pager;
 pub(crate) mod style;

@@ -56,7 +56,12 @@ fn marked(ours: &[u8], theirs: &[u8]) -> Vec<u8> {
     let (ours, theirs) = (lines(ours), lines(theirs));
     let start = ours.iter().zip(&theirs).take_while(|(ours, theirs)| ours == theirs).count();
     let (ours_left, theirs_left) = (&ours[start..], &theirs[start..]);
-    let end = ours_left.iter().rev().zip(theirs_left.iter().rev()).take_while(|(ours, theirs)| ours == theirs).count();
+    let end = ours_left
+        .iter()
+        .rev()
+        .zip(theirs_left.iter().rev())
+        .take_while(|(ours, theirs)| ours == theirs)
+        .count();
     let (ours_only, shared_end) = ours_left.split_at(ours_left.len() - end);
     let theirs_only = &theirs_left[..theirs_left.len() - end];
     let mut marked = ours[..start].concat();

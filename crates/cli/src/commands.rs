@@ -1,0 +1,209 @@
+//! The commands about sessions and stores, and what each of them calls.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::common::Common;
+use crate::trust::Trust;
+use crate::{history, look, open, people, programs, store, work};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a demonstration: an agent works, is killed, and resumes.
+    #[command(after_help = "Example:\n  backstitch quickstart --directory demo")]
+    Quickstart(work::quickstart::Quickstart),
+    /// Talk to an agent on this terminal.
+    #[command(after_help = "Examples:\n  backstitch chat --model openai:MODEL\n  backstitch chat 4f2a")]
+    Chat(Box<work::chat::Chat>),
+    /// Start a session and run it until it answers.
+    #[command(
+        after_help = "Examples:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20\n  backstitch run - --model openai:MODEL < task.md"
+    )]
+    Run(Box<work::drive::Run>),
+    /// Resume a session where it was interrupted or paused.
+    #[command(
+        after_help = "Examples:\n  backstitch resume\n  backstitch resume 4f2a --budget tokens=200000\n  \
+        backstitch rewind 4f2a before:9c1d && backstitch resume 4f2a --message 'Move it, do not delete it'"
+    )]
+    Resume(work::drive::Resume),
+    /// Ask a follow-up question in a session.
+    #[command(after_help = "Example:\n  backstitch ask 4f2a \"And the other file?\"")]
+    Ask(work::drive::Ask),
+    /// List the sessions.
+    #[command(
+        after_help = "Examples:\n  backstitch ls --status failed --status interrupted\n  backstitch ls --tag team=a --since 3d --json"
+    )]
+    Ls(look::list::List),
+    /// Show the events of a session.
+    #[command(after_help = "Example:\n  backstitch log 4f2a --follow")]
+    Log(look::log::Log),
+    /// Show a session, or one of its calls in full.
+    #[command(
+        after_help = "Examples:\n  backstitch show 4f2a turn:2 --files\n  backstitch show 4f2a 9c41 --diff"
+    )]
+    Show(look::show::Show),
+    /// Show a request to the model, rendered again from the journal.
+    #[command(after_help = "Example:\n  backstitch request 4f2a 2 --raw")]
+    Request(look::request::Request),
+    /// Show what sessions used, by day, model, tool and agent.
+    #[command(
+        after_help = "Examples:\n  backstitch stats --since 7d\n  backstitch stats --all --by model --json"
+    )]
+    Stats(look::stats::Stats),
+    /// Execute SQL that reads, over the sessions, calls and requests of the store.
+    #[command(
+        after_help = "Examples:\n  backstitch query \"SELECT tool, count(*) FROM calls GROUP BY tool\"\n  backstitch query - --csv < report.sql"
+    )]
+    Query(look::query::Query),
+    /// Compare two points of a session.
+    #[command(after_help = "Example:\n  backstitch diff 4f2a start head --names")]
+    Diff(look::diff::Diff),
+    /// Print one file as it was at a point.
+    #[command(
+        allow_missing_positional = true,
+        after_help = "Examples:\n  backstitch cat turn:2:src/main.rs\n  backstitch cat 4f2a rescue:31:note.txt > note.txt"
+    )]
+    Cat(look::cat::Cat),
+    /// Restore single files to their state at a point.
+    #[command(after_help = "Example:\n  backstitch restore src/main.rs --from turn:2 --session 4f2a")]
+    Restore(history::restore::Restore),
+    /// Return to a point: state, files and conversation together.
+    #[command(after_help = "Example:\n  backstitch rewind 4f2a before:9c41")]
+    Rewind(history::travel::Rewind),
+    /// Undo the latest rewind or restore; again, the one before it.
+    #[command(after_help = "Example:\n  backstitch undo 4f2a")]
+    Undo(history::travel::Undo),
+    /// Repeat the rewind or restore that was undone last.
+    #[command(after_help = "Example:\n  backstitch redo 4f2a")]
+    Redo(history::travel::Undo),
+    /// Start a new session from a point of an existing one.
+    #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
+    Fork(history::travel::Fork),
+    /// Record what Claude Code, Codex or any other command does, so that it can be undone.
+    ///
+    /// With a command, it runs it and captures the files of this directory: at the start, whenever they have changed and
+    /// then stayed as they are for a moment, and at the end. Its exit code is that of the command.
+    #[command(
+        after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard -- make install\n  backstitch guard --quiet-for 500ms -- npm run build"
+    )]
+    Guard(programs::guard::Guard),
+    /// Decide about a call that waits.
+    #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]
+    Resolve(people::decide::Resolve),
+    /// Approve calls that wait for approval.
+    #[command(after_help = "Examples:\n  backstitch approve 4f2a --all\n  backstitch approve 4f2a 9c41")]
+    Approve(people::approve::Approve),
+    /// Deny calls that wait for approval.
+    #[command(after_help = "Example:\n  backstitch deny 4f2a --all --reason \"Keep the old files\"")]
+    Deny(people::approve::Deny),
+    /// Send a message to a session, also while another process runs it.
+    #[command(after_help = "Example:\n  backstitch send 4f2a \"Skip the slow tests\"")]
+    Send(people::say::Send),
+    /// End the current evaluation, also while another process runs it.
+    #[command(after_help = "Example:\n  backstitch cancel 4f2a")]
+    Cancel(people::say::Cancel),
+    /// Pause a session, also while another process runs it.
+    #[command(after_help = "Example:\n  backstitch pause 4f2a")]
+    Pause(people::say::Pause),
+    /// Check a store for damage, and its index of sessions.
+    #[command(after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair")]
+    Verify(store::verify::Verify),
+    /// Copy the sound part of a damaged store to a new one.
+    #[command(after_help = "Example:\n  backstitch salvage recovered/store.db --store damaged/store.db")]
+    Salvage(store::maintain::Salvage),
+    /// Copy the whole store to a new file, also while it is used.
+    #[command(after_help = "Example:\n  backstitch backup /mnt/disk/store.db")]
+    Backup(store::moving::Backup),
+    /// Write a session as a bundle, a git repository or Markdown.
+    #[command(
+        after_help = "Examples:\n  backstitch export 4f2a --bundle hem.bundle\n  backstitch export 4f2a --git hem.git\n  backstitch export 4f2a --markdown hem.md"
+    )]
+    Export(store::export::Export),
+    /// Import a session from a bundle.
+    #[command(after_help = "Example:\n  backstitch import hem.bundle --workspace hem")]
+    Import(store::import::Import),
+    /// Copy a session to another store.
+    #[command(after_help = "Example:\n  backstitch copy 4f2a --to other/store.db")]
+    Copy(store::moving::Copy),
+    /// Delete unreferenced data.
+    #[command(after_help = "Example:\n  backstitch gc --dry-run --keep-days 30")]
+    Gc(store::maintain::Gc),
+    /// Merge the changes of an isolated session into its project.
+    ///
+    /// With conflicts, nothing is changed.
+    #[command(
+        after_help = "Examples:\n  backstitch apply 4f2a\n  backstitch apply 4f2a src/hem.rs --theirs\n  backstitch apply 4f2a --undo"
+    )]
+    Apply(history::isolated::Apply),
+    /// Remove a value, such as a leaked key, from everything that a session recorded.
+    ///
+    /// The value is read from standard input.
+    #[command(after_help = "Example:\n  backstitch redact 4f2a < leaked-key.txt")]
+    Redact(store::erase::Redact),
+    /// Delete sessions for good.
+    #[command(after_help = "Example:\n  backstitch rm 4f2a --with-forks")]
+    Rm(store::erase::Remove),
+    /// Offer the tools of an agent to programs that speak the Model Context Protocol.
+    #[cfg(feature = "mcp")]
+    #[command(subcommand, after_help = "Example:\n  backstitch mcp serve --agent tailor.toml")]
+    Mcp(programs::mcp::Command),
+    /// Trust the settings, agent files and store of a project.
+    ///
+    /// They are trusted as they are now: a file that changes has to be trusted again.
+    #[command(
+        after_help = "Examples:\n  backstitch trust\n  backstitch trust tailor.toml\n  backstitch trust --revoke ../project"
+    )]
+    Trust(Trust),
+}
+
+pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(dispatch(common, command))
+}
+
+async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+    if !matches!(command, Command::Quickstart(_) | Command::Trust(_)) {
+        history::isolated::complete_interrupted(common).await;
+    }
+    match command {
+        Command::Quickstart(command) => command.run(common).await,
+        Command::Chat(command) => command.run(common).await,
+        Command::Run(command) => command.run(common).await,
+        Command::Resume(command) => command.run(common).await,
+        Command::Ask(command) => command.run(common).await,
+        Command::Ls(command) => command.run(common).await,
+        Command::Log(command) => command.run(common).await,
+        Command::Show(command) => command.run(common).await,
+        Command::Request(command) => command.run(common).await,
+        Command::Diff(command) => command.run(common).await,
+        Command::Stats(command) => command.run(common).await,
+        Command::Query(command) => command.run(common).await,
+        Command::Cat(command) => command.run(common).await,
+        Command::Restore(command) => command.run(common).await,
+        Command::Rewind(command) => command.run(common).await,
+        Command::Undo(command) => command.run(common).await,
+        Command::Redo(command) => command.redo(common).await,
+        Command::Fork(command) => command.run(common).await,
+        Command::Guard(command) => command.run(common).await,
+        Command::Resolve(command) => command.run(common).await,
+        Command::Approve(command) => command.run(common).await,
+        Command::Deny(command) => command.run(common).await,
+        Command::Send(command) => command.run(common).await,
+        Command::Cancel(command) => command.run(common).await,
+        Command::Pause(command) => command.run(common).await,
+        Command::Verify(command) => command.run(common).await,
+        Command::Salvage(command) => command.run(common).await,
+        Command::Backup(command) => command.run(common).await,
+        Command::Export(command) => command.run(common).await,
+        Command::Import(command) => command.run(common).await,
+        Command::Copy(command) => command.run(common).await,
+        Command::Gc(command) => command.run(common).await,
+        Command::Redact(command) => command.run(common).await,
+        Command::Apply(command) => command.run(common).await,
+        Command::Rm(command) => command.run(common).await,
+        #[cfg(feature = "mcp")]
+        Command::Mcp(command) => command.run(common).await,
+        Command::Trust(command) => command.run(common.json, open::trusted::subject_of),
+    }
+}

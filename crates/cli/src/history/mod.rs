@@ -1,0 +1,6 @@
+//! Commands that go back in a session, fork it, and apply its changes.
+
+pub(crate) mod isolated;
+pub(crate) mod restore;
+pub(crate) mod restores;
+pub(crate) mod travel;

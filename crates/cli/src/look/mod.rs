@@ -1,0 +1,18 @@
+//! Commands that show sessions, and change nothing.
+
+pub(crate) mod calls;
+pub(crate) mod cat;
+pub(crate) mod diff;
+pub(crate) mod failure;
+pub(crate) mod list;
+pub(crate) mod log;
+pub(crate) mod query;
+pub(crate) mod request;
+pub(crate) mod session_json;
+pub(crate) mod show;
+pub(crate) mod stats;
+pub(crate) mod table;
+pub(crate) mod target;
+pub(crate) mod tool_result;
+pub(crate) mod turns;
+pub(crate) mod waiting;

@@ -1,0 +1,139 @@
+//! Sessions as an aligned table, sub-agents below their parents.
+//!
+//! For people, times are relative, and local with their zone where there is room. For a pipe they are RFC 3339.
+
+use std::collections::{HashMap, HashSet};
+use std::io::IsTerminal as _;
+
+use backstitch::id::SessionId;
+use backstitch::journal::{EvaluationOutcome, Origin};
+use backstitch::ports::{IndexedSession, IndexedStatus};
+use backstitch::time::Timestamp;
+use backstitch::{one_line, reason_word};
+
+use super::failure;
+use crate::open::guarded::is_guarded;
+use crate::open::place::short;
+use crate::terminal::style::{Role, Text};
+use crate::terminal::table::Table;
+use crate::terminal::{self, time};
+
+/// How much of a mission is printed to a pipe. On a terminal, its width decides.
+const MISSION: usize = 60;
+
+/// How much of a mission is laid out for a terminal, which is wider than any.
+const LONGEST: usize = 1_000;
+
+/// Columns that a mission gets before other columns are left out.
+const ROOM: usize = 24;
+
+/// Prints the sessions, which are given oldest first, with those that cannot be read before them.
+pub(crate) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, String)], now: Timestamp) {
+    for (session, error) in unreadable {
+        let text = Text::new().add(Role::Id, short(session)).plain("  ").add(Role::Failure, "unreadable");
+        terminal::line(&text.plain(": ").plain(one_line(error, 200)));
+    }
+    if sessions.is_empty() {
+        return;
+    }
+    let for_person = std::io::stdout().is_terminal();
+    let mut table = if for_person {
+        Table::new(["session", "created at", "created", "status", "outcome", "turns", "mission"])
+            .align_right(5)
+            .leave_out([1, 5, 4, 2], ROOM)
+    } else {
+        Table::new(["session", "created", "status", "outcome", "turns", "mission"]).align_right(4)
+    };
+    for (depth, session) in arranged(sessions) {
+        let summary = &session.summary;
+        let id = Text::new().plain("  ".repeat(depth)).add(Role::Id, short(session.id()));
+        let created = Text::new().add(Role::Dim, time::local(summary.created_at));
+        let turns = if summary.turns == 0 { String::new() } else { summary.turns.to_string() };
+        let (status, outcome, turns) = (status(session), outcome(session), Text::from(turns));
+        let isolated = if summary.project.is_some() { "(isolated) " } else { "" };
+        let mission = origin(session, depth).add(Role::Dim, isolated);
+        let mission = match &*summary.mission {
+            // The index holds the beginning of a mission, unless that is too large for its record.
+            "" if summary.turns > 0 => mission.add(Role::Dim, "(a long mission)"),
+            text => mission.plain(one_line(text, if for_person { LONGEST } else { MISSION })),
+        };
+        if for_person {
+            let age = Text::from(time::relative(summary.created_at, now));
+            table.row([id, created, age, status, outcome, turns, mission]);
+        } else {
+            table.row([id, created, status, outcome, turns, mission]);
+        }
+        // Why it has no answer.
+        if let Some(failure) = &summary.failure {
+            table.below(Text::new().add(Role::Dim, failure::text(failure)));
+        }
+    }
+    table.print();
+}
+
+/// The sessions in the order of the table, each with its depth: sub-agents follow their parent.
+fn arranged(sessions: &[IndexedSession]) -> Vec<(usize, &IndexedSession)> {
+    let listed: HashSet<SessionId> = sessions.iter().map(IndexedSession::id).collect();
+    let mut children: HashMap<SessionId, Vec<&IndexedSession>> = HashMap::new();
+    let mut tops = Vec::new();
+    for session in sessions {
+        match session.summary.origin {
+            Origin::Call { session: parent, .. } if listed.contains(&parent) => {
+                children.entry(parent).or_default().push(session);
+            }
+            _ => tops.push(session),
+        }
+    }
+    let mut open: Vec<(usize, &IndexedSession)> = tops.into_iter().rev().map(|top| (0, top)).collect();
+    let mut arranged = Vec::with_capacity(sessions.len());
+    while let Some((depth, session)) = open.pop() {
+        arranged.push((depth, session));
+        let below = children.remove(&session.id()).unwrap_or_default();
+        open.extend(below.into_iter().rev().map(|child| (depth + 1, child)));
+    }
+    arranged
+}
+
+/// What a session is doing.
+fn status(session: &IndexedSession) -> Text {
+    let status = session.status();
+    let role = match status {
+        IndexedStatus::Running | IndexedStatus::Runnable => Role::Accent,
+        IndexedStatus::Interrupted | IndexedStatus::Stopped | IndexedStatus::Paused => Role::Warning,
+        IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
+        _ => Role::Plain,
+    };
+    match (status, session.summary.pause) {
+        (IndexedStatus::Paused, Some(reason)) => {
+            Text::new().add(role, format!("paused ({})", reason_word(reason)))
+        }
+        // Between two hooks no process holds it.
+        (IndexedStatus::Interrupted, _) if is_guarded(session) => Text::new().add(Role::Accent, "guarded"),
+        _ => Text::new().add(role, status.to_string()),
+    }
+}
+
+/// How the latest evaluation ended.
+fn outcome(session: &IndexedSession) -> Text {
+    match (session.summary.outcome, &session.summary.failure) {
+        (None, _) => Text::new(),
+        (Some(EvaluationOutcome::Failed), Some(failure)) => {
+            Text::new().add(Role::Failure, one_line(&failure.kind, 24))
+        }
+        (Some(EvaluationOutcome::Completed), _) => {
+            Text::new().add(Role::Success, EvaluationOutcome::Completed.as_str())
+        }
+        (Some(outcome), _) => Text::new().add(Role::Warning, outcome.as_str()),
+    }
+}
+
+/// The session that a session comes from, if that is not shown by its place.
+fn origin(session: &IndexedSession, depth: usize) -> Text {
+    match session.summary.origin {
+        Origin::Fork { session, .. } => Text::new().add(Role::Dim, format!("(fork of {}) ", short(session))),
+        Origin::Call { session, .. } if depth == 0 => {
+            Text::new().add(Role::Dim, format!("(sub-agent of {}) ", short(session)))
+        }
+        _ => Text::new(),
+    }
+}

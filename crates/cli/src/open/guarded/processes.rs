@@ -1,0 +1,80 @@
+//! Processes that a program has started and that still run.
+//!
+//! A background command of Claude Code survives its program, and keeps changing files. Each has the id of the conversation
+//! in its environment, and so have the MCP servers of the program, which wait for calls. Claude Code starts each command in
+//! an operating system session of its own, and its servers in the one that it has itself.
+
+use backstitch_bridge::Program;
+
+/// A process of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunningProcess {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+}
+
+/// Returns the processes that a conversation has started and that still run. This process and those above it are left
+/// out.
+pub(crate) fn running(program: Program, conversations: &[String]) -> Vec<RunningProcess> {
+    let all =
+        program.conversation_variable().map(|name| with_variable(name, conversations)).unwrap_or_default();
+    all.iter().filter(|process| is_of_command(process.id, &all)).cloned().collect()
+}
+
+/// Whether a process belongs to a command, and not to a server: its operating system session began with a process of the
+/// conversation, or with one that is gone, unless the program itself is in that session too.
+fn is_of_command(id: u32, all: &[RunningProcess]) -> bool {
+    let Some(leader) = field(id, 3) else { return true };
+    let is_own = |id: u32| all.iter().any(|process| process.id == id);
+    let is_there = || std::path::Path::new(&format!("/proc/{leader}")).exists();
+    if is_own(leader) {
+        return true;
+    }
+    let mut above = std::iter::successors(field(id, 1), |parent| field(*parent, 1)).take(64);
+    let mut is_below_program = || above.find(|id| !is_own(*id)).and_then(|id| field(id, 3)) == Some(leader);
+    leader != 0 && !is_there() && !is_below_program()
+}
+
+/// Returns a number of a process: the parent is field 1, and the operating system session field 3.
+fn field(id: u32, number: usize) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let rest = &stat[stat.rfind(')')? + 1..];
+    rest.split_ascii_whitespace().nth(number)?.parse().ok()
+}
+
+/// Returns the processes that have one of these values in a variable of their environment. This process and those above it
+/// are left out.
+#[cfg(target_os = "linux")]
+pub(crate) fn with_variable(variable: &str, values: &[String]) -> Vec<RunningProcess> {
+    let wanted: Vec<Vec<u8>> =
+        values.iter().map(|value| format!("{variable}={value}").into_bytes()).collect();
+    let above = ancestors();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_wanted = |id: &u32| {
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        !above.contains(id)
+            && environment.split(|byte| *byte == 0).any(|one| wanted.iter().any(|wanted| wanted == one))
+    };
+    let name = |id: u32| {
+        let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        words.trim().chars().take(60).collect()
+    };
+    numbers
+        .filter(is_wanted)
+        .map(|id| RunningProcess { id, name: name(id) })
+        .filter(|one| !one.name.is_empty())
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn with_variable(_: &str, _: &[String]) -> Vec<RunningProcess> {
+    Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+fn ancestors() -> Vec<u32> {
+    let parent = |id: &u32| field(*id, 1).filter(|parent| *parent > 0);
+    std::iter::successors(Some(std::process::id()), parent).take(64).collect()
+}

@@ -1,0 +1,336 @@
+//! Guarded sessions for the other commands: what a rewind has to check, and how the program continues from a point.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
+use backstitch::journal::{EvaluationOutcome, InnerMessage, Role};
+use backstitch::message::Content;
+use backstitch::ports::{FilePath, IndexedSession};
+use backstitch::view::{Evaluation, JournalView};
+use backstitch::{observed_agent, observed_origin, observed_prompt_id};
+use backstitch_bridge::Program;
+use backstitch_bridge::codex::ForkPlan;
+use backstitch_bridge::settings::PROJECT_FILES;
+use backstitch_bridge::transcript::ClaudeTranscript;
+use serde_json::Value;
+
+use super::binding::Binding;
+use super::command::CommandSession;
+use super::processes;
+use super::tags::{CONVERSATION, PERMISSION_MODE, PROGRAM};
+use crate::common::{Common, quoted};
+use crate::error::CommandError;
+use crate::keys;
+use crate::open::place::short;
+
+/// A session that records the work of another program.
+pub(crate) struct GuardedSession {
+    program: Program,
+    /// The conversation that began it.
+    conversation: String,
+}
+
+/// The command with which a program continues from a point.
+pub(crate) struct ContinueCommand {
+    program: Program,
+    words: Vec<String>,
+    /// The conversation that it begins, if that has an id already.
+    begins: Option<String>,
+    /// What it cannot do.
+    pub(crate) caveat: Option<String>,
+    /// What has to be cut off first.
+    fork: Option<ForkPlan>,
+}
+
+impl ContinueCommand {
+    /// Returns the command line of the program.
+    pub(crate) fn line(&self) -> String {
+        self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the command line that a person continues with. A conversation that has to be cut off first is cut off by
+    /// `guard continue`, so that one that nobody continues is not left in the list of the program.
+    pub(crate) fn offer(&self, common: &Common, session: SessionId) -> String {
+        match self.fork {
+            Some(_) => common.hint(format_args!("guard continue {}", short(session))),
+            None => self.line(),
+        }
+    }
+
+    /// Binds the conversation that the command begins to the session, if that has an id already.
+    pub(crate) fn bind(&self, store: &Path, session: SessionId) -> anyhow::Result<()> {
+        if let Some(conversation) = &self.begins {
+            Binding::open(store, self.program, conversation)?.bind(conversation, session, None)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the command run: a conversation that has to be cut off is cut off, and the conversation that the command
+    /// begins belongs to the session from now on.
+    pub(crate) async fn prepare(
+        &mut self,
+        store: &Path,
+        session: SessionId,
+        directory: &Path,
+    ) -> anyhow::Result<()> {
+        if let Some(fork) = self.fork.take() {
+            match fork.conversation(directory).await {
+                Ok(thread) => {
+                    self.words = ["codex", "resume", thread.as_str()].map(str::to_owned).to_vec();
+                    self.begins = Some(thread.as_str().to_owned());
+                }
+                Err(error) => {
+                    let caveat = format!(
+                        "Codex could not cut the conversation off here, so this continues the whole conversation: {error}"
+                    );
+                    self.caveat = Some(caveat);
+                }
+            }
+        }
+        self.bind(store, session)
+    }
+
+    /// Lets the program continue with a prompt, without a terminal.
+    pub(crate) fn with_prompt(mut self, prompt: &str) -> Self {
+        match self.program {
+            Program::ClaudeCode => self.words.extend(["-p", prompt].map(str::to_owned)),
+            Program::Codex => {
+                // It has worked in this directory before, so whether that is in a repository of git does not matter.
+                self.words.insert(1, "exec".to_owned());
+                self.words.extend(["--skip-git-repo-check", "--", prompt].map(str::to_owned));
+            }
+        }
+        self
+    }
+
+    /// Passes more arguments to the program.
+    pub(crate) fn with_arguments(mut self, arguments: &[String]) -> Self {
+        // Everything after `--` is the prompt.
+        let end = self.words.iter().position(|word| word == "--").unwrap_or(self.words.len());
+        self.words.splice(end..end, arguments.iter().cloned());
+        self
+    }
+
+    /// Runs the command in a directory, until it ends.
+    pub(crate) fn run(&self, directory: Option<PathBuf>) -> anyhow::Result<std::process::ExitStatus> {
+        let (program, arguments) = self.words.split_first().context("there is no command")?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(keys::variables()).env_remove(keys::HANDED);
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        command.status().map_err(|error| {
+            let message = format!("`{program}` cannot be started: {error}");
+            CommandError::new(ErrorCode::Usage, message)
+                .with_hint(format!("start it yourself: {}", self.line()))
+                .into()
+        })
+    }
+}
+
+/// Returns the files of a guarded session that a rewind leaves as they are: the settings of the program, in the covered
+/// directory and in the current one.
+pub(crate) fn kept_files(directory: &Path) -> Vec<FilePath> {
+    let here = std::env::current_dir().ok();
+    let inside = here.as_deref().and_then(|here| here.strip_prefix(directory).ok()?.to_str());
+    let below = inside.filter(|inside| !inside.is_empty()).map(|inside| format!("{inside}/"));
+    let places = std::iter::once(String::new()).chain(below);
+    let names = places.flat_map(|place| PROJECT_FILES.map(|name| format!("{place}{name}")));
+    names.filter_map(|name| FilePath::new(&name).ok()).collect()
+}
+
+/// Whether another program works in a session.
+pub(crate) fn is_guarded(session: &IndexedSession) -> bool {
+    session.summary.tags.contains_key(PROGRAM)
+}
+
+impl GuardedSession {
+    /// Name of the program, for people.
+    pub(crate) fn title(&self) -> &'static str {
+        self.program.title()
+    }
+
+    /// Returns the program of a session, if it is a guarded one.
+    pub(crate) fn of(view: &JournalView) -> Option<Self> {
+        let tags = &view.created().tags;
+        let program = Program::of_name(tags.get(PROGRAM)?)?;
+        Some(Self { program, conversation: tags.get(CONVERSATION).cloned().unwrap_or_default() })
+    }
+
+    fn conversations(&self, view: &JournalView) -> Vec<String> {
+        let later = view.evaluations().filter_map(|evaluation| origin(evaluation, "conversation"));
+        let mut all: Vec<String> = std::iter::once(self.conversation.clone()).chain(later).collect();
+        all.retain(|conversation| !conversation.is_empty());
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Fails if a command of the program runs.
+    pub(crate) fn check_processes(&self, view: &JournalView) -> anyhow::Result<()> {
+        let running = processes::running(self.program, &self.conversations(view));
+        let Some(process) = running.first() else { return Ok(()) };
+        let (title, session) = (self.program.title(), short(view.session_id()));
+        let message = format!(
+            "{title} (session {session}) started process {}, which still runs and may change files: {}",
+            process.id, process.name
+        );
+        Err(busy(message))
+    }
+
+    /// Fails if the program may still change files: a call is open, or a process of it runs.
+    pub(crate) fn check_quiet(&self, view: &JournalView) -> anyhow::Result<()> {
+        self.check_processes(view)?;
+        let title = self.program.title();
+        let open: Vec<String> = view
+            .calls()
+            .filter(|call| call.is_open())
+            .map(|call| format!("{} [{}]", call.name, short(call.call_id)))
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        Err(busy(format!("{title} has not reported the end of {}", open.join(", "))))
+    }
+
+    /// Returns the command with which the program continues from a point, whose view this is.
+    pub(crate) fn continue_from(&self, at: &JournalView) -> ContinueCommand {
+        let latest = at.latest_evaluation();
+        let conversation = latest
+            .and_then(|latest| origin(latest, "conversation"))
+            .unwrap_or_else(|| self.conversation.clone());
+        match self.program {
+            Program::ClaudeCode => {
+                let mut command = self.claude(at, latest, &conversation);
+                // Without it, the program would ask about what the person has allowed.
+                let mode = latest.and_then(|latest| origin(latest, PERMISSION_MODE));
+                let is_known =
+                    |mode: &String| mode != "default" && mode.bytes().all(|byte| byte.is_ascii_alphabetic());
+                for mode in mode.into_iter().filter(is_known) {
+                    command.words.extend(["--permission-mode".to_owned(), mode]);
+                }
+                command
+            }
+            Program::Codex => self.codex(latest, &conversation),
+        }
+    }
+
+    fn codex(&self, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
+        let command = |words: &[&str], fork: Option<ForkPlan>, caveat: Option<&str>| ContinueCommand {
+            program: self.program,
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            begins: None,
+            caveat: caveat.map(str::to_owned),
+            fork,
+        };
+        let Some(latest) = latest else { return command(&["codex"], None, None) };
+        let turn = observed_prompt_id(latest);
+        let fork = turn.and_then(|turn| ForkPlan::new(conversation, turn, latest.finished.is_some()));
+        let caveat = match &fork {
+            None => Some("this continues the whole conversation: the turn of this point is not recorded"),
+            Some(fork) if fork.is_inside() => Some(
+                "this point lies inside of a turn, and Codex continues only between turns: the files are those of the point, and the \
+                 conversation is that before the prompt of the turn",
+            ),
+            Some(_) => None,
+        };
+        command(&["codex", "resume", conversation], fork, caveat)
+    }
+
+    fn claude(&self, at: &JournalView, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
+        let command = |words: Vec<&str>, begins, caveat: Option<&str>| ContinueCommand {
+            program: self.program,
+            words: words.into_iter().map(str::to_owned).collect(),
+            begins,
+            caveat: caveat.map(str::to_owned),
+            fork: None,
+        };
+        let Some(latest) = latest else { return command(vec!["claude"], None, None) };
+        match record_at(at, latest) {
+            Some(record) => {
+                let new = new_id();
+                let words = vec![
+                    "claude",
+                    "--resume",
+                    conversation,
+                    "--resume-session-at",
+                    &record,
+                    "--fork-session",
+                    "--session-id",
+                    &new,
+                ];
+                command(words, Some(new.clone()), None)
+            }
+            None => {
+                let caveat = "its transcript does not show this point, so the whole conversation continues";
+                command(vec!["claude", "--resume", conversation], None, Some(caveat))
+            }
+        }
+    }
+}
+
+fn busy(message: String) -> anyhow::Error {
+    CommandError::new(ErrorCode::GuardBusy, message)
+        .with_hint("end it first; `--force` rewinds all the same")
+        .into()
+}
+
+fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {
+    observed_origin(evaluation)?.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Returns a random id in the form that Claude Code accepts.
+fn new_id() -> String {
+    let id: Option<SessionId> =
+        backstitch::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::default()))
+            .ok()
+            .map(|ids| ids.next());
+    id.map(|id| id.to_string()).unwrap_or_default()
+}
+
+/// Returns the record of a transcript that a conversation is continued after, so that it knows exactly what the view knows.
+fn record_at(at: &JournalView, latest: &Evaluation) -> Option<String> {
+    let transcript = ClaudeTranscript::read(Path::new(&origin(latest, "transcript")?))?;
+    let messages = at.messages_of(latest.evaluation_id).ok()?;
+    let prompt = observed_prompt_id(latest);
+    let known = |message: &InnerMessage| match &message.message.content {
+        Content::OptionResult(result) => {
+            let call = at.call(result.invocation_id)?;
+            // The results of a sub-agent are in a transcript of its own.
+            if observed_agent(call).is_some() {
+                return None;
+            }
+            let mut calls = messages.iter().filter_map(|message| message.message.option_call());
+            let call = calls.find(|call| call.invocation_id == result.invocation_id)?;
+            transcript.record_of_result(call.provider_call_id.as_deref()?)
+        }
+        Content::OptionCall(_) => None,
+        Content::Parts(_) if message.role() == Role::User => transcript.record_of_prompt(prompt?),
+        // A text before a call is not the answer. The call comes after it in the same answer of the model.
+        Content::Parts(_) if latest.outcome() == Some(EvaluationOutcome::Completed) => {
+            transcript.record_of_answer(prompt?)
+        }
+        Content::Parts(_) => None,
+    };
+    messages.iter().rev().find_map(|message| known(message))
+}
+
+/// Fails for a session of another program, which this command cannot drive.
+pub(crate) fn refuse_to_drive(view: &JournalView) -> anyhow::Result<()> {
+    if let Some(command) = CommandSession::of(view) {
+        return Err(command.refusal());
+    }
+    let Some(guarded) = GuardedSession::of(view) else { return Ok(()) };
+    let message = format!("session {} belongs to {}", short(view.session_id()), guarded.program.title());
+    let continues = guarded.continue_from(view);
+    let words: Vec<&str> = match guarded.program {
+        Program::ClaudeCode => vec!["claude", "--resume", continues.words.get(2).map_or("", String::as_str)],
+        Program::Codex => continues.words.iter().map(String::as_str).collect(),
+    };
+    Err(CommandError::new(ErrorCode::GuardedSession, message)
+        .with_hint(format!("`{}` continues it there", words.join(" ").trim()))
+        .into())
+}

@@ -1,0 +1,330 @@
+//! Opening the store, a session and its workspace, as the arguments name them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use backstitch::agent_file::AgentDefinition;
+use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
+use backstitch::journal::{Origin, Position, RecordBody};
+use backstitch::ports::{Objects, OpenError, Owner, Store, StoreAdmin, Workspace};
+use backstitch::stores::{self, OpenedStore, StoreAddress, StoresError};
+use backstitch::view::JournalView;
+use backstitch::workspace::{HostWorkspace, OpenOptions};
+use backstitch::{
+    Agent, HostAdapters, OpenedWorkspace, Runtime, RuntimeError, WorkspaceEvent, check_apart, check_directory,
+};
+
+use super::trusted;
+use crate::common::Common;
+use crate::error::CommandError;
+use crate::terminal;
+use crate::usage::Usage;
+
+/// An open store, and a runtime over it.
+pub(crate) struct OpenStore {
+    pub(crate) address: StoreAddress,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) objects: Arc<dyn Objects>,
+    pub(crate) admin: Arc<dyn StoreAdmin>,
+    pub(crate) runtime: Runtime,
+    /// Directory of the store. That beside a store in memory is removed with the runtime.
+    directory: PathBuf,
+}
+
+impl OpenStore {
+    /// Opens the existing store. Fails with a hint if there is none.
+    pub(crate) fn existing(common: &Common) -> anyhow::Result<Self> {
+        Self::open(&Self::address(common)?)
+    }
+
+    /// Returns the address of the existing store.
+    pub(crate) fn address(common: &Common) -> anyhow::Result<StoreAddress> {
+        let address = match &common.store {
+            Some(address) => address.clone(),
+            None => {
+                let here = std::env::current_dir()?;
+                let known = match trusted::store_beside(common, &here)? {
+                    Some(beside) => Some(beside),
+                    None => stores::of_project(&here).map_err(elsewhere)?,
+                };
+                let known = known.ok_or_else(|| {
+                    CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(
+                        "`backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists the sessions of other projects",
+                    )
+                })?;
+                StoreAddress::File(known)
+            }
+        };
+        if address.is_missing() {
+            let message = format!("there is no store at {address}");
+            return Err(CommandError::new(ErrorCode::StoreNotFound, message).into());
+        }
+        Ok(address)
+    }
+
+    /// Opens the existing store read-only.
+    pub(crate) fn for_reading(common: &Common) -> anyhow::Result<Self> {
+        Self::reading(&Self::address(common)?)
+    }
+
+    /// Opens the store at an address read-only.
+    pub(crate) fn reading(address: &StoreAddress) -> anyhow::Result<Self> {
+        Self::over(stores::open_read_only(address).map_err(|error| unopened(address, error))?)
+    }
+
+    /// Opens the existing store, or creates one for the project of a directory.
+    pub(crate) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
+        Self::existing_or_new_for(common, directory, None)
+    }
+
+    /// Opens the existing store, or creates one for the project of a directory. None is created that could not be used
+    /// with the workspace.
+    pub(crate) fn existing_or_new_for(
+        common: &Common,
+        directory: &Path,
+        workspace: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let address = match &common.store {
+            Some(address) => address.clone(),
+            None => StoreAddress::File(match trusted::store_beside(common, directory)? {
+                Some(beside) => beside,
+                None => stores::of_project_or_new(directory).map_err(elsewhere)?,
+            }),
+        };
+        let is_new = address.is_missing();
+        if let Some(workspace) = workspace.filter(|_| is_new) {
+            check_apart(workspace, &address.absolute()?).map_err(RuntimeError::from)?;
+        }
+        let opened = Self::open(&address)?;
+        if let Some(path) = opened.address.path().filter(|_| is_new) {
+            trusted::trust_new_store(path);
+        }
+        Ok(opened)
+    }
+
+    pub(crate) fn open(address: &StoreAddress) -> anyhow::Result<Self> {
+        let opened = stores::open(address).map_err(|error| match error {
+            StoresError::Open(error) => unopened(address, error),
+            other => elsewhere(other),
+        });
+        Self::over(opened?)
+    }
+
+    pub(crate) fn over(opened: OpenedStore) -> anyhow::Result<Self> {
+        let adapters = HostAdapters::new(opened.clone()).with_report(report);
+        let directory = adapters.directory()?;
+        let OpenedStore { address, store, objects, admin } = opened;
+        let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
+        let runtime = runtime.with_adapters(Arc::new(adapters));
+        #[cfg(feature = "bridge")]
+        let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
+            key: crate::keys::key,
+            relay: super::relay::relay_command,
+        }));
+        Ok(Self { address, store, objects, admin, runtime, directory })
+    }
+
+    /// Returns the directory of the store, which no tool may touch.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.directory.clone()
+    }
+
+    /// Finds a session by the beginning or end of its id, or the latest one.
+    pub(crate) async fn session(&self, name: Option<&str>) -> anyhow::Result<SessionId> {
+        let sessions = self.store.sessions().await?;
+        let Some(name) = name else { return self.latest(&sessions).await };
+        let name = part_of_id(name)?;
+        let matching: Vec<_> = sessions
+            .iter()
+            .filter(|id| {
+                let id = id.to_string();
+                id.starts_with(&name) || id.ends_with(&name)
+            })
+            .collect();
+        match matching[..] {
+            [one] => Ok(*one),
+            [] => {
+                let message = format!("there is no session {name}");
+                Err(CommandError::new(ErrorCode::SessionNotFound, message).into())
+            }
+            ref several => {
+                let message = format!("`{name}` matches {} sessions; type more of the id", several.len());
+                Err(CommandError::new(ErrorCode::SessionAmbiguous, message).into())
+            }
+        }
+    }
+
+    /// Returns the latest session that is not a child session of a call.
+    async fn latest(&self, sessions: &[SessionId]) -> anyhow::Result<SessionId> {
+        for session in sessions.iter().rev() {
+            let first = self.store.read(*session, Position::START, 1).await?;
+            let is_below = first.first().is_some_and(|record| {
+                matches!(&record.body, RecordBody::SessionCreated(created) if matches!(created.origin, Origin::Call { .. }))
+            });
+            if !is_below {
+                return Ok(*session);
+            }
+        }
+        Err(CommandError::new(ErrorCode::SessionNotFound, "there is no session yet")
+            .with_hint("`backstitch run` starts one")
+            .into())
+    }
+
+    pub(crate) async fn view(&self, session: SessionId) -> anyhow::Result<JournalView> {
+        Ok(self.runtime.view(session).await?)
+    }
+
+    /// Opens the files of an agent's session, if it has any.
+    pub(crate) async fn open_files(
+        &self,
+        agent: &Agent,
+        session: SessionId,
+    ) -> anyhow::Result<Option<OpenedWorkspace>> {
+        Ok(match agent.workspace_spec() {
+            Some(spec) => Some(self.runtime.open_workspace(&spec, session).await?),
+            None => None,
+        })
+    }
+
+    /// Opens the directory of an existing session without an agent, if it has one.
+    pub(crate) fn workspace(
+        &self,
+        definition: &AgentDefinition,
+        session: SessionId,
+    ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
+        let workspace = &definition.workspace;
+        let Some(directory) = &workspace.path else { return Ok(None) };
+        check_directory(directory, Some(directory), session).map_err(RuntimeError::from)?;
+        self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
+    }
+
+    pub(crate) fn open_workspace(
+        &self,
+        directory: &Path,
+        excludes: &[String],
+        holder: &str,
+    ) -> anyhow::Result<Arc<HostWorkspace>> {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
+        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
+        opened(self.options(directory, excludes, holder))
+    }
+
+    /// Opens the workspace of a session that another program works in, to capture it as fast as possible.
+    pub(crate) fn open_to_capture(
+        &self,
+        directory: &Path,
+        session: SessionId,
+    ) -> anyhow::Result<Arc<HostWorkspace>> {
+        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
+        let mut options = self.options(directory, &[], &session.to_string());
+        options.sweeps = false;
+        opened(options)
+    }
+
+    fn options(&self, directory: &Path, excludes: &[String], holder: &str) -> OpenOptions {
+        let mut options = OpenOptions::new(directory, self.directory(), self.objects.clone());
+        options.holder = format!("session {holder}");
+        options.excludes = excludes.to_vec();
+        options
+    }
+}
+
+fn opened(options: OpenOptions) -> anyhow::Result<Arc<HostWorkspace>> {
+    let directory = options.root.clone();
+    let workspace = HostWorkspace::open(options)
+        .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
+    Ok(Arc::new(workspace))
+}
+
+/// Prints what happens to the copies of projects.
+fn report(event: WorkspaceEvent) {
+    match event {
+        WorkspaceEvent::CopyRemoved { directory } => {
+            eprintln!("removed an unfinished copy: {}", directory.display());
+        }
+        WorkspaceEvent::CopyStarted { project } if !terminal::is_quiet() => {
+            eprintln!("copying {}", project.display());
+        }
+        WorkspaceEvent::CopyRestored { directory } => eprintln!(
+            "the copy {} was gone: its files are restored from the store, commits that were made in it are lost",
+            directory.display()
+        ),
+        WorkspaceEvent::SetupStarted { command } => eprintln!("setup: {command}"),
+        WorkspaceEvent::SetupOutput { line } => eprintln!("  {line}"),
+        _ => {}
+    }
+}
+
+/// Names the store that cannot be opened.
+pub(crate) fn unopened(address: &StoreAddress, error: OpenError) -> anyhow::Error {
+    let address = address.absolute().unwrap_or_else(|_| address.clone());
+    anyhow::Error::from(error).context(format!("the store {address} cannot be opened"))
+}
+
+/// Adds the option that helps to an error about the location of stores.
+pub(crate) fn elsewhere(error: StoresError) -> anyhow::Error {
+    anyhow::Error::from(error).context("the store cannot be kept here; `--store PATH` keeps it elsewhere")
+}
+
+/// Minimum length of a part of an id. An empty one, such as an unset variable of a script, would match every
+/// id.
+const SHORTEST_ID: usize = 4;
+
+/// Checks a part of an id, and normalizes it for comparison.
+pub(crate) fn part_of_id(name: &str) -> Result<String, Usage> {
+    let is_of_id = name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if name.len() >= SHORTEST_ID && is_of_id {
+        Ok(name.to_ascii_lowercase())
+    } else {
+        Err(Usage(format!(
+            "{name:?} is no id: type at least {SHORTEST_ID} characters of its beginning or its end"
+        )))
+    }
+}
+
+/// Returns the end of an id, as it is shown to people. Ids start with the time, so their beginnings are
+/// alike.
+pub(crate) fn short(id: impl ToString) -> String {
+    let id = id.to_string();
+    id.rsplit('-').next().map_or(id.clone(), str::to_owned)
+}
+
+/// Describes this process, for the error that another process gets when the session is held.
+fn whoami() -> String {
+    format!("{} (process {})", user_name(), std::process::id())
+}
+
+/// Returns the name of the user: that of the environment, else that of the system, else its number.
+pub(crate) fn user_name() -> String {
+    let named = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    named.unwrap_or_else(|| {
+        let number = rustix::process::geteuid().as_raw().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let of_line = |line: &str| {
+            let fields: Vec<&str> = line.split(':').collect();
+            (fields.get(2) == Some(&number.as_str())).then(|| fields[0].to_owned())
+        };
+        users.lines().find_map(of_line).unwrap_or_else(|| format!("user {number}"))
+    })
+}
+
+/// Returns the paths that are neither captured nor restored.
+pub(crate) fn uncovered_paths(workspace: &(dyn Workspace + 'static)) -> Vec<String> {
+    workspace.uncovered().into_iter().map(|one| one.path).collect()
+}
+
+/// Formats the uncovered paths as one line; `None` if there are none.
+pub(crate) fn uncovered(workspace: &(dyn Workspace + 'static)) -> Option<String> {
+    let paths = uncovered_paths(workspace);
+    let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len() {
+        0 => None,
+        few if few <= 5 => Some(shown),
+        many => Some(format!("{shown} and {} more", many - 5)),
+    }
+}

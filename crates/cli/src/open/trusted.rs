@@ -1,0 +1,135 @@
+//! Files of a project that are used only if the user trusts them: its settings, agent files in it, and a store in it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use backstitch::agent_file::AgentFile;
+use backstitch::stores;
+
+use super::rights::rights;
+use crate::common::Common;
+use crate::config::{Config, ProjectSettings};
+use crate::project;
+use crate::trust::{self, Subject};
+
+/// The settings and the agent file of a new session.
+pub(crate) struct NewAgent {
+    pub(crate) config: Config,
+    pub(crate) file: AgentFile,
+}
+
+/// Finds the settings and the agent file for a session in a directory. `named` is the file that the user named.
+pub(crate) fn new_agent(common: &Common, named: Option<&Path>, directory: &Path) -> anyhow::Result<NewAgent> {
+    let own = Config::clone(&common.config);
+    let root = root_of(directory);
+    let mut subject = Subject::new(&root);
+    let settings = ProjectSettings::read(&root)?;
+    let all = match &settings {
+        Some(settings) => {
+            add_settings(&mut subject, settings)?;
+            own.clone().with_project(settings.clone())
+        }
+        None => own.clone(),
+    };
+    let explicit = named.map(Path::to_owned).or_else(|| own.agent());
+    let chosen = explicit.clone().or_else(|| all.agent());
+    let providers = all.providers();
+    let file = chosen.as_deref().map(|path| AgentFile::read_knowing(path, &providers)).transpose()?;
+    let is_inside = chosen.as_ref().is_some_and(|path| subject.holds(path));
+    if let (Some(file), true) = (&file, is_inside) {
+        add_agent(&mut subject, file)?;
+    }
+    if trust::decide(common, &subject)? {
+        return Ok(NewAgent { config: all, file: file.unwrap_or_default() });
+    }
+    if explicit.is_some() && is_inside {
+        return Err(trust::refused(&subject, &subject.standing()?).into());
+    }
+    eprintln!("the settings of {} are not used, because they are not trusted", root.display());
+    let file = file.filter(|_| explicit.is_some());
+    Ok(NewAgent { config: own, file: file.unwrap_or_default() })
+}
+
+/// Returns the store in `.backstitch` of a directory or of one above it, if it is trusted.
+pub(crate) fn store_beside(common: &Common, directory: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let Some(path) = stores::beside(directory) else { return Ok(None) };
+    if trust::decide(common, &of_store(&path)?)? {
+        return Ok(Some(path));
+    }
+    eprintln!("the store {} is not used, because it is not trusted", path.display());
+    Ok(None)
+}
+
+/// Trusts a store that this command has just created in a `.backstitch`, because the user named it.
+pub(crate) fn trust_new_store(path: &Path) {
+    let is_beside = path.parent().and_then(Path::file_name) == Some(stores::DIRECTORY.as_ref());
+    if let (true, Ok(subject)) = (is_beside, of_store(path)) {
+        // Where this cannot be recorded, the next command asks.
+        let _ = subject.record();
+    }
+}
+
+/// Returns what `trust` records for a path: a directory of a project, an agent file, settings or a store.
+pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
+    let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    let root = root_of(&path);
+    if path.file_name() == Some(stores::FILE.as_ref()) {
+        return of_store(&path);
+    }
+    let mut subject = Subject::new(&root);
+    if path.is_file() && path != root.join(ProjectSettings::FILE) {
+        add_agent(&mut subject, &AgentFile::read_knowing(&path, &Config::load()?.providers())?)?;
+        return Ok(subject);
+    }
+    if let Some(settings) = ProjectSettings::read(&root)? {
+        add_settings(&mut subject, &settings)?;
+        if let Some(agent) = settings.agent() {
+            let config = Config::load()?.with_project(settings.clone());
+            let file = AgentFile::read_knowing(agent, &config.providers())?;
+            if subject.holds(agent) {
+                add_agent(&mut subject, &file)?;
+            }
+        }
+    }
+    if path.is_dir()
+        && let Some(store) = stores::beside(&root).filter(|store| subject.holds(store))
+    {
+        subject.add_store(&store)?;
+    }
+    Ok(subject)
+}
+
+fn root_of(path: &Path) -> PathBuf {
+    // A workspace may not exist yet.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = if path.is_file() { path.parent().unwrap_or(&path) } else { &path };
+    project::root(directory)
+}
+
+fn of_store(path: &Path) -> anyhow::Result<Subject> {
+    let directory = path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let mut subject = Subject::new(directory);
+    subject.add_store(path)?;
+    subject.describe("its sessions name their own tools, models and addresses".to_owned());
+    Ok(subject)
+}
+
+fn add_settings(subject: &mut Subject, settings: &ProjectSettings) -> anyhow::Result<()> {
+    subject.add_file(settings.path())?;
+    for line in settings.lines() {
+        subject.describe(line);
+    }
+    Ok(())
+}
+
+fn add_agent(subject: &mut Subject, file: &AgentFile) -> anyhow::Result<()> {
+    let mut files = file.files.iter();
+    if let Some(first) = files.next() {
+        subject.add_file(first)?;
+    }
+    for other in files {
+        subject.add_reference(other)?;
+    }
+    rights(&file.definition).into_iter().for_each(|line| subject.describe(line));
+    Ok(())
+}

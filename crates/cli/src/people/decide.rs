@@ -1,0 +1,146 @@
+//! `resolve`: records a decision that a paused session waits for.
+
+use std::process::ExitCode;
+
+use backstitch::code::ErrorCode;
+use backstitch::id::CallId;
+use backstitch::journal::Decision;
+use backstitch::message::OptionResult;
+use backstitch::{DecideOptions, Tools, check_arguments, find_call};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use crate::common::Common;
+use crate::error::CommandError;
+use crate::history::restores::RestoreCause;
+use crate::history::travel::SessionToRewind;
+use crate::open::definition::built;
+use crate::open::place::{part_of_id, short, user_name};
+use crate::usage::Usage;
+
+/// Argument in place of a call id for a decision about the whole session.
+const WHOLE_SESSION: &str = "-";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The call has happened. Its result is that of `--result`, or a recorded one.
+    Happened,
+    /// Run the call again.
+    Retry,
+    /// Record the call as failed, and restore its files.
+    Fail,
+    /// Run the call.
+    Approve,
+    /// Run the call with the arguments of `--arguments`.
+    Edit,
+    /// Do not run the call.
+    Deny,
+    /// Continue the session after its files were repaired.
+    Continue,
+}
+
+#[derive(Args)]
+pub(crate) struct Resolve {
+    /// Session id, or at least 4 characters of its beginning or end.
+    session: String,
+    /// Call id, or at least 4 characters of its beginning or end; `-` for the whole session.
+    call: String,
+    /// Decision.
+    what: What,
+    /// Result of the call for `happened`, as JSON or text. Default: the result that is recorded.
+    #[arg(long, value_name = "TEXT")]
+    result: Option<String>,
+    /// Arguments for `edit`, as a JSON object.
+    #[arg(long, value_name = "JSON")]
+    arguments: Option<String>,
+    /// Reason of `fail` or `deny`, which the model receives. Default: none.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Resolve {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        part_of_id(&self.session)?;
+        if self.call != WHOLE_SESSION {
+            part_of_id(&self.call)?;
+        }
+        let opened = SessionToRewind::open(common, Some(&self.session), None).await?;
+        let mut opened = opened.with_cause(RestoreCause::Call);
+        let session = opened.session;
+        // An agent that cannot be built here checks the arguments when the call runs.
+        let built = if self.what == What::Edit { built(&opened.definition).ok() } else { None };
+        let (call, decision) = self.decision(&opened, built.as_ref().map(|built| &built.agent.tools)).await?;
+        let (by, files) = (Some(user_name()), opened.files());
+        let options = DecideOptions { by, files, ..DecideOptions::default() };
+        opened.runtime().decide_with(session, call, decision, options).await?;
+        let restored = opened.new_restores().await?;
+        if common.json {
+            let restored: Vec<_> = restored.iter().map(|restored| restored.event(common)).collect();
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": session, "call": self.call, "decided": true, "restored": restored,
+                })
+            );
+        } else {
+            let lines = restored.iter().flat_map(|restored| restored.lines(common));
+            lines.for_each(|line| println!("{line}"));
+            println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(session))));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Returns the decision, and the call that it is about.
+    async fn decision(
+        &self,
+        opened: &SessionToRewind,
+        tools: Option<&Tools>,
+    ) -> anyhow::Result<(Option<CallId>, Decision)> {
+        if self.call == WHOLE_SESSION {
+            if self.what != What::Continue {
+                return Err(Usage("name a call: `-` stands only with `continue`".to_owned()).into());
+            }
+            return Ok((None, Decision::Continue));
+        }
+        let view = &opened.view;
+        let call = find_call(view, &self.call)?;
+        let reason = self.reason.clone();
+        let decision = match self.what {
+            What::Retry => Decision::Retry,
+            What::Approve => Decision::Approve,
+            What::Continue => Decision::Continue,
+            What::Fail => Decision::Fail { reason },
+            What::Deny => Decision::Deny { reason },
+            What::Edit => {
+                let missing = || Usage("`edit` needs `--arguments JSON`".to_owned());
+                let text = self.arguments.as_deref().ok_or_else(missing)?;
+                let arguments = serde_json::from_str(text);
+                let arguments: Map<String, Value> =
+                    arguments.map_err(|error| Usage(format!("`--arguments` is no JSON object: {error}")))?;
+                if let Some(tool) = view.call(call).and_then(|call| tools?.get(&call.name)) {
+                    check_arguments(&tool.spec, &arguments).map_err(|error| Usage(error.to_string()))?;
+                }
+                Decision::Edit { arguments }
+            }
+            What::Happened => {
+                let name = view.call(call).map(|call| call.name.clone()).unwrap_or_default();
+                let result = match &self.result {
+                    Some(text) => {
+                        let value =
+                            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
+                        OptionResult::new(call, &name, value)
+                    }
+                    None => {
+                        let offered = opened.runtime().offered_result(opened.session, call).await?;
+                        offered.ok_or_else(|| {
+                            CommandError::new(ErrorCode::DecisionRefused, "no result of the call is recorded")
+                                .with_hint("add the result as `--result TEXT`")
+                        })?
+                    }
+                };
+                Decision::Happened { result: Box::new(result) }
+            }
+        };
+        Ok((Some(call), decision))
+    }
+}

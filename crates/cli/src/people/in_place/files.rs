@@ -1,0 +1,122 @@
+//! The question about files that changed while no process drove the session and the machine was restarted.
+
+use std::sync::Arc;
+
+use backstitch::DriftPolicy;
+use backstitch::filesystem::format;
+use backstitch::journal::PauseReason;
+use backstitch::ports::{ObjectOverlay, PathChange, Workspace};
+use backstitch::view::JournalView;
+
+use super::shown::{dim, line, plain, warning};
+use super::{Person, WaitingSession};
+use crate::look::diff::named;
+use crate::terminal::style::Role;
+
+/// Maximum number of files that are listed.
+const MOST_FILES: usize = 20;
+
+/// Whether a session waits for a decision about changed files.
+pub(super) fn waits_for_files(view: &JournalView) -> bool {
+    view.pauses().any(|pause| pause.reason == PauseReason::Asked && pause.files_changed)
+}
+
+/// Asks what to do with the files that changed. `None` leaves the session waiting.
+pub(super) async fn ask(
+    waiting: &WaitingSession<'_>,
+    view: &JournalView,
+    person: &mut dyn Person,
+) -> anyhow::Result<Option<DriftPolicy>> {
+    person.show(&[line(
+        Role::Heading,
+        "files changed while the session was not driven, and the machine was restarted",
+    )]);
+    let changes = match &waiting.workspace {
+        Some(workspace) => changes(waiting, view, workspace)?,
+        None => Vec::new(),
+    };
+    show(&changes, person);
+    Ok(answered(person).await)
+}
+
+/// The changes of the files since the last record.
+fn changes(
+    waiting: &WaitingSession<'_>,
+    view: &JournalView,
+    workspace: &Arc<dyn Workspace>,
+) -> anyhow::Result<Vec<PathChange>> {
+    let Some(known) = view.files() else { return Ok(Vec::new()) };
+    let found = workspace.capture_covering(known.coverage)?;
+    let objects = ObjectOverlay::new(found.objects, &*waiting.place.objects);
+    Ok(format::diff(&objects, known.root, found.root)?)
+}
+
+fn show(changes: &[PathChange], person: &mut dyn Person) {
+    for change in changes.iter().take(MOST_FILES) {
+        person.show(&[plain("  ").join(named(change))]);
+    }
+    if changes.len() > MOST_FILES {
+        person.show(&[dim(format!("  and {} more", changes.len() - MOST_FILES))]);
+    }
+}
+
+async fn answered(person: &mut dyn Person) -> Option<DriftPolicy> {
+    loop {
+        let line = person.answer("keep them as they are? [k/r/q/?] ").await?;
+        match line.trim() {
+            "k" | "keep" => return Some(DriftPolicy::Adopt),
+            "r" | "restore" => return Some(DriftPolicy::Restore),
+            "q" | "quit" => return None,
+            "" => {}
+            "?" | "h" | "help" => person.show(&[
+                plain("  k  keep the files as they are"),
+                plain("  r  restore them as the session knew them; the changes are kept in the store as a rescue"),
+                plain("  q  leave the session waiting (so do Ctrl-C and Ctrl-D)"),
+            ]),
+            _ => person.show(&[warning("answer with one of the letters; ? explains them")]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use backstitch::ports::BoxFuture;
+
+    use super::*;
+    use crate::terminal::style::Text;
+
+    /// A person with prepared answers.
+    struct Prepared {
+        answers: VecDeque<&'static str>,
+        seen: Vec<String>,
+    }
+
+    impl Person for Prepared {
+        fn show(&mut self, lines: &[Text]) {
+            self.seen.extend(lines.iter().map(Text::text));
+        }
+
+        fn answer<'a>(&'a mut self, _: &'a str) -> BoxFuture<'a, Option<String>> {
+            Box::pin(async move { self.answers.pop_front().map(str::to_owned) })
+        }
+    }
+
+    async fn decided(answers: &[&'static str]) -> (Option<DriftPolicy>, String) {
+        let mut person = Prepared { answers: answers.iter().copied().collect(), seen: Vec::new() };
+        let decision = answered(&mut person).await;
+        (decision, person.seen.join("\n"))
+    }
+
+    #[tokio::test]
+    async fn the_files_are_kept_or_restored_or_the_session_waits() {
+        assert_eq!(decided(&["k"]).await.0, Some(DriftPolicy::Adopt));
+        assert_eq!(decided(&["", " restore "]).await.0, Some(DriftPolicy::Restore));
+        assert_eq!(decided(&["q"]).await.0, None);
+        assert_eq!(decided(&[]).await.0, None);
+        let (decision, seen) = decided(&["y", "?", "r"]).await;
+        assert_eq!(decision, Some(DriftPolicy::Restore));
+        assert!(seen.contains("one of the letters") && seen.contains("as a rescue"), "{seen}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Records the boundaries of a guarded command. The session and its directory are held for one boundary at a time.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use backstitch::id::SessionId;
+use backstitch::journal::EvaluationOutcome;
+use backstitch::ports::ChangeKind;
+use backstitch::secrets::Secrets;
+use backstitch::{ObservedBoundary, ObservedPrompt, ObservedSession};
+use serde_json::{Map, Value, json};
+
+use crate::keys;
+use crate::open::guarded::{COMMAND, PATIENCE, command_line};
+use crate::open::place::{OpenStore, uncovered_paths};
+use crate::programs::guard::session;
+
+/// How long the last boundary waits for other processes.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most paths of a boundary in the report.
+const MOST_REPORTED: usize = 1_000;
+
+/// The session of a guarded command.
+pub(super) struct Recorder {
+    place: OpenStore,
+    directory: PathBuf,
+    session: SessionId,
+    origin: Map<String, Value>,
+    boundaries: Vec<ObservedBoundary>,
+    /// What could not be recorded.
+    problems: Vec<String>,
+    /// Gaps and notes that the next boundary records.
+    gaps: Vec<String>,
+    notes: Vec<String>,
+    uncovered: Vec<String>,
+}
+
+impl Recorder {
+    /// Creates the session of a command, with the files before it.
+    pub(super) async fn start(
+        place: OpenStore,
+        (directory, session): (&Path, SessionId),
+        words: &[OsString],
+    ) -> anyhow::Result<Self> {
+        let secrets = Secrets::new(keys::all());
+        let words = words.iter().map(|word| Value::from(word.to_string_lossy().into_owned()));
+        let words = secrets.redact_value(Value::from_iter(words));
+        let text = command_line(&words);
+        let origin = Map::from_iter([("command".to_owned(), words)]);
+        let until = Instant::now() + PATIENCE;
+        let created = session::create_with_id(&place, COMMAND, None, (directory, session), until).await?;
+        let created = created.with_origin(origin.clone());
+        let begun = async {
+            created.started().await?;
+            created.prompt(ObservedPrompt { text, id: None }).await
+        };
+        let begun = begun.await;
+        created.live().release().await?;
+        begun?;
+        drop(created);
+        let uncovered = match place.open_to_capture(directory, session) {
+            Ok(workspace) => uncovered_paths(&*workspace),
+            Err(_) => Vec::new(),
+        };
+        Ok(Self {
+            place,
+            directory: directory.to_owned(),
+            session,
+            origin,
+            boundaries: Vec::new(),
+            problems: Vec::new(),
+            gaps: Vec::new(),
+            notes: Vec::new(),
+            uncovered,
+        })
+    }
+
+    pub(super) fn place(&self) -> &OpenStore {
+        &self.place
+    }
+
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The boundaries since the start.
+    pub(super) fn boundaries(&self) -> &[ObservedBoundary] {
+        &self.boundaries
+    }
+
+    /// What could not be recorded.
+    pub(super) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// The paths that are not covered.
+    pub(super) fn uncovered(&self) -> &[String] {
+        &self.uncovered
+    }
+
+    /// Records a note with the next boundary.
+    pub(super) fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+
+    /// Records the files if they have changed. Returns whether that worked; a failure is recorded as a gap later.
+    pub(super) async fn boundary(&mut self, remark: Option<&str>) -> bool {
+        match self.try_boundary(remark, None).await {
+            Ok(()) => true,
+            Err(error) => {
+                let problem = format!("changes could not be recorded one by one: {error:#}");
+                if !self.gaps.contains(&problem) {
+                    self.gaps.push(problem);
+                }
+                false
+            }
+        }
+    }
+
+    /// Records the files at the end of the command, and how it ended. Returns whether that worked.
+    pub(super) async fn end(&mut self, text: &str, is_regular: bool) -> bool {
+        let outcome = if is_regular { EvaluationOutcome::Completed } else { EvaluationOutcome::Cancelled };
+        match self.try_boundary(None, Some((text, outcome))).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.problems.push(format!("the end of the command could not be recorded: {error:#}"));
+                false
+            }
+        }
+    }
+
+    async fn try_boundary(
+        &mut self,
+        remark: Option<&str>,
+        end: Option<(&str, EvaluationOutcome)>,
+    ) -> anyhow::Result<()> {
+        let patience = if end.is_some() { LAST_PATIENCE } else { PATIENCE };
+        let until = Instant::now() + patience;
+        let files = session::files(&self.place, &self.directory, self.session, until).await?;
+        let opened = session::open_with(&self.place, COMMAND, self.session, files.clone(), until).await?;
+        let opened = opened.with_origin(self.origin.clone());
+        let done = self.record(&opened, remark, end).await;
+        let released = opened.live().release().await;
+        done?;
+        released?;
+        self.uncovered = uncovered_paths(&*files);
+        Ok(())
+    }
+
+    async fn record(
+        &mut self,
+        opened: &ObservedSession,
+        remark: Option<&str>,
+        end: Option<(&str, EvaluationOutcome)>,
+    ) -> anyhow::Result<()> {
+        for text in &self.notes {
+            opened.note(text.clone()).await?;
+        }
+        for text in &self.gaps {
+            opened.gap(text.clone()).await?;
+        }
+        if let Some(boundary) = opened.boundary(remark, &*self.place.objects).await? {
+            self.boundaries.push(boundary);
+        }
+        if let Some((text, outcome)) = end {
+            opened.answered(Some(text.to_owned()), outcome).await?;
+        }
+        self.notes.clear();
+        self.problems.append(&mut self.gaps);
+        Ok(())
+    }
+}
+
+fn word(change: ChangeKind) -> &'static str {
+    match change {
+        ChangeKind::Added => "added",
+        ChangeKind::Deleted => "deleted",
+        ChangeKind::Mode => "mode",
+        _ => "modified",
+    }
+}
+
+/// Describes a boundary for programs.
+pub(super) fn to_json(boundary: &ObservedBoundary) -> Value {
+    let files = boundary.changes.iter().take(MOST_REPORTED);
+    let files: Vec<Value> =
+        files.map(|file| json!({"path": file.path, "change": word(file.change)})).collect();
+    let more = boundary.changes.len().saturating_sub(MOST_REPORTED);
+    json!({"position": boundary.position, "files": files, "more": more})
+}

@@ -1,0 +1,70 @@
+//! `guard continue`: the program of a guarded session continues from the point where the session is.
+//!
+//! Codex continues with a fork of its conversation, which it lists like any other. So the fork is made here, when a user
+//! continues, and not by each rewind.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::points::named_or_current;
+use crate::common::Common;
+use crate::open::guarded::GuardedSession;
+use crate::open::place::OpenStore;
+use crate::usage::Usage;
+
+#[derive(Args)]
+pub(crate) struct GuardContinue {
+    /// Session id, or at least 4 characters of its beginning or end. Default: this conversation, or the latest guarded one.
+    session: Option<String>,
+    /// Continue with this prompt, without a terminal. Default: the program asks for one.
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// Print the command that continues, and do not run it.
+    #[arg(long)]
+    print: bool,
+    /// More arguments for the program, after `--`.
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+}
+
+impl GuardContinue {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = OpenStore::existing(common)?;
+        let session = named_or_current(&place, self.session.as_deref()).await?;
+        let view = place.view(session).await?;
+        let guarded = GuardedSession::of(&view).ok_or_else(|| {
+            Usage(
+                "this needs a guarded session of Claude Code or Codex; `resume` continues others".to_owned(),
+            )
+        })?;
+        let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
+        let here = std::env::current_dir()?;
+        let mut continues = guarded.continue_from(&view);
+        continues.prepare(&place.directory(), session, directory.as_deref().unwrap_or(&here)).await?;
+        if let Some(prompt) = &self.prompt {
+            continues = continues.with_prompt(prompt);
+        }
+        let continues = continues.with_arguments(&self.arguments);
+        if common.json {
+            println!(
+                "{}",
+                json!({"v": 1, "session": session, "command": continues.line(), "caveat": continues.caveat})
+            );
+        } else {
+            continues.caveat.iter().for_each(|caveat| eprintln!("{caveat}"));
+            if self.print {
+                println!("{}", continues.line());
+            }
+        }
+        if self.print || common.json {
+            return Ok(ExitCode::SUCCESS);
+        }
+        drop(place);
+        let ended = continues.run(directory)?;
+        let code = ended.code().and_then(|code| u8::try_from(code).ok());
+        Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    }
+}

@@ -1,0 +1,335 @@
+//! `guard install` and `guard uninstall`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use backstitch::SystemClock;
+use backstitch::ports::{GcMode, Retention, Workspace as _};
+use backstitch::stores::state_directory;
+use backstitch::time::Clock as _;
+use backstitch_bridge::Program;
+use backstitch_bridge::codex::{distrust, trust};
+use backstitch_bridge::settings::{
+    HookFile, Plugin, PluginCommand, Scope, add_to_excludes, disabled_by, remove_from_excludes,
+};
+use clap::Args;
+use serde_json::json;
+
+use super::codex;
+use super::leftovers;
+use super::program::program_parser;
+use super::session::{self, memory};
+use crate::common::{Common, quoted};
+use crate::open::guarded::{PATIENCE, PROGRAM};
+use crate::open::place::{OpenStore, uncovered};
+use crate::usage::Usage;
+
+/// How long the boundaries of guarded sessions are kept.
+const DAYS: u32 = 14;
+
+/// How often they are collected at most.
+const COLLECT_EVERY: Duration = Duration::from_hours(24);
+
+/// Where the hooks are.
+#[derive(Args, Clone, Copy)]
+pub(super) struct ScopeFlags {
+    /// For all projects of this user. Default: for this project only.
+    #[arg(long, conflicts_with = "project")]
+    user: bool,
+    /// For this project only, which is the default.
+    #[arg(long)]
+    project: bool,
+}
+
+impl ScopeFlags {
+    pub(super) fn scope(self) -> Scope {
+        if self.user { Scope::User } else { Scope::Project }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Install {
+    /// The program to guard.
+    #[arg(value_parser = program_parser())]
+    program: Program,
+    #[command(flatten)]
+    scope: ScopeFlags,
+    /// Deny a call that cannot be guarded. Default: it runs, and the log shows the gap.
+    #[arg(long)]
+    strict: bool,
+    /// Leave it to you to trust the hooks. Default: their hashes are added to the settings of Codex, which skips other hooks.
+    #[arg(long)]
+    no_trust: bool,
+    /// Write a plugin of Claude Code in place of hooks in its settings. It adds commands for rewinding too.
+    #[arg(long, conflicts_with_all = ["user", "project"])]
+    plugin: bool,
+    /// Ask before a command that discards work in git, such as `git reset --hard`. Codex cannot ask, so there it is denied.
+    #[arg(long)]
+    ask_destructive: bool,
+}
+
+/// Whether the program runs the hooks.
+enum Trust {
+    /// It runs all hooks.
+    NotNeeded,
+    /// The hashes are in this file.
+    Added(PathBuf),
+    /// The person has to trust them, for this reason.
+    Left(Option<String>),
+}
+
+impl Install {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let here = std::env::current_dir()?.canonicalize()?;
+        let project = session::covered(&here);
+        let program = std::env::current_exe().context("the path of this command is unknown")?;
+        if self.plugin {
+            return self.write_plugin(common, &program, &project).await;
+        }
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &here, &memory())?;
+        if self.scope.scope() == Scope::Project {
+            let place = OpenStore::existing_or_new(common, &project);
+            let opened = place.and_then(|place| place.open_workspace(&project, &[], "that is being guarded"));
+            opened.context("this directory cannot be guarded, and nothing was changed")?;
+        }
+        let mut command = format!(
+            "{} guard hook {}{}",
+            quoted(&program.to_string_lossy()),
+            self.program.name(),
+            self.hook_flags()
+        );
+        if self.scope.scope() == Scope::Project {
+            command.push_str(&store_option(common)?);
+        }
+        let changed = file.install(&command)?;
+        if self.scope.scope() == Scope::Project {
+            add_to_excludes(&path)?;
+        }
+        // The first capture reads all files, so it is taken here and not by a hook; and after the settings are written, since
+        // they may lie in the project.
+        let captured = capture(common, self.program, &project).await;
+        if self.scope.scope() == Scope::Project
+            && let Err(error) = captured
+        {
+            return Err(error.context("the hooks are installed, and the files could not be captured yet"));
+        }
+        let trust = self.trust(&path, &here).await;
+        let disabled_by = (self.program == Program::ClaudeCode).then(|| disabled_by(&here)).flatten();
+        if common.json {
+            let (trusted, advice) = match &trust {
+                Trust::NotNeeded | Trust::Added(_) => (true, None),
+                Trust::Left(reason) => (false, Some(codex::trust_advice(reason.as_deref()))),
+            };
+            println!(
+                "{}",
+                json!({"v": 1, "program": self.program.name(), "settings": path, "changed": changed, "command": command,
+                    "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice,
+                    "disabled_by": disabled_by})
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        let state = if changed { "guarded from its next start" } else { "guarded already" };
+        match &disabled_by {
+            Some(settings) => println!(
+                "the hooks are in {}, and do NOT run: `disableAllHooks` in {} turns them off",
+                path.display(),
+                settings.display()
+            ),
+            None => println!("{} is {state}: the hooks are in {}", self.program.title(), path.display()),
+        }
+        if self.scope.scope() == Scope::Project {
+            println!("they run if it is started in {}; `--user` guards it everywhere", here.display());
+        }
+        match captured {
+            Ok(CaptureSummary { uncovered }) => {
+                println!("captured {}", project.display());
+                if let Some(paths) = uncovered {
+                    println!("not covered, and never changed by a rewind: {paths}");
+                }
+            }
+            Err(error) => println!("{} is not covered: {error:#}", project.display()),
+        }
+        match &trust {
+            Trust::NotNeeded => {}
+            Trust::Added(config) => {
+                println!("Codex trusts them: their hashes are in {}", config.display());
+                if self.scope.scope() == Scope::Project {
+                    println!("{}", codex::PROJECT);
+                }
+            }
+            Trust::Left(reason) => println!("{}", codex::trust_advice(reason.as_deref())),
+        }
+        println!(
+            "`{}` shows what it does; `{}` removes the hooks",
+            common.hint("log"),
+            common.hint(self.opposite())
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn hook_flags(&self) -> String {
+        let strict = if self.strict { " --strict" } else { "" };
+        let ask = if self.ask_destructive { " --ask-destructive" } else { "" };
+        format!("{strict}{ask}")
+    }
+
+    /// Writes the plugin, and captures the project.
+    async fn write_plugin(
+        &self,
+        common: &Common,
+        program: &Path,
+        project: &Path,
+    ) -> anyhow::Result<ExitCode> {
+        if self.program != Program::ClaudeCode {
+            return Err(Usage(
+                "only Claude Code has a plugin of this guard; leave `--plugin` out".to_owned(),
+            )
+            .into());
+        }
+        let store = store_option(common)?;
+        let (flags, denies) = (self.hook_flags(), self.strict);
+        let program = quoted(&program.to_string_lossy());
+        let plugin = Plugin::below(&state_directory()?);
+        plugin.write(&PluginCommand { program, flags, store, denies })?;
+        let marketplace = plugin.marketplace();
+        let commands = [
+            format!("claude plugin marketplace add {}", quoted(&marketplace.to_string_lossy())),
+            format!("claude plugin install {}", Plugin::INSTALLED_AS),
+        ];
+        let captured = capture(common, self.program, project).await;
+        if common.json {
+            println!(
+                "{}",
+                json!({"v": 1, "program": self.program.name(), "plugin": marketplace, "strict": self.strict,
+                    "covered": captured.is_ok(), "commands": commands})
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        println!("the plugin is in {}", marketplace.display());
+        println!("install it for all projects with:");
+        commands.iter().for_each(|line| println!("  {line}"));
+        println!("or try it once: claude --plugin-dir {}", quoted(&plugin.directory().to_string_lossy()));
+        match captured {
+            Ok(_) => println!("captured {}", project.display()),
+            Err(error) => println!("{} is not covered: {error:#}", project.display()),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn trust(&self, settings: &Path, project: &Path) -> Trust {
+        match self.program {
+            Program::ClaudeCode => Trust::NotNeeded,
+            Program::Codex if self.no_trust => Trust::Left(None),
+            Program::Codex => match trust(settings, self.scope.scope(), project, &memory()).await {
+                Ok(config) => Trust::Added(config),
+                Err(error) => Trust::Left(Some(format!("{:#}", anyhow::Error::from(error)))),
+            },
+        }
+    }
+
+    fn opposite(&self) -> String {
+        let user = if self.scope.user { " --user" } else { "" };
+        format!("guard uninstall {}{user}", self.program.name())
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Uninstall {
+    /// The program whose hooks are removed.
+    #[arg(value_parser = program_parser())]
+    program: Program,
+    #[command(flatten)]
+    scope: ScopeFlags,
+}
+
+impl Uninstall {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let project = std::env::current_dir()?.canonicalize()?;
+        let (path, file) = HookFile::read(self.program, self.scope.scope(), &project, &memory())?;
+        let removed = file.uninstall()?;
+        if self.scope.scope() == Scope::Project && removed {
+            remove_from_excludes(&path)?;
+        }
+        let distrusted = match self.program {
+            Program::ClaudeCode => None,
+            Program::Codex => distrust(&path, &memory())?,
+        };
+        if common.json {
+            println!(
+                "{}",
+                json!({"v": 1, "program": self.program.name(), "settings": path, "removed": removed, "distrusted": distrusted})
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        if removed {
+            println!("the hooks are removed from {}; recorded sessions stay", path.display());
+        } else {
+            println!("{} holds no hooks of this command", path.display());
+        }
+        if let Some(config) = distrusted {
+            println!("their hashes are removed from {}", config.display());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+struct CaptureSummary {
+    uncovered: Option<String>,
+}
+
+/// Captures the files of a project, so that the first hook only has to look for changes.
+async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<CaptureSummary> {
+    let place = OpenStore::existing_or_new(common, project)?;
+    let binding = session::prepared(&place, program, project)?;
+    let until = Instant::now() + PATIENCE;
+    let prepared = match session::bound(&place, &binding).await {
+        Some(known) => session::open(&place, program.name(), known, project, until).await?,
+        None => {
+            let id = session::new_id()?;
+            binding.bind("", id, Some(project))?;
+            session::create_with_id(&place, program.name(), None, (project, id), until).await?
+        }
+    };
+    let started = prepared.started().await;
+    prepared.live().release().await?;
+    started?;
+    drop(prepared);
+    // The second capture finds everything stored, and leaves a cache that says so.
+    let workspace = place.open_workspace(project, &[], "that is being guarded")?;
+    let found = workspace.clone();
+    tokio::task::spawn_blocking(move || found.capture()).await??;
+    workspace.save_cache()?;
+    Ok(CaptureSummary { uncovered: uncovered(&*workspace) })
+}
+
+/// Returns the option that names the store in the command of a hook. A store in memory would end with each hook.
+fn store_option(common: &Common) -> anyhow::Result<String> {
+    let Some(store) = &common.store else { return Ok(String::new()) };
+    if store.path().is_none() {
+        return Err(Usage(format!("hooks need a store that is a file, and {store} is not")).into());
+    }
+    Ok(format!(" --store {}", quoted(&store.absolute()?.to_string())))
+}
+
+/// Removes old boundaries of guarded sessions, at most once a day. It is only maintenance, so a failure is only said and the
+/// next day tries again.
+pub(super) async fn collect(place: &OpenStore) {
+    let mark = place.directory().join("guard").join("collected");
+    let age = std::fs::metadata(&mark).and_then(|found| found.modified()).ok();
+    let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
+    if age.is_some_and(|age| age < COLLECT_EVERY) {
+        return;
+    }
+    let _ = std::fs::write(&mark, b"");
+    // The first start has nothing to collect.
+    if age.is_none() {
+        return;
+    }
+    let retention = Retention::keep_all().keep_days(SystemClock::new().now(), DAYS).only_tagged(PROGRAM);
+    if let Err(error) = place.admin.collect(retention, GcMode::Now).await {
+        eprintln!("old boundaries of guarded sessions could not be removed: {error}");
+    }
+    leftovers::remove(place).await;
+}

@@ -1,0 +1,125 @@
+//! Opens the session that records a conversation, with its files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::bail;
+use backstitch::agent_file::AgentDefinition;
+use backstitch::id::SessionId;
+use backstitch::message::PolicyName;
+use backstitch::ports::{StoreError, Workspace, WorkspaceError};
+use backstitch::stores::state_directory;
+use backstitch::workspace::HostWorkspace;
+use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};
+use backstitch_bridge::Program;
+use backstitch_bridge::settings::Memory;
+
+use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
+use crate::open::place::OpenStore;
+
+/// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since
+/// the program works in all of that, or else the directory itself. A repository around the home directory does not count.
+pub(super) fn covered(directory: &Path) -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let above = directory.ancestors().take_while(|above| Some(*above) != home.as_deref());
+    let mut repositories = above.filter(|above| above.join(".git").exists());
+    repositories.next().map_or_else(|| directory.to_owned(), Path::to_owned)
+}
+
+/// Returns where it is remembered what the guard has changed in files of programs.
+pub(super) fn memory() -> Memory {
+    Memory::new(state_directory().ok().as_deref())
+}
+
+/// Returns the binding of the session that `guard install` made for a directory. The first conversation there takes it over.
+pub(super) fn prepared(place: &OpenStore, program: Program, directory: &Path) -> std::io::Result<Binding> {
+    Binding::open(&place.directory(), program, &format!("prepared for {}", directory.display()))
+}
+
+/// Returns the session of a binding, if it still exists.
+pub(super) async fn bound(place: &OpenStore, binding: &Binding) -> Option<SessionId> {
+    let session = binding.session()?;
+    place.store.head(session).await.is_ok().then_some(session)
+}
+
+/// Opens a session, and waits for other processes that hold it or its files.
+pub(super) async fn open(
+    place: &OpenStore,
+    program: &str,
+    session: SessionId,
+    directory: &Path,
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
+    let files = files(place, directory, session, until).await?;
+    open_with(place, program, session, files, until).await
+}
+
+/// Opens a session with files that are open, and waits for other processes that hold it.
+pub(super) async fn open_with(
+    place: &OpenStore,
+    program: &str,
+    session: SessionId,
+    files: Arc<HostWorkspace>,
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
+    loop {
+        let files = Some(files.clone() as Arc<dyn Workspace>);
+        let options = SessionOptions { workspace: files, ..SessionOptions::default() };
+        match place.runtime.open_idle(session, options).await {
+            Err(RuntimeError::Store(StoreError::Held { .. })) if Instant::now() < until => {
+                tokio::time::sleep(STEP).await;
+            }
+            opened => return Ok(ObservedSession::new(opened?, PolicyName::new(program)?)),
+        }
+    }
+}
+
+/// Returns the id of a new session.
+pub(super) fn new_id() -> anyhow::Result<SessionId> {
+    Ok(backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next())
+}
+
+/// Creates a session with this id, for a directory: that of a conversation, or one for the next conversation.
+pub(super) async fn create_with_id(
+    place: &OpenStore,
+    program: &str,
+    conversation: Option<&str>,
+    (directory, id): (&Path, SessionId),
+    until: Instant,
+) -> anyhow::Result<ObservedSession> {
+    let files = files(place, directory, id, until).await?;
+    let mut definition = AgentDefinition { name: program.to_owned(), ..AgentDefinition::default() };
+    definition.workspace.path = Some(directory.to_owned());
+    let tags = [Some((PROGRAM, program)), conversation.map(|conversation| (CONVERSATION, conversation))];
+    let options = SessionOptions {
+        workspace: Some(files as Arc<dyn Workspace>),
+        tags: tags.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        id: Some(id),
+        ..SessionOptions::default()
+    };
+    let name = PolicyName::new(program)?;
+    Ok(place.runtime.create_observed(definition.to_recorded(), name, options).await?)
+}
+
+/// Opens the files of a session, and waits for other processes that hold them.
+pub(super) async fn files(
+    place: &OpenStore,
+    directory: &Path,
+    session: SessionId,
+    until: Instant,
+) -> anyhow::Result<Arc<HostWorkspace>> {
+    if !directory.is_dir() {
+        bail!("the directory {} of the session is gone", directory.display());
+    }
+    loop {
+        match place.open_to_capture(directory, session) {
+            Err(error) if is_held(&error) && Instant::now() < until => tokio::time::sleep(STEP).await,
+            opened => return opened,
+        }
+    }
+}
+
+fn is_held(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(WorkspaceError::Held { .. })))
+}

@@ -1,0 +1,224 @@
+//! `guard status`: what is guarded, and what is not covered.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use backstitch::ports::SessionQuery;
+use backstitch::stores::{self, state_directory};
+use backstitch_bridge::codex::{HookTrust, listed_trust};
+use backstitch_bridge::settings::{
+    HookFile, InstalledHook, Plugin, Scope, added_directories, disabled_by, file_of,
+};
+use backstitch_bridge::{Program, hooks};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::codex;
+use super::session::{self, memory};
+use crate::common::{Common, counted};
+use crate::open::guarded::is_guarded;
+use crate::open::place::{OpenStore, short, uncovered_paths};
+
+/// How many of the newest sessions are counted.
+const COUNTED: usize = 1_000;
+
+#[derive(Args)]
+pub(crate) struct Status {}
+
+/// The hooks of a program in one settings file.
+struct HookStatus {
+    program: Program,
+    scope: Scope,
+    path: PathBuf,
+    events: Vec<String>,
+    missing: Vec<&'static str>,
+    strict: bool,
+    problem: Option<String>,
+    /// Whether Codex runs them.
+    trust: Option<HookTrust>,
+    /// The settings that turn all hooks off.
+    disabled_by: Option<PathBuf>,
+    /// The command that the hooks start, if it does not exist.
+    missing_command: Option<PathBuf>,
+}
+
+impl HookStatus {
+    async fn of(program: Program, scope: Scope, project: &Path) -> Option<Self> {
+        let path = file_of(program, scope, project)?;
+        let (path, installed, problem) = match HookFile::read(program, scope, project, &memory()) {
+            Ok((path, file)) => (path, file.installed(), None),
+            Err(error) => (path, Vec::new(), Some(format!("{:#}", anyhow::Error::from(error)))),
+        };
+        let trust = if program == Program::Codex && !installed.is_empty() {
+            Some(listed_trust(&path, scope, project).await)
+        } else {
+            None
+        };
+        let events: Vec<String> = installed.iter().map(|hook| hook.event.clone()).collect();
+        let wanted = hooks::events(program).iter();
+        let missing = wanted.filter(|event| !events.iter().any(|known| known == *event)).copied();
+        let strict = installed.iter().any(|hook| hook.command.contains(" --strict"));
+        let missing = missing.collect();
+        let disabled_by = (program == Program::ClaudeCode).then(|| disabled_by(project)).flatten();
+        let mut files = installed.iter().filter_map(InstalledHook::file);
+        let missing_command = files.find(|file| !file.exists());
+        Some(Self {
+            program,
+            scope,
+            path,
+            events,
+            missing,
+            strict,
+            problem,
+            trust,
+            disabled_by,
+            missing_command,
+        })
+    }
+
+    fn scope_word(&self) -> &'static str {
+        match self.scope {
+            Scope::User => "user",
+            Scope::Project => "project",
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let trusted = match &self.trust {
+            None => Some(true),
+            Some(HookTrust::Unknown(_)) => None,
+            Some(trust) => Some(*trust == HookTrust::Trusted),
+        };
+        json!({"program": self.program.name(), "scope": self.scope_word(), "settings": self.path, "events": self.events,
+            "missing": self.missing, "strict": self.strict, "problem": self.problem, "trusted": trusted,
+            "disabled_by": self.disabled_by, "missing_command": self.missing_command})
+    }
+
+    /// Returns what keeps Codex from running the hooks, or that nothing does.
+    fn trust_line(&self, common: &Common) -> Option<String> {
+        let user = if self.scope == Scope::User { " --user" } else { "" };
+        let again = common.hint(format_args!("guard install codex{user}"));
+        Some(match self.trust.as_ref()? {
+            HookTrust::Trusted => "Codex trusts these hooks".to_owned(),
+            HookTrust::Untrusted(count) => {
+                format!(
+                    "Codex skips {} that it does not trust; `{again}` makes it trust them",
+                    counted(*count, "hook")
+                )
+            }
+            HookTrust::UntrustedProject => codex::PROJECT.to_owned(),
+            HookTrust::Unknown(reason) => format!("whether Codex trusts these hooks is unknown: {reason}"),
+        })
+    }
+
+    fn line(&self) -> Option<String> {
+        let path = self.path.display();
+        let title = self.program.title();
+        if let Some(problem) = &self.problem {
+            return Some(format!("{title}: {problem}"));
+        }
+        if self.events.is_empty() {
+            return None;
+        }
+        if let Some(settings) = &self.disabled_by {
+            let settings = settings.display();
+            return Some(format!(
+                "{title} is NOT guarded, although its hooks are in {path}: `disableAllHooks` in {settings} turns them off"
+            ));
+        }
+        if let Some(command) = &self.missing_command {
+            let (command, name) = (command.display(), self.program.name());
+            let user = if self.scope == Scope::User { " --user" } else { "" };
+            return Some(format!(
+                "{title} is NOT guarded, although its hooks are in {path}: they start {command}, which does not exist; \
+                 `backstitch guard install {name}{user}` repairs them"
+            ));
+        }
+        let strict = if self.strict { ", calls that cannot be guarded are denied" } else { "" };
+        let scope = match self.scope {
+            Scope::User => "in all projects",
+            Scope::Project => "in this project",
+        };
+        if self.missing.is_empty() {
+            return Some(format!("{title} is guarded {scope} ({path}){strict}"));
+        }
+        let missing = self.missing.join(", ");
+        Some(format!("{title} is guarded only in part {scope} ({path}): no hook for {missing}"))
+    }
+}
+
+impl Status {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let project = std::env::current_dir()?.canonicalize()?;
+        let scopes = [Scope::Project, Scope::User];
+        let mut hooks = Vec::new();
+        for (program, scope) in
+            Program::ALL.into_iter().flat_map(|program| scopes.map(|scope| (program, scope)))
+        {
+            hooks.extend(HookStatus::of(program, scope, &project).await);
+        }
+        let covered = session::covered(&project);
+        let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
+        let (mut sessions, mut uncovered, mut problem) = (Vec::new(), Vec::new(), None);
+        if has_store {
+            let place = OpenStore::existing_or_new(common, &project)?;
+            let page = place.runtime.sessions(SessionQuery::roots().with_limit(COUNTED)).await?;
+            // The session that `install` prepared has no mission yet.
+            let guarded = page
+                .sessions
+                .iter()
+                .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
+            sessions = guarded.map(|session| session.id()).collect();
+            match place.open_workspace(&covered, &[], "that is being looked at") {
+                Ok(workspace) => uncovered = uncovered_paths(&*workspace),
+                Err(error) => problem = Some(format!("{error:#}")),
+            }
+        }
+        let beside = added_directories(&project);
+        let plugin = state_directory().ok().map(|state| Plugin::below(&state)).filter(Plugin::exists);
+        if common.json {
+            let hooks: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
+            println!(
+                "{}",
+                json!({"v": 1, "directory": project, "hooks": hooks, "sessions": sessions, "uncovered": uncovered,
+                    "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin.as_ref().map(Plugin::marketplace)})
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
+        let mut lines: Vec<String> = lines.collect();
+        if let Some(plugin) = &plugin {
+            let place = plugin.directory();
+            lines.push(format!(
+                "a plugin for Claude Code is in {}; `claude plugin list` shows whether it is installed",
+                place.display()
+            ));
+        }
+        if lines.is_empty() {
+            println!(
+                "nothing is guarded here; `{}` guards Claude Code",
+                common.hint("guard install claude-code")
+            );
+        }
+        lines.iter().for_each(|line| println!("{line}"));
+        if let Some(problem) = problem {
+            println!("{} is not covered: {problem}", covered.display());
+        } else if !lines.is_empty() {
+            println!("covered: {}", covered.display());
+        }
+        if !uncovered.is_empty() {
+            println!("not covered, and never changed by a rewind: {}", uncovered.join(", "));
+        }
+        for directory in beside {
+            println!("not covered, because it is beside the project: {}", directory.display());
+        }
+        if let Some(latest) = sessions.first() {
+            let count = counted(sessions.len(), "session");
+            println!(
+                "{count} recorded; `{}` shows the latest",
+                common.hint(format_args!("log {}", short(latest)))
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,7 @@
+//! Commands that set up the command itself: settings, checks, completions, explanations.
+
+pub(crate) mod completions;
+pub(crate) mod configure;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod init;

@@ -1,0 +1,11 @@
+//! Commands about a whole store: check, copy, export, erase.
+
+pub(crate) mod commits;
+pub(crate) mod erase;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod maintain;
+pub(crate) mod markdown;
+pub(crate) mod moving;
+pub(crate) mod remainders;
+pub(crate) mod verify;

@@ -1,0 +1,226 @@
+//! Commands of a conversation, carried out. Most of them are the commands of the same name.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use backstitch::agent_file::ModelName;
+use backstitch::journal::Role;
+use backstitch::view::JournalView;
+use backstitch::{OperationFiles, PointSpec, RewindOptions, one_line};
+use clap::Parser as _;
+
+use super::conversation::{Conversation, Flow, agent_of};
+use super::slash::{self, Slash};
+use crate::common::Common;
+use crate::history::restores::{RestoreCause, Restores};
+use crate::open::definition::{add_provider_of, with_served_models};
+use crate::open::holder::{WhenDriven, set_free};
+use crate::terminal::number::{grouped, money};
+
+/// A command as it is typed in a shell, without the name of the program.
+#[derive(clap::Parser)]
+#[command(name = "backstitch", no_binary_name = true)]
+enum CommandLine {
+    Fork(crate::history::travel::Fork),
+    Diff(crate::look::diff::Diff),
+    Show(crate::look::show::Show),
+    Log(crate::look::log::Log),
+}
+
+impl CommandLine {
+    async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Fork(command) => command.run(common).await,
+            Self::Diff(command) => command.run(common).await,
+            Self::Show(command) => command.run(common).await,
+            Self::Log(command) => command.run(common).await,
+        }
+    }
+}
+
+/// A move through the history of a conversation.
+enum Travel {
+    To(PointSpec),
+    Undo,
+    Redo,
+}
+
+impl Conversation {
+    /// Carries out a command.
+    pub(super) async fn command(&mut self, command: Slash, words: Vec<String>) -> anyhow::Result<Flow> {
+        match command {
+            Slash::Help => println!("{}", slash::help()),
+            Slash::Exit => return Ok(Flow::Leave),
+            Slash::Resume => return self.resumed().await,
+            Slash::Model => self.switch(words.first().map(String::as_str)).await?,
+            Slash::New => {
+                (self.session, self.place) = (None, None);
+                println!("the next message starts another conversation");
+            }
+            Slash::Cost => {
+                if let Some(view) = self.view().await? {
+                    print_cost(&view);
+                }
+            }
+            Slash::Rewind => self.rewind(&words).await?,
+            Slash::Undo => {
+                if self.view().await?.is_some() {
+                    self.travel(Travel::Undo, "the latest rewind is undone").await?;
+                }
+            }
+            Slash::Redo => {
+                if self.view().await?.is_some() {
+                    self.travel(Travel::Redo, "the rewind is repeated").await?;
+                }
+            }
+            Slash::Fork => self.outer("fork", words).await?,
+            Slash::Diff => {
+                let words = if words.is_empty() { vec!["start".to_owned()] } else { words };
+                self.outer("diff", words).await?;
+            }
+            Slash::Show => self.outer("show", words).await?,
+            Slash::Log => self.outer("log", words).await?,
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Returns the view of the session. Without a session, says so and returns `None`.
+    async fn view(&self) -> anyhow::Result<Option<JournalView>> {
+        let (Some(place), Some(session)) = (&self.place, self.session) else {
+            println!("the conversation has not begun; type a message first");
+            return Ok(None);
+        };
+        Ok(Some(place.view(session).await?))
+    }
+
+    /// Runs a command of the program on this session.
+    async fn outer(&self, name: &str, words: Vec<String>) -> anyhow::Result<()> {
+        let Some(session) = self.session.filter(|_| self.place.is_some()) else {
+            println!("the conversation has not begun; type a message first");
+            return Ok(());
+        };
+        let line = [name.to_owned(), session.to_string()].into_iter().chain(words);
+        match CommandLine::try_parse_from(line) {
+            Ok(command) => Box::pin(command.run(&self.common)).await.map(|_| ()),
+            Err(error) => {
+                eprintln!("{}", error.to_string().trim_end());
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns to the point before the last messages, or to a named point.
+    async fn rewind(&mut self, words: &[String]) -> anyhow::Result<()> {
+        let Some(view) = self.view().await? else { return Ok(()) };
+        let first = words.first().map_or("1", String::as_str);
+        let Some(count) = message_count(first) else {
+            return match first.parse::<PointSpec>() {
+                Ok(point) => {
+                    self.travel(Travel::To(point), &format!("the conversation is back at {first}")).await
+                }
+                Err(error) => {
+                    println!("{error}");
+                    Ok(())
+                }
+            };
+        };
+        let turns: Vec<_> = view.evaluations().collect();
+        let Some(target) = turns.len().checked_sub(count).and_then(|place| turns.get(place)) else {
+            println!("the conversation has {} messages; `/rewind start` undoes all of them", turns.len());
+            return Ok(());
+        };
+        let point = if count == turns.len() {
+            PointSpec::Start
+        } else {
+            PointSpec::Position(target.started.position)
+        };
+        let messages = view.messages_of(target.evaluation_id)?;
+        let undone = messages.iter().find(|message| message.role() == Role::User);
+        let undone = undone.map(|message| one_line(&message.content(), 60)).unwrap_or_default();
+        self.travel(Travel::To(point), &format!("the conversation is as before: {undone}")).await
+    }
+
+    /// Rewinds to a point, or undoes or repeats a rewind.
+    async fn travel(&mut self, travel: Travel, done: &str) -> anyhow::Result<()> {
+        let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
+        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        let head = place.view(session).await?.head();
+        let store = place.runtime.store().clone();
+        let mut restores = Restores::from(store, session, head, RestoreCause::Person);
+        let files = self.files().await?;
+        let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
+        let options = RewindOptions { files, ..RewindOptions::default() };
+        let is_undo = matches!(travel, Travel::Undo);
+        match travel {
+            Travel::To(point) => place.runtime.rewind_with(session, point, options).await?,
+            Travel::Undo => place.runtime.undo_with(session, options).await?,
+            Travel::Redo => place.runtime.redo_with(session, options).await?,
+        };
+        println!("{done}");
+        for restore in restores.new_ones().await? {
+            restore.lines(&self.common).iter().for_each(|line| println!("{line}"));
+        }
+        println!("{}", if is_undo { "`/redo` repeats it" } else { "`/undo` undoes this" });
+        self.reload().await
+    }
+
+    /// Shows the model, or continues with another.
+    async fn switch(&mut self, name: Option<&str>) -> anyhow::Result<()> {
+        let Some(name) = name else {
+            println!("{}; `/model PROVIDER:MODEL` changes it", self.model());
+            return Ok(());
+        };
+        let model: ModelName = match name.parse() {
+            Ok(model) => model,
+            Err(error) => {
+                eprintln!("{error}");
+                return Ok(());
+            }
+        };
+        let mut definition = self.definition.clone();
+        add_provider_of(&model, &mut definition)?;
+        if definition.model.as_ref().is_none_or(|before| before.provider != model.provider) {
+            // The address belongs to the provider before.
+            definition.base_url = None;
+        }
+        if definition.model.as_ref() != Some(&model) {
+            definition.window = None;
+        }
+        definition.set_model(model)?;
+        definition.fill_known_model();
+        let definition = with_served_models(&self.common, definition).await;
+        // A model that cannot be used, such as one without a key, changes nothing.
+        let built = agent_of(&self.common, &definition)?;
+        (self.definition, self.built) = (definition, built);
+        self.record_definition()
+            .await
+            .context("the model applies to this conversation, and was not recorded")?;
+        println!("the conversation continues with {}", self.model());
+        Ok(())
+    }
+}
+
+/// Returns the number of messages to undo. Longer numbers are ids of calls.
+fn message_count(word: &str) -> Option<usize> {
+    word.parse().ok().filter(|count| (1..1000).contains(count))
+}
+
+fn print_cost(view: &JournalView) {
+    let spent = view.ledger().charged();
+    let rows = [
+        ("input tokens", spent.input_tokens),
+        ("  read from the cache", spent.cache_read_tokens),
+        ("  written to the cache", spent.cache_write_tokens),
+        ("output tokens", spent.output_tokens),
+        ("  reasoning", spent.reasoning_tokens),
+        ("answers of the model", view.evaluations().map(|evaluation| evaluation.turns).sum()),
+        ("calls", view.calls().count() as u64),
+    ];
+    for (name, count) in rows.iter().filter(|(name, count)| *count > 0 || !name.starts_with(' ')) {
+        println!("{name:<24} {:>12}", grouped(*count));
+    }
+    match spent.money_micros {
+        0 => println!("{:<24} {:>12}", "cost", "not known"),
+        micros => println!("{:<24} {:>12}", "cost", money(micros)),
+    }
+}

@@ -1,0 +1,352 @@
+//! A conversation: its session, its agent, and the turns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use backstitch::agent_file::{AgentDefinition, AnswerMode, BuiltAgent};
+use backstitch::id::SessionId;
+use backstitch::journal::PauseReason;
+use backstitch::ports::Workspace;
+use backstitch::view::JournalView;
+use backstitch::{DriveOutcome, Run, RuntimeError, SessionOptions};
+
+use super::attach;
+use super::context::context;
+use super::prompt::{Prompt, TypedLine};
+use super::recap::recap;
+use super::slash;
+use crate::common::Common;
+use crate::error::says_more;
+use crate::history::isolated::copy_lines;
+use crate::look::waiting::{explain, waiting};
+use crate::open::definition::{
+    AgentFlags, answers_with, built, changed, definition_of, pinned, with_served_models,
+};
+use crate::open::guarded::refuse_to_drive;
+use crate::open::holder::{WhenDriven, set_free};
+use crate::open::place::{OpenStore, short, uncovered};
+use crate::open::signals::Signals;
+use crate::terminal;
+use crate::terminal::style::{Role, Text};
+use crate::trust::addresses;
+use crate::work::drive::with_rules;
+use crate::work::live::{Screen, status_line};
+
+/// What follows a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next prompt.
+    Continue,
+    /// The person leaves.
+    Leave,
+    /// A signal asks the process to end.
+    Stopped,
+}
+
+/// A conversation.
+pub(super) struct Conversation {
+    pub(super) common: Common,
+    /// The store. A new conversation has none before its first message.
+    pub(super) place: Option<OpenStore>,
+    pub(super) definition: AgentDefinition,
+    pub(super) built: BuiltAgent,
+    pub(super) session: Option<SessionId>,
+    /// The project, if the session works in a copy of it.
+    project: Option<PathBuf>,
+}
+
+impl Conversation {
+    /// Opens the session with this name, or prepares a new one.
+    pub(super) async fn open(
+        common: &Common,
+        name: Option<&str>,
+        flags: &AgentFlags,
+    ) -> anyhow::Result<Self> {
+        let Some(name) = name else {
+            let definition = pinned(common, flags.definition(common)?).await?;
+            let definition = with_served_models(common, definition).await;
+            let built = agent_of(common, &definition)?;
+            return Ok(Self {
+                common: common.clone(),
+                place: None,
+                definition,
+                built,
+                session: None,
+                project: None,
+            });
+        };
+        let place = OpenStore::existing(common)?;
+        let session = place.session(Some(name)).await?;
+        set_free(common, &place, session, WhenDriven::Refuse).await?;
+        let view = place.view(session).await?;
+        refuse_to_drive(&view)?;
+        let mut definition = definition_of(&place, &view, None).await?;
+        let project = view.isolation().map(|isolated| PathBuf::from(&isolated.record.project));
+        let is_other = flags.model.apply(&mut definition)?;
+        if is_other {
+            definition = with_served_models(common, definition).await;
+        }
+        let built = agent_of(common, &definition)?;
+        let common = common.naming(&place.address);
+        let opened = Self { common, place: Some(place), definition, built, session: Some(session), project };
+        if is_other {
+            opened.record_definition().await?;
+        }
+        Ok(opened)
+    }
+
+    pub(super) fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    pub(super) fn model(&self) -> String {
+        answers_with(&self.definition)
+    }
+
+    /// Prints how the conversation begins, and offers to resume an interrupted turn.
+    pub(super) async fn greet(&mut self, prompt: &mut Prompt) -> anyhow::Result<Flow> {
+        let files = self.definition.workspace.path.as_ref();
+        let files = files.map(|path| format!(" in {}", path.display())).unwrap_or_default();
+        eprintln!("{}{files}. /help lists commands, Ctrl-D leaves.", self.model());
+        let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(Flow::Continue) };
+        let view = place.view(session).await?;
+        eprintln!("session {}", short(session));
+        recap(&view).iter().for_each(|line| println!("{line}"));
+        self.print_status(&view);
+        if !is_open(&view) {
+            return Ok(Flow::Continue);
+        }
+        let waits = waiting(&*place.store, &view).await?;
+        if waits.iter().any(|one| one.reason != PauseReason::Asked) {
+            explain(&self.common, &view, &waits).iter().for_each(|line| eprintln!("{line}"));
+        }
+        eprintln!("The last turn has not ended.");
+        match prompt.read("Resume it now? [Y/n] ").await? {
+            TypedLine::Text(text) if is_yes(&text) => Ok(self.resume().await),
+            TypedLine::Text(_) | TypedLine::Interrupted => {
+                eprintln!("`/resume` continues it later; a message ends it and asks something else.");
+                Ok(Flow::Continue)
+            }
+            TypedLine::End => Ok(Flow::Leave),
+            TypedLine::Signal => Ok(Flow::Stopped),
+        }
+    }
+
+    /// Handles a line: a command, or a message for the agent. Errors are printed, and the conversation
+    /// continues.
+    pub(super) async fn handle(&mut self, line: &str) -> Flow {
+        let done = match slash::parse(line) {
+            Some(Ok((command, words))) => self.command(command, words).await,
+            Some(Err(unknown)) => {
+                eprintln!("{unknown}");
+                Ok(Flow::Continue)
+            }
+            None => self.say(line).await,
+        };
+        self.reported(done)
+    }
+
+    /// Resumes the open turn.
+    pub(super) async fn resume(&mut self) -> Flow {
+        let done = self.resumed().await;
+        self.reported(done)
+    }
+
+    fn reported(&self, done: anyhow::Result<Flow>) -> Flow {
+        done.unwrap_or_else(|error| {
+            crate::error::report(&self.common, error, false);
+            Flow::Continue
+        })
+    }
+
+    pub(super) async fn resumed(&mut self) -> anyhow::Result<Flow> {
+        let (Some(place), Some(session)) = (&self.place, self.session) else {
+            eprintln!("there is nothing to resume yet");
+            return Ok(Flow::Continue);
+        };
+        if !is_open(&place.view(session).await?) {
+            eprintln!("the last turn has ended; type a message");
+            return Ok(Flow::Continue);
+        }
+        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        let signals = Signals::listen()?;
+        let run = place.runtime.resume(session, &self.built.agent).await?;
+        self.drive(run, signals).await
+    }
+
+    /// Sends a message: the mission of a new session, or a follow-up.
+    async fn say(&mut self, typed: &str) -> anyhow::Result<Flow> {
+        let mission = match attach::mission(typed, |text| self.built.mission(text)) {
+            Ok(mission) => mission,
+            Err(error) => {
+                eprintln!("{error:#}; nothing was sent");
+                return Ok(Flow::Continue);
+            }
+        };
+        let signals = Signals::listen().context("signals cannot be handled here")?;
+        let Some(session) = self.session else {
+            let run = self.start(mission).await?;
+            return self.drive(run, signals).await;
+        };
+        let place = self.place()?;
+        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        if is_open(&place.view(session).await?) && !self.end_turn(session).await? {
+            return Ok(Flow::Continue);
+        }
+        let run = place.runtime.ask(session, &self.built.agent, mission).await?;
+        self.drive(run, signals).await
+    }
+
+    async fn start(&mut self, mission: backstitch::Mission) -> anyhow::Result<Run> {
+        let here = std::env::current_dir()?;
+        let files = self.definition.workspace.path.as_deref();
+        let place = OpenStore::existing_or_new_for(&self.common, files.unwrap_or(&here), files)?;
+        let id = place.runtime.new_id()?;
+        if let Some(project) = &self.project {
+            // Another conversation gets another copy of the project.
+            self.definition.workspace.path = Some(project.clone());
+            self.built = agent_of(&self.common, &self.definition)?;
+        }
+        let opened = place.open_files(&self.built.agent, id).await?;
+        opened.iter().flat_map(copy_lines).for_each(|line| eprintln!("{line}"));
+        let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
+        let isolation = opened.and_then(|opened| opened.isolation);
+        let project = isolation.as_ref().map(|isolation| isolation.project.clone());
+        let options = SessionOptions {
+            workspace: workspace.clone(),
+            id: Some(id),
+            isolation,
+            ..SessionOptions::default()
+        };
+        let run = place.runtime.start_with(&self.built.agent, mission, options).await?;
+        if let (Some(project), Some(workspace)) = (project, &workspace) {
+            // From here on the directory of the agent is the copy, as it is recorded.
+            self.project = Some(project);
+            self.definition.workspace.path = workspace.host_directory();
+            self.built = agent_of(&self.common, &self.definition)?;
+        }
+        self.common = self.common.naming(&place.address);
+        (self.place, self.session) = (Some(place), Some(id));
+        eprintln!("session {}", short(id));
+        if let Some(paths) = workspace.as_deref().and_then(uncovered) {
+            eprintln!("not covered, so neither captured nor restored: {paths}");
+        }
+        Ok(run)
+    }
+
+    /// Ends a turn that has not ended, so that another message can be asked. Returns false if it waits for a
+    /// decision that only its own command can make.
+    async fn end_turn(&self, session: SessionId) -> anyhow::Result<bool> {
+        let place = self.place()?;
+        place.runtime.cancel(session).await?;
+        let run = place.runtime.resume(session, &self.built.agent).await?;
+        match run.ended().await? {
+            DriveOutcome::Paused { .. } => {
+                let view = place.view(session).await?;
+                let waits = waiting(&*place.store, &view).await?;
+                explain(&self.common, &view, &waits).iter().for_each(|line| eprintln!("{line}"));
+                eprintln!("the message was not sent: the turn before it waits for this decision");
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Prints how a turn ended, and the status of the conversation.
+    pub(super) async fn report(
+        &self,
+        screen: &Screen,
+        session: SessionId,
+        ended: Result<DriveOutcome, RuntimeError>,
+        interrupted: bool,
+    ) -> anyhow::Result<()> {
+        let place = self.place()?;
+        let view = place.view(session).await?;
+        let is_stop = |reason: &PauseReason| *reason == PauseReason::Asked;
+        match ended {
+            Ok(DriveOutcome::Completed(answer)) => match &answer.output {
+                Some(output)
+                    if self.definition.output.is_some() || self.definition.mode == AnswerMode::Lisp =>
+                {
+                    screen.answer(&format!("{output:#}"), false);
+                }
+                _ => screen.answer(&answer.text, true),
+            },
+            Ok(DriveOutcome::Paused { reason, .. }) if interrupted && is_stop(&reason) => {
+                screen.status(
+                    "interrupted. A message continues the conversation; `/resume` continues the turn.",
+                );
+            }
+            Ok(DriveOutcome::Paused { .. }) => {
+                let waits = waiting(&*place.store, &view).await?;
+                explain(&self.common, &view, &waits).iter().for_each(|line| screen.status(line));
+                screen.status("then `/resume` continues the turn; a message ends it and asks something else");
+            }
+            Ok(DriveOutcome::Failed { failure, .. }) => {
+                screen.status(&format!("the turn failed: {}", failure.message));
+                screen.status(&says_more(failure.code()));
+            }
+            Ok(other) => screen.status(&other.to_string()),
+            Err(error) => {
+                screen.status(&format!("error: {error}"));
+                screen.status(&says_more(error.code()));
+                screen.status("`/resume` tries again; a message asks something else");
+            }
+        }
+        self.print_status(&view);
+        Ok(())
+    }
+
+    /// Prints the line above the prompt: model, turn, tokens, money and context.
+    pub(super) fn print_status(&self, view: &JournalView) {
+        let turn = view.evaluations().count();
+        let context = context(view, self.definition.window);
+        let line = status_line(&self.model(), turn, view.ledger().charged(), context);
+        terminal::error_line(&Text::new().add(Role::Dim, line));
+    }
+
+    /// Records that the session continues with another definition.
+    pub(super) async fn record_definition(&self) -> anyhow::Result<()> {
+        let Some(session) = self.session else { return Ok(()) };
+        Ok(self.place()?.runtime.add_note(session, changed(&self.definition)).await?)
+    }
+
+    /// Loads the definition again, after a command that may have changed it.
+    pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
+        if let (Some(place), Some(session)) = (&self.place, self.session) {
+            self.definition = definition_of(place, &place.view(session).await?, None).await?;
+            self.built = agent_of(&self.common, &self.definition)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn place(&self) -> anyhow::Result<&OpenStore> {
+        self.place.as_ref().context("the conversation has no store yet")
+    }
+
+    /// Opens the files of the session.
+    pub(super) async fn files(&self) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+        let (place, session) = (self.place()?, self.session.context("the conversation has no session yet")?);
+        Ok(place.open_files(&self.built.agent, session).await?.map(|opened| opened.workspace))
+    }
+}
+
+/// Builds the agent of a definition, with the lasting rules of the user.
+pub(super) fn agent_of(common: &Common, definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+    addresses::ask(common, definition)?;
+    Ok(with_rules(common, built(definition)?))
+}
+
+/// Whether the latest turn has not ended.
+pub(super) fn is_open(view: &JournalView) -> bool {
+    view.latest_evaluation().is_some_and(|latest| latest.finished.is_none())
+}
+
+fn is_yes(text: &str) -> bool {
+    matches!(text.trim().to_lowercase().as_str(), "" | "y" | "yes")
+}

@@ -1,0 +1,242 @@
+//! The prompt: editing of a line, history, completion.
+//!
+//! The editor runs on a thread of its own, so that a signal is noticed while it waits for a key. A message
+//! has several lines if it is pasted, or if a line ends with a backslash or Alt-Enter. The history is a file
+//! in the user's state directory that only the user can read; a conversation works without it.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{
+    Cmd, CompletionType, Config, Editor, Helper, Highlighter, Hinter, KeyCode, KeyEvent, Modifiers,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::slash;
+use crate::open::signals::Signals;
+
+/// Number of messages that the history keeps.
+const REMEMBERED: usize = 1000;
+
+/// What a person typed.
+#[derive(Debug)]
+pub(super) enum TypedLine {
+    Text(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D on an empty line, or the terminal is gone.
+    End,
+    /// A signal asks the process to end.
+    Signal,
+}
+
+/// The prompt of a conversation.
+pub(super) struct Prompt {
+    questions: mpsc::Sender<String>,
+    lines: UnboundedReceiver<rustyline::Result<String>>,
+    /// The settings of the terminal before the editor changes them.
+    before: Option<Termios>,
+}
+
+impl Prompt {
+    /// Starts the thread of the editor.
+    pub(super) fn start() -> anyhow::Result<Self> {
+        let (questions, asked) = mpsc::channel();
+        let (typed, lines) = unbounded_channel();
+        let before = tcgetattr(io::stdin()).ok();
+        let mut editor = LineEditor::new().context("this terminal cannot be used")?;
+        std::thread::Builder::new()
+            .name("prompt".to_owned())
+            .spawn(move || editor.answer(&asked, &typed))
+            .context("the thread of the prompt cannot be started")?;
+        Ok(Self { questions, lines, before })
+    }
+
+    /// Reads a message.
+    pub(super) async fn read(&mut self, prompt: &str) -> anyhow::Result<TypedLine> {
+        let mut signals = Signals::listen().context("signals cannot be handled here")?;
+        if self.questions.send(prompt.to_owned()).is_err() {
+            return Ok(TypedLine::End);
+        }
+        loop {
+            let line = tokio::select! {
+                line = self.lines.recv() => line,
+                signal = signals.next() => {
+                    // The editor reports Ctrl-C itself.
+                    if signal == tokio::signal::unix::SignalKind::interrupt() {
+                        continue;
+                    }
+                    self.restore();
+                    return Ok(TypedLine::Signal);
+                }
+            };
+            return match line {
+                Some(Ok(text)) => Ok(TypedLine::Text(text)),
+                Some(Err(ReadlineError::Interrupted)) => Ok(TypedLine::Interrupted),
+                Some(Err(ReadlineError::Eof)) | None => Ok(TypedLine::End),
+                // The terminal was closed.
+                Some(Err(ReadlineError::Io(error))) if error.raw_os_error() == Some(5) => Ok(TypedLine::End),
+                Some(Err(error)) => Err(error).context("cannot read from this terminal"),
+            };
+        }
+    }
+
+    /// Restores the settings of the terminal, which the editor cannot do while it waits for a key.
+    fn restore(&self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+/// The editor, in its thread.
+struct LineEditor {
+    editor: Editor<MessageHelper, DefaultHistory>,
+    continued: Continuations,
+    history: Option<PathBuf>,
+}
+
+/// Input at each line that was continued by a backslash.
+type Continuations = Arc<Mutex<Vec<String>>>;
+
+impl LineEditor {
+    fn new() -> rustyline::Result<Self> {
+        let config = Config::builder()
+            .max_history_size(REMEMBERED)?
+            .completion_type(CompletionType::List)
+            .bracketed_paste(true)
+            .build();
+        let history = DefaultHistory::with_config(&config);
+        let mut editor = Editor::with_history(config, history)?;
+        let continued = Continuations::default();
+        editor.set_helper(Some(MessageHelper {
+            files: FilenameCompleter::new(),
+            continued: continued.clone(),
+        }));
+        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
+        editor.bind_sequence(KeyEvent::new('\r', Modifiers::ALT), Cmd::Newline);
+        editor.bind_sequence(KeyEvent::new('\n', Modifiers::ALT), Cmd::Newline);
+        // The history is a convenience: its errors are ignored.
+        let history = history_file().ok();
+        if let Some(path) = &history {
+            let _ = editor.load_history(path);
+        }
+        Ok(Self { editor, continued, history })
+    }
+
+    /// Reads a line for each question, until the conversation ends.
+    fn answer(&mut self, asked: &mpsc::Receiver<String>, typed: &UnboundedSender<rustyline::Result<String>>) {
+        while let Ok(prompt) = asked.recv() {
+            let line = self.editor.readline(&prompt).map(|text| self.joined(text));
+            if let Ok(text) = &line
+                && !text.trim().is_empty()
+            {
+                let _ = self.editor.add_history_entry(text.as_str());
+                if let Some(path) = &self.history {
+                    let _ = self.editor.append_history(path);
+                }
+            }
+            let is_over = typed.send(line).is_err();
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Removes the backslashes that continued a line. Those of pasted text stay.
+    fn joined(&self, text: String) -> String {
+        let mut continued = self.continued.lock().unwrap_or_else(PoisonError::into_inner);
+        joined(text, std::mem::take(&mut *continued))
+    }
+}
+
+fn joined(text: String, continued: Vec<String>) -> String {
+    let mut text = text;
+    let mut removed = 0;
+    for input in continued {
+        // Each backslash before this one is gone already.
+        let Some(place) = input.len().checked_sub(1 + removed) else { continue };
+        if text.get(place..place + 2) == Some("\\\n") {
+            text.remove(place);
+            removed += 1;
+        }
+    }
+    text
+}
+
+/// Returns the file of the history, which only the user can read. It is created if it is missing.
+fn history_file() -> io::Result<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    let directory = state.ok_or(io::ErrorKind::NotFound)?.join("backstitch");
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+    let path = directory.join("history");
+    OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    Ok(path)
+}
+
+#[derive(Helper, Hinter, Highlighter)]
+struct MessageHelper {
+    files: FilenameCompleter,
+    continued: Continuations,
+}
+
+impl Validator for MessageHelper {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let input = context.input();
+        let backslashes = input.len() - input.trim_end_matches('\\').len();
+        if backslashes % 2 == 1 {
+            self.continued.lock().unwrap_or_else(PoisonError::into_inner).push(input.to_owned());
+            return Ok(ValidationResult::Incomplete);
+        }
+        Ok(ValidationResult::Valid(None))
+    }
+}
+
+impl Completer for MessageHelper {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = line.get(..position).unwrap_or_default();
+        if typed.starts_with('/') && !typed.contains(char::is_whitespace) {
+            let names = slash::names().filter(|name| name.starts_with(typed));
+            let pair = |name: &str| Pair { display: name.to_owned(), replacement: format!("{name} ") };
+            return Ok((0, names.map(pair).collect()));
+        }
+        let word = typed.rfind(char::is_whitespace).map_or(typed, |space| &typed[space + 1..]);
+        if word.starts_with('@') {
+            return self.files.complete_path(line, position);
+        }
+        Ok((position, Vec::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_backslashes_that_continued_a_line_are_removed() {
+        let first = "make \\".to_owned();
+        let second = "make \\\nall\\".to_owned();
+        let text = "make \\\nall\\\ncargo \\\nbuild".to_owned();
+        assert_eq!(joined(text.clone(), vec![first, second]), "make \nall\ncargo \\\nbuild");
+        assert_eq!(joined(text.clone(), Vec::new()), text);
+        assert_eq!(joined("short".to_owned(), vec!["something longer\\".to_owned()]), "short");
+    }
+}

@@ -1,0 +1,353 @@
+//! `run`, `resume` and `ask`: drive a session.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use backstitch::agent_file::{AgentDefinition, BuiltAgent};
+use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
+use backstitch::ports::{SandboxMode, Workspace};
+use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::driving::{DrivenSession, Stopper};
+use super::ending::{DriveReport, finish};
+use super::live::{AnnouncedRun, Screen};
+use crate::common::Common;
+use crate::error::CommandError;
+use crate::history::isolated::{copy_event, copy_lines};
+use crate::look::list::tag;
+use crate::open::definition::{
+    AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, in_mode, pinned,
+    with_served_models,
+};
+use crate::open::guarded::refuse_to_drive;
+use crate::open::holder::{WhenDriven, set_free};
+use crate::open::mission;
+use crate::open::place::{OpenStore, short, uncovered, uncovered_paths};
+use crate::trust::addresses;
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// Task for the agent. `-` reads it from standard input.
+    #[arg(required_unless_present = "mission_file")]
+    mission: Option<String>,
+    /// File that holds the task.
+    #[arg(long, value_name = "FILE", conflicts_with = "mission")]
+    mission_file: Option<PathBuf>,
+    /// Tag of the session, by which `ls --tag` selects it. Repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
+    tag: Vec<(String, String)>,
+    #[command(flatten)]
+    agent: AgentFlags,
+}
+
+impl Run {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let text = match &self.mission_file {
+            Some(path) => mission::of_file(path)?,
+            None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
+        };
+        let definition = pinned(common, self.agent.definition(common)?).await?;
+        let definition = with_served_models(common, definition).await;
+        // An agent that cannot be built is refused before anything is created.
+        let built = with_rules(common, built(&definition)?);
+        let mission = built.mission(&text)?;
+        let live = Screen::new(common.json);
+        let here = std::env::current_dir()?;
+        let files = definition.workspace.path.as_deref();
+        let place = OpenStore::existing_or_new_for(common, files.unwrap_or(&here), files)?;
+        let stopper = Stopper::start(&place.runtime, &live)?;
+        // The id is generated first, so that an error about a directory in use names the session that holds
+        // it.
+        let id = place.runtime.new_id()?;
+        let common = &common.naming(&place.address);
+        let opened = place.open_files(&built.agent, id).await?;
+        let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
+        let isolation = opened.as_ref().and_then(|opened| opened.isolation.clone());
+        let is_copy = isolation.is_some();
+        let tags = self.tag.into_iter().collect();
+        let options = SessionOptions {
+            workspace: workspace.clone(),
+            id: Some(id),
+            tags,
+            isolation,
+            ..SessionOptions::default()
+        };
+        // The mission is durable once this returns, so an announced session can be resumed.
+        let run = place.runtime.start_with(&built.agent, mission, options).await?;
+        let model = answers_with(&definition);
+        let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
+        live.status_text(&format!("session {id} ({model})").into());
+        if let Some(opened) = &opened {
+            copy_lines(opened).iter().for_each(|line| live.status_text(&line.as_str().into()));
+            copy_event(opened, id).into_iter().for_each(|event| live.event(event));
+        }
+        if let Some((workspace, paths)) =
+            workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
+        {
+            live.status(&format!("not covered, so neither captured nor restored: {paths}"));
+            let paths = uncovered_paths(workspace);
+            live.event(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
+        }
+        let session = DrivenSession {
+            common,
+            live: &live,
+            place: &place,
+            stopper: &stopper,
+            agent: &built.agent,
+            session: id,
+            workspace,
+            fidelity: Fidelity::Compatible,
+        };
+        let ended = async {
+            let driven = session.drive(run).await?;
+            let code = finish(common, &live, &place, &definition, id, driven).await?;
+            if is_copy {
+                let (id, common) = (short(id), &common);
+                let (show, apply) = (format_args!("diff {id} start"), format_args!("apply {id}"));
+                let (show, apply) = (common.hint(show), common.hint(apply));
+                live.status_text(
+                    &format!("`{show}` shows the changes in the copy, `{apply}` applies them").into(),
+                );
+            }
+            Ok(code)
+        };
+        announced.close(ended.await)
+    }
+}
+
+/// Adds the lasting rules of the user.
+pub(crate) fn with_rules(common: &Common, mut built: BuiltAgent) -> BuiltAgent {
+    built.agent = built.agent.with_approval_rules(common.config.approval_rules());
+    built
+}
+
+#[derive(Args)]
+pub(crate) struct Resume {
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
+    session: Option<String>,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Refuse to resume if anything of the agent has changed since the session was started.
+    #[arg(long)]
+    strict: bool,
+    /// Take over the session from the process that drives it. A process on this machine is killed.
+    #[arg(long)]
+    take_over: bool,
+    /// Treatment of files that changed while no process drove the session. Default: keep, or pause for a
+    /// decision if the machine was restarted since.
+    #[arg(long, value_enum)]
+    files: Option<DriftChoice>,
+    /// Message that the agent reads before it continues: at a rewound point, an instruction in place of what it did then.
+    /// `-` reads it from standard input.
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Accept an answer that reached its token limit as it is. Default: ask the model to continue it.
+    #[arg(long)]
+    accept: bool,
+    /// Files that shell commands may write from now on: workspace (and $TMPDIR), read-only (only $TMPDIR), or off (all).
+    /// It is recorded. Default: that of the session; for an imported one, the stricter of its own and yours.
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<SandboxMode>,
+    #[command(flatten)]
+    moved: MovedTo,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum DriftChoice {
+    /// Continue with the files as they are.
+    Keep,
+    /// Restore the files as they are recorded.
+    Restore,
+}
+
+impl Resume {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let message = self.message.map(|text| mission::of_argument("--message", text)).transpose()?;
+        let session = self.session.as_deref();
+        let opened =
+            SessionToDrive::open(common, session, &self.model, &self.moved, self.sandbox, self.take_over)
+                .await?;
+        let id = opened.session;
+        let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
+        let drift = self.files.map(|files| match files {
+            DriftChoice::Keep => DriftPolicy::Adopt,
+            DriftChoice::Restore => DriftPolicy::Restore,
+        });
+        let resume = ResumeOptions {
+            fidelity,
+            drift,
+            budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
+            deadline: self.model.deadline.map(|deadline| deadline.0),
+            message,
+            accept: self.accept,
+            ..ResumeOptions::default()
+        };
+        let workspace = opened.workspace().await?;
+        let options = opened.options(workspace.clone());
+        let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
+        let announced = opened.announce();
+        let driven = match opened.drive(common, run, workspace, fidelity).await {
+            Ok(driven) => driven,
+            Err(error) => return announced.close(Err(error)),
+        };
+        if let Err(error) = &driven.ended
+            && matches!(error.cause(), RuntimeError::ConversationNotFound { .. })
+        {
+            let ask = common.hint(format_args!("ask {} TEXT", short(id)));
+            let error = CommandError::new(ErrorCode::NoMessages, format!("session {id} has no messages"));
+            return announced.close(Err(error.with_hint(format!("`{ask}` asks a question")).into()));
+        }
+        announced.close(opened.finish(common, driven).await)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Ask {
+    /// Session id, or at least 4 characters of its beginning or end.
+    session: String,
+    /// Question or task. `-` reads it from standard input.
+    text: String,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Take over the session from the process that drives it. A process on this machine is killed.
+    #[arg(long)]
+    take_over: bool,
+    #[command(flatten)]
+    moved: MovedTo,
+}
+
+impl Ask {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let text = mission::of_argument("TEXT", self.text)?;
+        let session = Some(self.session.as_str());
+        let opened =
+            SessionToDrive::open(common, session, &self.model, &self.moved, None, self.take_over).await?;
+        let mission = opened.built.mission(&text)?;
+        let workspace = opened.workspace().await?;
+        let options = opened.options(workspace.clone());
+        let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
+        let run = match asked.await {
+            Err(error) if matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) => {
+                let id = short(opened.session);
+                let hint = format!(
+                    "`{}` continues, `{}` continues with another instruction, `{}` ends it",
+                    common.hint(format_args!("resume {id}")),
+                    common.hint(format_args!("resume {id} --message TEXT")),
+                    common.hint(format_args!("cancel {id}"))
+                );
+                let message = format!("session {id} has not answered yet");
+                return Err(CommandError::new(ErrorCode::EvaluationOpen, message).with_hint(hint).into());
+            }
+            asked => asked?,
+        };
+        let announced = opened.announce();
+        let ended = async {
+            let driven = opened.drive(common, run, workspace, Fidelity::Compatible).await?;
+            opened.finish(common, driven).await
+        };
+        announced.close(ended.await)
+    }
+}
+
+/// A session to drive again, and its agent after the flags were applied.
+struct SessionToDrive {
+    place: OpenStore,
+    definition: AgentDefinition,
+    built: BuiltAgent,
+    live: Screen,
+    stopper: Stopper,
+    session: SessionId,
+    take_over: bool,
+}
+
+impl SessionToDrive {
+    async fn open(
+        common: &Common,
+        session: Option<&str>,
+        model: &ModelFlags,
+        moved: &MovedTo,
+        sandbox: Option<SandboxMode>,
+        take_over: bool,
+    ) -> anyhow::Result<Self> {
+        let place = OpenStore::existing(common)?;
+        let session = place.session(session).await?;
+        let view = place.view(session).await?;
+        refuse_to_drive(&view)?;
+        let mut definition = definition_of(&place, &view, None).await?;
+        let is_other_model = model.apply(&mut definition)?;
+        if is_other_model {
+            addresses::ask(common, &definition)?;
+            definition = with_served_models(common, definition).await;
+        }
+        let is_moved = moved.apply(&mut definition)?;
+        let mut is_other = is_other_model | is_moved;
+        if let Some(mode) = sandbox {
+            definition.sandbox = Some(in_mode(definition.sandbox.take(), mode));
+            is_other = true;
+        }
+        // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume
+        // options.
+        let mut limited = definition.clone();
+        limited.budget = model.budget.clone().unwrap_or(limited.budget);
+        limited.deadline = model.deadline.or(limited.deadline);
+        addresses::ask(common, &limited)?;
+        let mut built = with_rules(common, built(&limited)?);
+        if let Some(mut spec) = built.agent.workspace_spec().filter(|_| is_moved) {
+            spec.in_place = true;
+            built.agent = built.agent.workspace(spec);
+        }
+        let live = Screen::new(common.json);
+        let stopper = Stopper::start(&place.runtime, &live)?;
+        let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
+        set_free(common, &place, session, when).await?;
+        if is_other {
+            let options = SessionOptions { take_over, ..SessionOptions::default() };
+            let idle = place.runtime.open_idle(session, options).await?;
+            let recorded = idle.record(vec![changed(&definition).into()]).await;
+            idle.release().await.and(recorded)?;
+        }
+        Ok(Self { place, definition, built, live, stopper, session, take_over })
+    }
+
+    async fn workspace(&self) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+        let opened = self.place.open_files(&self.built.agent, self.session).await?;
+        Ok(opened.map(|opened| opened.workspace))
+    }
+
+    fn options(&self, workspace: Option<Arc<dyn Workspace>>) -> SessionOptions {
+        SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() }
+    }
+
+    async fn drive(
+        &self,
+        common: &Common,
+        run: backstitch::Run,
+        workspace: Option<Arc<dyn Workspace>>,
+        fidelity: Fidelity,
+    ) -> anyhow::Result<DriveReport> {
+        let session = DrivenSession {
+            common,
+            live: &self.live,
+            place: &self.place,
+            stopper: &self.stopper,
+            agent: &self.built.agent,
+            session: self.session,
+            workspace,
+            fidelity,
+        };
+        session.drive(run).await
+    }
+
+    fn announce(&self) -> AnnouncedRun {
+        let model = answers_with(&self.definition);
+        self.live.begin(json!({"v": 1, "event": "resumed", "session": self.session, "model": model}))
+    }
+
+    async fn finish(&self, common: &Common, driven: DriveReport) -> anyhow::Result<ExitCode> {
+        finish(common, &self.live, &self.place, &self.definition, self.session, driven).await
+    }
+}

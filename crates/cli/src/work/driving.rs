@@ -1,0 +1,167 @@
+//! Driving a session to its end, with approvals in place: one loop for `run`, `resume` and `ask`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use backstitch::id::SessionId;
+use backstitch::journal::{PauseReason, RecordBody, StopReason};
+use backstitch::ports::Workspace;
+use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use tokio::task::JoinHandle;
+
+use super::ending::DriveReport;
+use super::live::Screen;
+use crate::common::Common;
+use crate::open::place::{OpenStore, short};
+use crate::open::signals::Signals;
+use crate::people::in_place::{
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
+    is_person_there,
+};
+
+/// A session that this process drives, and everything that is needed to continue it after a decision.
+pub(crate) struct DrivenSession<'a> {
+    pub(crate) common: &'a Common,
+    pub(crate) live: &'a Screen,
+    pub(crate) place: &'a OpenStore,
+    pub(crate) stopper: &'a Stopper,
+    pub(crate) agent: &'a Agent,
+    pub(crate) session: SessionId,
+    pub(crate) workspace: Option<Arc<dyn Workspace>>,
+    pub(crate) fidelity: Fidelity,
+}
+
+impl DrivenSession<'_> {
+    /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
+    pub(crate) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
+        let mut driven = self.followed(run).await?;
+        while self.can_ask(&driven) {
+            let Decisions::Made(drift) = self.ask().await? else { break };
+            let options = SessionOptions { workspace: self.workspace.clone(), ..SessionOptions::default() };
+            let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
+            let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
+            driven = self.followed(run).await?;
+        }
+        Ok(driven)
+    }
+
+    /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
+    async fn followed(&self, mut run: backstitch::Run) -> anyhow::Result<DriveReport> {
+        if self.agent.engine_name().is_none() {
+            return Ok(self.stopper.driven(self.common, self.live, run).await);
+        }
+        let (tick, mut asked) = (self.live.tick(), HashSet::new());
+        while let Some(event) = run.next().await {
+            self.live.show(self.common, run.session(), &event);
+            if !is_approval(&event) {
+                continue;
+            }
+            if !is_person_there(self.common) {
+                let hint = self.common.hint(format_args!("approve {}", short(self.session)));
+                self.live.status_text(
+                    &format!("the call waits; `{hint}` approves it, from another terminal").into(),
+                );
+                continue;
+            }
+            let interrupts = &self.stopper.interrupts;
+            let _asking = interrupts.asking();
+            self.live.end_streamed_line();
+            let mut person = TerminalPerson::new(interrupts.clone());
+            if !ask_while_driven(&self.waiting(), &mut asked, &mut person).await? {
+                run.pause();
+            }
+        }
+        let ended = run.ended().await;
+        tick.abort();
+        Ok(DriveReport { ended, interrupted: self.stopper.interrupted.load(Ordering::SeqCst) })
+    }
+
+    fn waiting(&self) -> WaitingSession<'_> {
+        WaitingSession {
+            place: self.place,
+            session: self.session,
+            workspace: self.workspace.clone(),
+            tools: &self.agent.tools,
+            rules: &self.agent.approval_rules,
+        }
+    }
+
+    fn can_ask(&self, driven: &DriveReport) -> bool {
+        let waits = matches!(&driven.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
+        waits && !driven.interrupted && is_person_there(self.common)
+    }
+
+    async fn ask(&self) -> anyhow::Result<Decisions> {
+        let interrupts = &self.stopper.interrupts;
+        let _asking = interrupts.asking();
+        self.live.end_streamed_line();
+        ask_person(&self.waiting(), &mut TerminalPerson::new(interrupts.clone())).await
+    }
+}
+
+/// Whether a call begins to wait for approval.
+pub(crate) fn is_approval(event: &SessionEvent) -> bool {
+    let SessionEvent::Record(record) = event else { return false };
+    matches!(&record.body, RecordBody::Paused(paused) if paused.reason == PauseReason::Approval)
+}
+
+/// Stops a run cleanly on a signal, such as Ctrl-C, a closed terminal or `kill`: running calls are rolled
+/// back, and the session pauses. A second signal ends the process at once, and so does one before the session
+/// was announced.
+pub(crate) struct Stopper {
+    listener: JoinHandle<()>,
+    interrupted: Arc<AtomicBool>,
+    /// Signals while a person is asked.
+    interrupts: Arc<Interrupts>,
+}
+
+impl Stopper {
+    /// Starts to listen for signals.
+    pub(crate) fn start(runtime: &Runtime, live: &Screen) -> anyhow::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let interrupts = Arc::new(Interrupts::default());
+        let (runtime, live, flag) = (runtime.clone(), live.clone(), interrupted.clone());
+        let asking = interrupts.clone();
+        let mut signals = Signals::listen().context("signals cannot be handled here")?;
+        let listener = tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                // At a question, nothing runs that would have to be stopped.
+                if asking.take() {
+                    continue;
+                }
+                // The next resume recovers from this as from any crash.
+                if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
+                    live.quit();
+                }
+                live.status("stopping: running calls are rolled back");
+                runtime.stop(StopReason::Signal);
+            }
+        });
+        Ok(Self { listener, interrupted, interrupts })
+    }
+
+    /// Prints the events of a run until it has ended.
+    pub(crate) async fn driven(
+        &self,
+        common: &Common,
+        live: &Screen,
+        mut run: backstitch::Run,
+    ) -> DriveReport {
+        let tick = live.tick();
+        while let Some(event) = run.next().await {
+            live.show(common, run.session(), &event);
+        }
+        let ended = run.ended().await;
+        tick.abort();
+        DriveReport { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
+    }
+}
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}

@@ -1,0 +1,69 @@
+//! What a run and a session have taken: the closing line of a run, the status line of a conversation, JSON.
+
+use std::time::Duration;
+
+use backstitch::budget::Amounts;
+use serde_json::{Value, json};
+
+use crate::terminal::number::{grouped, money};
+
+/// Renders all amounts as JSON, including those that are zero.
+pub(super) fn as_json(spent: Amounts) -> Value {
+    json!({
+        "input_tokens": spent.input_tokens, "cache_read_tokens": spent.cache_read_tokens,
+        "cache_write_tokens": spent.cache_write_tokens, "output_tokens": spent.output_tokens,
+        "reasoning_tokens": spent.reasoning_tokens, "total_tokens": spent.total_tokens(),
+        "money_micros": spent.money_micros, "turns": spent.turns, "calls": spent.calls,
+    })
+}
+
+/// Formats what an evaluation took.
+pub(super) fn closing_line(took: Duration, turns: u64, spent: Amounts) -> String {
+    let mut parts = vec![duration(took), counted(turns, "turn")];
+    parts.extend(tokens_and_money(spent));
+    format!("({})", parts.join(", "))
+}
+
+/// Formats the line between a turn of a conversation and the next prompt.
+pub(crate) fn status_line(model: &str, turn: usize, spent: Amounts, context: Option<String>) -> String {
+    let mut parts = vec![model.to_owned(), format!("turn {turn}")];
+    parts.extend(tokens_and_money(spent));
+    parts.extend(context);
+    parts.join(" · ")
+}
+
+fn tokens_and_money(spent: Amounts) -> impl Iterator<Item = String> {
+    let tokens = spent.total_tokens();
+    let tokens = (tokens > 0).then(|| format!("{} tokens", grouped(tokens)));
+    let cost = (spent.money_micros > 0).then(|| format!("cost {}", money(spent.money_micros)));
+    tokens.into_iter().chain(cost)
+}
+
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(number)) }
+}
+
+fn duration(took: Duration) -> String {
+    let seconds = took.as_secs();
+    match seconds {
+        0..60 => format!("{:.1} s", took.as_secs_f64()),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_leave_out_what_is_zero() {
+        let spent = Amounts { input_tokens: 1200, output_tokens: 34, money_micros: 12_300, ..Amounts::ZERO };
+        assert_eq!(
+            closing_line(Duration::from_millis(2140), 3, spent),
+            "(2.1 s, 3 turns, 1,234 tokens, cost 0.0123)"
+        );
+        assert_eq!(closing_line(Duration::from_secs(75), 1, Amounts::ZERO), "(1 min 15 s, 1 turn)");
+        assert_eq!(status_line("scripted:a", 2, Amounts::ZERO, None), "scripted:a · turn 2");
+    }
+}

@@ -1,0 +1,255 @@
+//! Output while a session is driven.
+//!
+//! For people, the text of the model streams to the terminal. Calls, their results, and a heartbeat during
+//! long waits are printed to standard error. If standard output is no terminal, only the answer is written to
+//! it. For programs (`--json`), each of these is one line, and the last line says how the run ended.
+//!
+//! `run`, `resume`, `ask` and `chat` share this module.
+
+mod closing;
+mod heartbeat;
+mod last_event;
+mod output;
+mod show;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use backstitch::budget::Amounts;
+use backstitch::code::ErrorCode;
+use backstitch::view::JournalView;
+use serde_json::{Value, json};
+
+pub(crate) use closing::status_line;
+use heartbeat::Heartbeat;
+use last_event::stopped_event;
+pub(crate) use last_event::{INTERRUPTED, ended_event};
+use output::OutputLines;
+
+use crate::error::ReportedError;
+use crate::terminal;
+use crate::terminal::markdown::MarkdownStream;
+use crate::terminal::style::{Role, Text};
+
+/// Form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// One JSON object per line.
+    Json,
+    /// Text for a person, streamed.
+    Terminal,
+    /// Only the answer on standard output.
+    Answer,
+}
+
+/// Prints the events of a session. Clones share their state.
+#[derive(Clone)]
+pub(crate) struct Screen {
+    mode: Mode,
+    state: Arc<Mutex<ScreenState>>,
+}
+
+struct ScreenState {
+    began: Instant,
+    heartbeat: Heartbeat,
+    output: OutputLines,
+    /// Whether the last line that streamed has not ended.
+    inside_line: bool,
+    /// Turn of the text that streamed last.
+    streamed: Option<u64>,
+    markdown: MarkdownStream,
+    /// Session that was announced, until its end is.
+    announced: Option<Value>,
+    /// Total spending of the session, once it is known.
+    spent: Option<Amounts>,
+}
+
+/// A run whose start was announced, so its end has to be announced too. After a panic, that happens on drop.
+pub(crate) struct AnnouncedRun(Screen);
+
+impl AnnouncedRun {
+    /// Announces the end of a run that an error ended, unless that was done already.
+    pub(crate) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+        done.map_err(|error| {
+            let session = self.0.state().announced.clone();
+            self.0.end(stopped_event(&session.unwrap_or_default(), &error));
+            ReportedError(error).into()
+        })
+    }
+}
+
+impl Drop for AnnouncedRun {
+    fn drop(&mut self) {
+        let session = self.0.state().announced.clone();
+        if let Some(session) = session {
+            self.0.end(ended_event(&session, "stopped", ErrorCode::Panic.as_str(), "the command panicked"));
+        }
+    }
+}
+
+impl Screen {
+    pub(crate) fn new(json: bool) -> Self {
+        let mode = match (json, std::io::stdout().is_terminal()) {
+            (true, _) => Mode::Json,
+            (false, true) => Mode::Terminal,
+            (false, false) => Mode::Answer,
+        };
+        let state = ScreenState {
+            began: Instant::now(),
+            heartbeat: Heartbeat::new(Instant::now()),
+            output: OutputLines::default(),
+            inside_line: false,
+            streamed: None,
+            markdown: MarkdownStream::default(),
+            announced: None,
+            spent: None,
+        };
+        Self { mode, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Starts a task that prints a heartbeat whenever nothing was printed for a while. Abort the task to end
+    /// it.
+    pub(crate) fn tick(&self) -> tokio::task::JoinHandle<()> {
+        let live = self.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                live.sign_of_life();
+            }
+        })
+    }
+
+    /// Prints the text of an answer, unless it was streamed already.
+    pub(crate) fn answer(&self, text: &str, streamed: bool) {
+        if self.mode == Mode::Json {
+            return;
+        }
+        let mut state = self.state();
+        let seen = streamed && self.mode == Mode::Terminal && state.streamed.is_some();
+        end_line(&mut state);
+        if !seen {
+            terminal::data(&format!("{text}\n"));
+        }
+    }
+
+    /// Prints a line for people to standard error.
+    pub(crate) fn status(&self, text: &str) {
+        if self.mode != Mode::Json {
+            let mut state = self.state();
+            end_line(&mut state);
+            state.heartbeat.shown(Instant::now());
+            eprintln!("{text}");
+        }
+    }
+
+    /// Prints a styled line about progress to standard error.
+    pub(crate) fn status_text(&self, line: &Text) {
+        if self.mode != Mode::Json && !terminal::is_quiet() {
+            let mut state = self.state();
+            end_line(&mut state);
+            state.heartbeat.shown(Instant::now());
+            terminal::error_line(line);
+        }
+    }
+
+    /// Prints the beginning of an answer that was cut off to standard error, if it was not streamed.
+    pub(crate) fn half_answer(&self, text: &str) {
+        if self.mode == Mode::Answer {
+            text.lines().for_each(|line| terminal::error_line(&Text::new().plain(line)));
+        }
+    }
+
+    /// Ends a line of streamed text, before something else is printed.
+    pub(crate) fn end_streamed_line(&self) {
+        end_line(&mut self.state());
+    }
+
+    /// Prints an event for programs, if the session was announced and its end was not.
+    pub(crate) fn event(&self, event: Value) {
+        if self.mode == Mode::Json {
+            let mut state = self.state();
+            state.heartbeat.shown(Instant::now());
+            if state.announced.is_some() {
+                println!("{event}");
+            }
+        }
+    }
+
+    /// Announces a session. Its end has to be announced through the returned value.
+    pub(crate) fn begin(&self, event: Value) -> AnnouncedRun {
+        self.state().announced = Some(event["session"].clone());
+        if self.mode == Mode::Json {
+            println!("{event}");
+        }
+        AnnouncedRun(self.clone())
+    }
+
+    /// Prints what the latest evaluation of a session took: time, turns, tokens and money.
+    pub(crate) fn close(&self, view: &JournalView) {
+        let Some(latest) = view.latest_evaluation() else { return };
+        let took = self.state().began.elapsed();
+        let line = closing::closing_line(took, latest.turns, view.spent_by(latest));
+        self.status_text(&Text::new().add(Role::Dim, line));
+    }
+
+    /// Whether a session was announced, and its end was not.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.state().announced.is_some()
+    }
+
+    /// Sets the total spending of the session, for its last event.
+    pub(crate) fn set_spent(&self, spent: Amounts) {
+        self.state().spent = Some(spent);
+    }
+
+    /// Prints the last event. Later calls print nothing.
+    pub(crate) fn end(&self, mut event: Value) {
+        let mut state = self.state();
+        event["spent"] = json!(state.spent.map(closing::as_json));
+        if state.announced.take().is_some() && self.mode == Mode::Json {
+            println!("{event}");
+        }
+    }
+
+    /// Ends the process at once.
+    pub(crate) fn quit(&self) -> ! {
+        let mut state = self.state();
+        if let Some(session) = state.announced.take()
+            && self.mode == Mode::Json
+        {
+            let message = "a signal ended the command before the session was paused";
+            println!("{}", ended_event(&session, "interrupted", ErrorCode::Signal.as_str(), message));
+        }
+        // The state stays locked, so no other task prints anything more.
+        std::process::exit(INTERRUPTED.into());
+    }
+
+    fn sign_of_life(&self) {
+        let due = self.state().heartbeat.due(Instant::now());
+        if let Some(waiting) = due {
+            let (what, seconds) = (&waiting.what, waiting.seconds);
+            self.beat(&format!("… waiting for {what} ({seconds} s)"));
+            self.event(json!({"v": 1, "event": "waiting", "for": what, "seconds": seconds}));
+        }
+    }
+
+    /// Prints a heartbeat. It does not count as output.
+    fn beat(&self, text: &str) {
+        if self.mode != Mode::Json && !terminal::is_quiet() {
+            end_line(&mut self.state());
+            terminal::error_line(&Text::new().add(Role::Dim, text));
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, ScreenState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end_line(state: &mut ScreenState) {
+    if std::mem::take(&mut state.inside_line) {
+        terminal::end_stream(&mut state.markdown);
+    }
+}
