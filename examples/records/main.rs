@@ -12,9 +12,10 @@ mod orders;
 
 use std::sync::{Arc, PoisonError};
 
+use backstitch::host::{Runtime, read_records};
 use backstitch::journal::{Position, RecordBody};
 use backstitch::store::MemoryStore;
-use backstitch::{Agent, Runtime, SessionOptions, read_records};
+use backstitch::{Agent, SessionOptions};
 use clerks::{MISSION, Way};
 use measured::Requests;
 use serde_json::{Value, json};

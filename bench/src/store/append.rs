@@ -25,7 +25,7 @@ fn one_session(report: &mut Report) -> (f64, f64) {
     let journal = sample::conversation(TURNS);
     let directory = temporary();
     let (store, bare) = (open(&directory), Bare::new());
-    let lease = claim(&store, journal.session);
+    let claim = claim(&store, journal.session);
     let mut next = Position::START;
     let mut pairs = Pairs::default();
     let before = store.counters();
@@ -34,7 +34,7 @@ fn one_session(report: &mut Report) -> (f64, f64) {
         let texts: Vec<String> =
             records.iter().map(|record| record.encode().expect("it can be stored")).collect();
         let batch = batch.clone();
-        let append = || block_on(store.append(journal.session, next, lease.fence, batch)).expect("it fits");
+        let append = || block_on(store.append(journal.session, next, claim.fence, batch)).expect("it fits");
         let (after, ours) = once(append);
         let ((), theirs) = once(|| bare.commit(next.number() as i64, &texts, &objects));
         next = after;
@@ -61,22 +61,22 @@ fn ten_sessions(report: &mut Report, alone: f64, sync: f64) {
     const APPENDS: usize = 200;
     let directory = temporary();
     let store = open(&directory);
-    let leases: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
-    for lease in &leases {
-        let created = sample::created(lease.session);
+    let claims: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
+    for claim in &claims {
+        let created = sample::created(claim.session);
         let batch = Batch::at(created.created_at).with(created);
-        block_on(store.append(lease.session, Position::START, lease.fence, batch)).expect("it fits");
+        block_on(store.append(claim.session, Position::START, claim.fence, batch)).expect("it fits");
     }
     let batches = &sample::conversation(60).batches;
     let before = store.counters();
     let ((), elapsed) = once(|| {
         thread::scope(|scope| {
-            for lease in &leases {
+            for claim in &claims {
                 let store = &store;
                 scope.spawn(move || {
                     let mut next = Position::new(1);
                     for batch in batches.iter().skip(1).cycle().take(APPENDS) {
-                        let append = store.append(lease.session, next, lease.fence, batch.clone());
+                        let append = store.append(claim.session, next, claim.fence, batch.clone());
                         next = block_on(append).expect("it fits");
                     }
                 });

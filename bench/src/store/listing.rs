@@ -71,7 +71,7 @@ async fn create_one(store: Arc<SqliteStore>, number: u64) {
         .with(EvaluationFinished::new(evaluation, outcome));
     let records: Vec<_> = batch.records(Position::START, batch.time()).collect();
     batch.summarize(JournalView::fold(&records).expect("it can be folded").summary());
-    let lease = store.claim(session, Owner::new("bench"), ClaimMode::IfFree).await.expect("it is free");
-    store.append(session, Position::START, lease.fence, batch).await.expect("it fits");
-    store.release(lease).await.expect("it is held");
+    let claim = store.claim(session, Owner::new("bench"), ClaimMode::IfFree).await.expect("it is free");
+    store.append(session, Position::START, claim.fence, batch).await.expect("it fits");
+    store.release(claim).await.expect("it is held");
 }

@@ -48,9 +48,9 @@ pub(super) fn idle(report: &mut Report) {
     let store = open(&directory);
     let warm = claim(&store, sample::session(SESSIONS));
     let Some(before) = resident() else { return };
-    let leases: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
+    let claims: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
     let Some(after) = resident() else { return };
     let each = (after.saturating_sub(before)) as f64 / SESSIONS as f64 / 1024.0;
-    report.value("session.memory_idle", json!({ "sessions": leases.len() }), each, "KiB");
+    report.value("session.memory_idle", json!({ "sessions": claims.len() }), each, "KiB");
     drop(warm);
 }

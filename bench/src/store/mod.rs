@@ -77,10 +77,10 @@ fn claim(store: &SqliteStore, session: backstitch_core::id::SessionId) -> Sessio
 
 /// Appends a whole journal.
 fn write(store: &SqliteStore, journal: &Journal) {
-    let lease = claim(store, journal.session);
+    let claim = claim(store, journal.session);
     let mut next = Position::START;
     for batch in &journal.batches {
-        next = block_on(store.append(journal.session, next, lease.fence, batch.clone())).expect("it fits");
+        next = block_on(store.append(journal.session, next, claim.fence, batch.clone())).expect("it fits");
     }
-    block_on(store.release(lease)).expect("it is held");
+    block_on(store.release(claim)).expect("it is held");
 }

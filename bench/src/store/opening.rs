@@ -50,7 +50,7 @@ impl LongSession {
     fn create(directory: &Path) -> (Self, Written) {
         let journal = sample::conversation(TURNS);
         let store = SqliteStore::open(directory.join("store.db")).expect("a new store can be created");
-        let lease = claim(&store, journal.session);
+        let claim = claim(&store, journal.session);
         let mut next = Position::START;
         // Many turns in a batch: how they are written is measured elsewhere.
         let summary = JournalView::fold(&journal.records()).expect("it can be folded").summary();
@@ -61,7 +61,7 @@ impl LongSession {
             }
             // Every batch of a session brings its summary; that of the last one stays.
             batch.summarize(summary.clone());
-            next = block_on(store.append(journal.session, next, lease.fence, batch)).expect("it fits");
+            next = block_on(store.append(journal.session, next, claim.fence, batch)).expect("it fits");
         }
         let records = block_on(store.read(journal.session, Position::START, usize::MAX));
         let records = records.expect("they can be read");
@@ -69,10 +69,10 @@ impl LongSession {
         let view = JournalView::fold(&records[..cut]).expect("it can be folded");
         let (snapshot, encoding) = once(|| view.encode_snapshot().expect("it can be encoded"));
         let bytes = snapshot.len();
-        let save = store.save_snapshot(journal.session, lease.fence, Position::new(cut as u64), snapshot);
+        let save = store.save_snapshot(journal.session, claim.fence, Position::new(cut as u64), snapshot);
         let (saved, saving) = once(|| block_on(save));
         saved.expect("it fits");
-        block_on(store.release(lease)).expect("it is held");
+        block_on(store.release(claim)).expect("it is held");
         let text = |record: &Record| record.encode().expect("it can be stored").len();
         let text = records.iter().map(text).sum();
         let session = journal.session;

@@ -30,8 +30,8 @@ use crate::workspace_event::{Report, WorkspaceEvent};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use backstitch::prelude::*;
-/// use backstitch::{HostAdapters, stores};
+/// use backstitch::host::{HostAdapters, Runtime};
+/// use backstitch::stores;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let opened = stores::open(&stores::StoreAddress::Memory)?;

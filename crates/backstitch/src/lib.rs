@@ -86,7 +86,7 @@
 //! | [`slices`] | the built-in slices |
 //! | [`journal`], [`view`] | records, and views that are folded from them |
 //! | [`ports`], [`filesystem`] | traits of stores, models, workspaces and clocks, and the rules of files |
-//! | [`Driver`] | one evaluation of a session, step by step |
+//! | [`host::Driver`] | one evaluation of a session, step by step |
 //! | [`prompt`], [`Evaluator`] | system messages, and `evaluate(prompt, session, resume)` |
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and the definition of tools |
 //! | [`tools`] | built-in tools |
@@ -98,12 +98,12 @@
 //! | [`stores`] | stores by their addresses, and the locations of those of projects |
 //! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, compression of their turns, the language |
 //! | [`machine`] | an evaluation without IO: takes events, returns actions |
-//! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the runner of its tool calls |
+//! | [`host::LiveSession`], [`host::ToolRunner`] | a session that this process drives, and the runner of its tool calls |
 //! | [`budget`] | limits and spending of an agent |
 //! | [`secrets`] | API keys, and their redaction in what is recorded and sent |
 //! | [`code`] | stable error codes |
 //! | [`time`], [`id`], [`rng`] | clocks, ids and random numbers, all of them passed in |
-//! | [`SystemClock`], [`entropy`] | the system's sources of time and random numbers |
+//! | [`SystemClock`], [`host::entropy`] | the system's sources of time and random numbers |
 //! | [`object`], [`digest`] | content-addressed data |
 //! | [`approval`] | rules about which calls need approval |
 //! | [`redaction`] | removal of a value from stored records |
@@ -136,29 +136,40 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Adapters, Agent, AgentEngine, ApplyOptions, ApplyReport, Approver, ApproverDecision, Backoff,
-    CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DecideOptions,
-    DecisionState, DirectoryError, DiscardedEffect, DriftPolicy, DriveOutcome, Driver, EngineError, Engines,
-    Evaluator, EventStream, Fallback, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored,
-    FinalAnswer, ForkOptions, ForkReport, FunctionPolicy, HumanPolicy, IndexCheck, IndexProgress,
-    IndexRepair, IndexReport, InvalidArguments, Isolation, KeptFiles, LiveEvent, LiveKind, LiveSession,
-    MainLoop, MainLoopError, Mission, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest,
-    ObservedResult, ObservedSession, OnTruncation, OpenedWorkspace, OperationFiles, OutputContract,
-    OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, PointSpec, Price, Prices, Replay,
-    RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, ResumeOptions, Retry, RewindOptions,
-    RewindReport, Run, Runtime, RuntimeError, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
-    SessionEnvironment, SessionEvent, SessionFiles, SessionOptions, SnapshotState, SubAgent, SystemClock,
-    Task, ToolRunner, Tools, UnreadableSession, WaitingCall, WorkspaceSpec, call_arguments, changes_line,
-    check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids,
-    has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view,
-    observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe,
-    read_records, reason_word, resolve_writable, set_supervisor, supervise_if_asked, undoable_apply,
-    unfinished,
+    Agent, ApplyOptions, ApplyReport, Backoff, DecideOptions, DecisionState, DiscardedEffect, DriveOutcome,
+    Evaluator, EventStream, Fallback, FinalAnswer, ForkOptions, ForkReport, FunctionPolicy, HumanPolicy,
+    LiveEvent, LiveKind, MainLoop, Mission, OnTruncation, OperationFiles, PointSpec, Price, Prices,
+    ResumeOptions, Retry, RewindOptions, RewindReport, Run, RuntimeError, SessionEvent, SessionOptions,
+    SubAgent, SystemClock, Tools, WaitingCall, WorkspaceSpec, supervise_if_asked,
 };
-#[cfg(unix)]
-pub use backstitch_runtime::{
-    PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
-};
+
+/// What programs like the command are built from: parts of the runtime that an agent does not need.
+pub mod host {
+    #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+    pub use crate::adapters::{HostAdapters, check_apart, check_directory};
+    #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+    pub use crate::workspace_event::WorkspaceEvent;
+    #[doc(inline)]
+    pub use backstitch_runtime::{
+        Adapters, AgentEngine, Approver, ApproverDecision, CallArguments, CallOutcome, CallRequest,
+        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, Driver, EngineError, Engines,
+        FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexCheck, IndexProgress,
+        IndexRepair, IndexReport, InvalidArguments, Isolation, KeptFiles, LiveSession, MainLoopError,
+        ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
+        OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
+        OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime,
+        SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionFiles, SnapshotState, Task,
+        ToolRunner, UnreadableSession, call_arguments, changes_line, check_arguments, check_snapshot,
+        describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces,
+        has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent,
+        observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records,
+        reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished,
+    };
+    #[cfg(unix)]
+    pub use backstitch_runtime::{
+        PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
+    };
+}
 
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 mod adapters;
@@ -167,7 +178,7 @@ pub mod agent_file;
 #[cfg(all(unix, feature = "store", feature = "workspace"))]
 pub mod isolated;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-mod open;
+mod runtime;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 mod setup;
 #[cfg(feature = "store")]
@@ -180,18 +191,14 @@ pub mod tools;
 mod workspace_event;
 
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-pub use adapters::{HostAdapters, check_apart, check_directory};
-#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-pub use open::{OpenError, OpenRuntime};
+pub use runtime::{OpenError, Runtime};
 pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
-#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-pub use workspace_event::WorkspaceEvent;
 
 /// The names that most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::open::{OpenError, OpenRuntime};
+    pub use crate::runtime::{OpenError, Runtime};
     pub use backstitch_core::budget::Limits;
     pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
     pub use backstitch_core::journal::{Decision, PauseReason, Position, SessionSummary};
@@ -208,7 +215,7 @@ pub mod prelude {
     pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::{
         Agent, DecideOptions, DiscardedEffect, DriveOutcome, EventStream, ForkOptions, ForkReport, LiveEvent,
-        LiveKind, Mission, PointSpec, ResumeOptions, RewindOptions, RewindReport, Run, Runtime, RuntimeError,
+        LiveKind, Mission, PointSpec, ResumeOptions, RewindOptions, RewindReport, Run, RuntimeError,
         SessionEvent, SessionOptions, SubAgent, Tools, WaitingCall,
     };
     pub use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Items that generated code refers to. They are no public interface, and change without notice.
+//! Items that generated code refers to. They are not a public interface, and change without notice.
 
 pub use backstitch_core::__private::*;
 use tokio::runtime::{Handle, RuntimeFlavor};

@@ -7,8 +7,10 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use backstitch::RuntimeError;
 use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
+use backstitch::host::DirectoryError;
 use backstitch::ports::{
     BundleError, OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError,
 };
@@ -16,7 +18,6 @@ use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
 use backstitch::stores::{DIRECTORY, FILE, StoresError};
 use backstitch::workspace::export::ExportError;
-use backstitch::{DirectoryError, RuntimeError};
 use backstitch_bridge::settings::SettingsError;
 use rustyline::error::ReadlineError;
 use serde_json::json;

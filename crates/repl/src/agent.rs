@@ -186,7 +186,7 @@ impl LispAgent {
 pub enum AgentError {
     /// The name of a data item cannot be written in a program.
     #[error(
-        "{name:?} is no name for data: programs read it as data/NAME, so it is letters, digits, `-` and `_`"
+        "{name:?} is not a name for data: programs read it as data/NAME, so it is letters, digits, `-` and `_`"
     )]
     DataName {
         /// The name.

@@ -7,7 +7,7 @@
 //!
 //! Fences are accepted as models write them: also quoted, closed at the end of the last line, or all on one
 //! line. Without a fence, a program may stand in inline code on a line of its own, after the prompt of a REPL,
-//! or with its quotation marks escaped. Thoughts, which some servers send inside of the answer, are no part
+//! or with its quotation marks escaped. Thoughts, which some servers send inside of the answer, are not part
 //! of it.
 
 use std::borrow::Cow;

@@ -175,7 +175,10 @@ mod tests {
         let hide = |text: &str| firewall().hide(text.to_owned());
         assert_eq!(hide("\"pin-7788\" is not an integer"), "\"[hidden]\" is not an integer");
         assert_eq!(hide("51234 is not a function"), "[hidden] is not a function");
-        assert_eq!(hide(&format!("{:?} is no date", "a".repeat(20) + "\"b")), "\"[hidden]\" is no date");
+        assert_eq!(
+            hide(&format!("{:?} is not a date", "a".repeat(20) + "\"b")),
+            "\"[hidden]\" is not a date"
+        );
         assert_eq!(hide("\"aaaaaaaaaaaa...\""), "\"[hidden]...\"");
         assert_eq!(hide("visible 1"), "visible 1");
     }

@@ -43,7 +43,7 @@ pub enum MissionError {
         name: String,
     },
     /// A placeholder does not contain a name.
-    #[error("the mission has a placeholder {{{{{text}}}}} that is no name; write \\{{{{ for two braces")]
+    #[error("the mission has a placeholder {{{{{text}}}}} that is not a name; write \\{{{{ for two braces")]
     NotAName {
         /// The text between the braces.
         text: String,

@@ -285,7 +285,7 @@ mod tests {
         LispAgent::new().with_tools([std::sync::Arc::new(spec)])
     }
 
-    /// Words that are no names of the library: syntax, and placeholders of the text.
+    /// Words that are not names of the library: syntax, and placeholders of the text.
     const SYNTAX: &[&str] = &[
         "#()",
         "& rest",

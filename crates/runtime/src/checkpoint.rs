@@ -32,7 +32,7 @@ pub enum CheckpointError {
         source: io::Error,
     },
     /// The file is not a snapshot: it is damaged, or another program wrote it. Clear it to start again.
-    #[error("{path} is no snapshot that can be restored")]
+    #[error("{path} is not a valid snapshot")]
     Restore {
         /// Path of the file.
         path: PathBuf,

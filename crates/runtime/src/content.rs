@@ -13,7 +13,7 @@ pub(crate) fn arguments_of(message: &InnerMessage) -> Value {
     let arguments = message.message.option_call().map(|call| &call.arguments);
     match arguments.map(|arguments| (arguments.object(), arguments.text())) {
         Some((Some(object), _)) => Value::Object(object.clone()),
-        // Arguments that are no JSON object are kept as text.
+        // Arguments that are not a JSON object are kept as text.
         Some((None, text)) => Value::String(text.into_owned()),
         None => Value::Null,
     }

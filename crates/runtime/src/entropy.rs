@@ -11,7 +11,7 @@ use backstitch_core::time::Clock;
 
 /// A failure of the operating system's random number generator.
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gave no entropy")]
+#[error("cannot read random bytes from the operating system")]
 pub struct EntropyError {
     #[from]
     source: getrandom::Error,

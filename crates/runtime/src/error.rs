@@ -54,7 +54,7 @@ pub enum RuntimeError {
     Store(StoreError),
     /// Another process drives the session now. This one writes nothing more.
     #[error("session {session} was taken over; nothing more is written here")]
-    LeaseLost {
+    ClaimLost {
         /// The session.
         session: SessionId,
         /// Error of the store.
@@ -178,7 +178,7 @@ pub enum RuntimeError {
     #[error("the prompt has no mission")]
     EmptyMission,
     /// The session was never rewound, or all of its rewinds are undone.
-    #[error("there is nothing to undo: session {session} has no rewind that is not undone")]
+    #[error("there is nothing to undo in session {session}")]
     NothingToUndo {
         /// The session.
         session: SessionId,
@@ -378,7 +378,7 @@ impl RuntimeError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
-            Self::LeaseLost { .. } => ErrorCode::LeaseLost,
+            Self::ClaimLost { .. } => ErrorCode::ClaimLost,
             Self::Fold(_) | Self::CircularFork { .. } => ErrorCode::JournalInvalid,
             Self::Session(_) | Self::State(_) => ErrorCode::State,
             Self::Workspace(error) => error.code(),

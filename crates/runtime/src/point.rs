@@ -39,7 +39,7 @@ pub enum PointSpec {
 /// An error for a text that is not a point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no point: say a position (12), before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION"
+    "{0:?} is not a point: say a position (12), before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION"
 )]
 pub struct InvalidPoint(String);
 
@@ -66,7 +66,7 @@ impl FromStr for PointSpec {
     }
 }
 
-/// True for digits, unless there are so many that they are the end of a call's id, which may hold no letter.
+/// True for a position. A long run of digits is the end of a call id.
 fn is_position(text: &str) -> bool {
     (1..=POSITION_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }

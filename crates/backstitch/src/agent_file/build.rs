@@ -20,15 +20,14 @@ use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
 use super::recorded::recorded_in;
 use super::values::{Money, Span, ThinkingSetting};
+use crate::host::OutputContract;
 use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
-use crate::{
-    Agent, FunctionPolicy, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools, WorkspaceSpec,
-};
+use crate::{Agent, FunctionPolicy, LispAgent, Price, Prices, ScriptedPolicy, Tools, WorkspaceSpec};
 
 /// The variable of a token for Anthropic's API, which is sent in another header than a key.
 const TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";

@@ -14,7 +14,7 @@ use super::definition::Approve;
 use super::error::{Problem, near};
 use super::template::ArgumentTemplate;
 use super::values::Span;
-use crate::OutputContract;
+use crate::host::OutputContract;
 use crate::journal::Effect;
 use crate::ports::{FilePath, OutputCaps, Sandbox};
 use crate::prompt::Output;
@@ -148,7 +148,7 @@ impl CommandToolDefinition {
         }
         if let Some(unknown) = schema.keys().find(|name| !KEYWORDS.contains(&name.as_str())) {
             return Err(format!(
-                "`{unknown}` is no keyword of a JSON Schema for an object: arguments are below `properties`{}",
+                "`{unknown}` is not a keyword of a JSON Schema for an object: arguments are below `properties`{}",
                 near(unknown, &KEYWORDS)
             ));
         }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, Approve, PriceDefinition, RequestDefinition};
 use super::error::{Problem, near};
+use crate::host::AgentEngine;
 use crate::ports::SandboxSockets;
-use crate::{Agent, AgentEngine, Tools};
+use crate::{Agent, Tools};
 use backstitch_runtime::OnTruncation;
 
 /// The engines that agent files may name.

@@ -10,7 +10,8 @@ use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
 use super::model::{ModelName, ModelProvider};
 use super::offered::below;
-use crate::{Fallback, FallbackReason};
+use crate::Fallback;
+use crate::host::FallbackReason;
 
 /// Another model that answers if the one before it does not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

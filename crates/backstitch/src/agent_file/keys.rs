@@ -34,7 +34,7 @@ pub fn check_base_url(text: &str) -> Result<(), Problem> {
 /// Parses the address of a definition. It is recorded, so one that may hold a secret is refused.
 pub(super) fn checked_url(text: &str) -> Result<Url, Problem> {
     let wrong = |reason: &str| Problem::new(["base_url"], reason);
-    let url: Url = text.parse().map_err(|error| wrong(&format!("this is no URL: {error}")))?;
+    let url: Url = text.parse().map_err(|error| wrong(&format!("this is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong("the URL must start with http:// or https://"));
     }

@@ -118,7 +118,7 @@ impl McpDefinition {
             let mut key: Vec<String> = key.to_vec();
             key.extend(["headers".to_owned(), name.clone()]);
             if name.is_empty() || !name.bytes().all(is_token) {
-                return Err(Problem { key, message: "this is no name of a header".to_owned() });
+                return Err(Problem { key, message: "this is not a name of a header".to_owned() });
             }
             let reserved =
                 ["accept", "content-length", "content-type", "host", "last-event-id", "transfer-encoding"];

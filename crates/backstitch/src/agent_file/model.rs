@@ -84,7 +84,7 @@ pub struct ModelName {
     pub model: String,
 }
 
-/// A text is no name of a model.
+/// A text is not a name of a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidModelName(String);

@@ -14,7 +14,7 @@ impl std::str::FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("{text:?} is no duration: write 90s, 10m, 1h30m or a number of seconds");
+        let wrong = || format!("{text:?} is not a duration: write 90s, 10m, 1h30m or a number of seconds");
         let mut rest = text.trim();
         if let Ok(seconds) = rest.parse() {
             return Ok(Self(Duration::from_secs(seconds)));

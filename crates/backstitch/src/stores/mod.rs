@@ -1,5 +1,5 @@
 //! Stores by their addresses, and the locations of the stores of projects, for the command line and for
-//! [`OpenRuntime::open_default`](crate::OpenRuntime).
+//! [`Runtime::open_default`](crate::Runtime::open_default).
 //!
 //! [`open`] opens the store of a [`StoreAddress`] by its ports, so that nothing else has to know what kind of store it is.
 //!

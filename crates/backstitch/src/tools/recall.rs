@@ -89,7 +89,7 @@ impl RecallArgs {
             (None, None) => Ok(Reference::Overview),
             (Some(turn), None) => Ok(Reference::Turn(turn)),
             (None, Some(call)) => {
-                let call: CallId = call.parse().map_err(|_| wrong("call_id: this is no call id"))?;
+                let call: CallId = call.parse().map_err(|_| wrong("call_id: this is not a call id"))?;
                 Ok(Reference::CallId(call))
             }
             (Some(_), Some(_)) => Err(wrong("set either `turn` or `call_id`, not both")),

@@ -1,7 +1,5 @@
 //! Agent files: parsing, errors, and the agents that are built from them.
 
-use std::sync::Arc;
-
 use backstitch::agent_file::{
     AgentDefinition, AgentFileError, BuildOptions, ModelProvider, ThinkingSetting, ToolChoice,
 };
@@ -9,7 +7,6 @@ use backstitch::budget::Limits;
 use backstitch::journal::Effect;
 use backstitch::ports::Sandbox;
 use backstitch::providers::Provider;
-use backstitch::store::MemoryStore;
 use backstitch::tool::Approval;
 use backstitch::{DriveOutcome, Evaluator, Price, Runtime, SessionOptions};
 use serde_json::json;
@@ -305,7 +302,7 @@ schema = { type = "object", properties = { done = { type = "boolean" } }, requir
 "#;
     let built = AgentDefinition::from_toml(text).unwrap().build().unwrap();
     let evaluator: Evaluator = Evaluator::of(built.agent.clone());
-    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let runtime = Runtime::in_memory();
     let session = evaluator.create_session(&runtime, SessionOptions::default()).await.unwrap();
     let prompt = built.prompt.clone().asking("Mend it.");
     let ended = evaluator.evaluate(&prompt, &session, false).await.unwrap();

@@ -1,14 +1,15 @@
 //! The directories of agents: as their files define them, and as the runtime opens them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
-use backstitch::ports::{ErasureMode, ForkRemoval, Owner, Removal, Store as _};
+use backstitch::host::{DirectoryError, WorkspaceEvent};
+use backstitch::ports::{ErasureMode, ForkRemoval, Owner, Removal};
 use backstitch::prelude::*;
 use backstitch::time::Clock as _;
-use backstitch::{ApplyOptions, DirectoryError, HostAdapters, SystemClock, WorkspaceEvent, WorkspaceSpec};
+use backstitch::{ApplyOptions, SystemClock, WorkspaceSpec};
 use tempfile::TempDir;
 
 const SEWING: &str = r#"
@@ -175,13 +176,12 @@ async fn the_copy_of_a_fork_that_fails_is_removed() {
     let (send, started) = std::sync::mpsc::channel();
     let (allow, allowed) = std::sync::mpsc::channel::<()>();
     let allowed = Mutex::new(allowed);
-    let adapters = HostAdapters::new(opened).with_report(move |event| {
+    let runtime = Runtime::over(opened).with_report(move |event| {
         if let WorkspaceEvent::CopyStarted { .. } = event {
             send.send(()).unwrap();
             allowed.lock().unwrap().recv().unwrap();
         }
     });
-    let runtime = Runtime::new(store.clone()).with_adapters(Arc::new(adapters));
     let run = runtime.start(&agent, "Sew").await.unwrap();
     run.ended().await.unwrap();
     let session = run.session();
@@ -224,8 +224,7 @@ async fn what_happens_to_a_copy_is_reported() {
     let agent = agent(place.path(), "isolated = true\nsetup = ['echo made']");
     let store = backstitch::stores::OpenedStore::in_memory();
     let (send, seen) = std::sync::mpsc::channel();
-    let adapters = HostAdapters::new(store.clone()).with_report(move |event| drop(send.send(event)));
-    let runtime = Runtime::new(store.store).with_adapters(Arc::new(adapters));
+    let runtime = Runtime::over(store).with_report(move |event| drop(send.send(event)));
     runtime.start(&agent, "Sew").await.unwrap().ended().await.unwrap();
     let expected = [
         WorkspaceEvent::CopyStarted { project: place.path().join("shop") },

@@ -1,9 +1,10 @@
 //! Fallbacks of agents that are built in Rust.
 
+use backstitch::host::FallbackReason;
 use backstitch::message::PolicyName;
 use backstitch::prelude::*;
 use backstitch::providers::ScriptFormat;
-use backstitch::{Backoff, Fallback, FallbackReason, RuntimeError, Script, ScriptedPolicy};
+use backstitch::{Backoff, Fallback, RuntimeError, Script, ScriptedPolicy};
 
 fn scripted(model: &str, replies: &str) -> ScriptedPolicy {
     let script = Script::parse(replies, ScriptFormat::Toml, "replies.toml").unwrap();

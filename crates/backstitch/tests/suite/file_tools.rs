@@ -1,10 +1,11 @@
 //! The tools for files, through the real runner, on files in memory and on a real directory.
 
+use backstitch::Tools;
+use backstitch::host::CallOutcome;
 use backstitch::journal::Effect;
 use backstitch::message::Part;
 use backstitch::tool::WorkspaceUse;
 use backstitch::tools::{builtin_tools, file_tools};
-use backstitch::{CallOutcome, Tools};
 use serde_json::{Value, json};
 
 use crate::place::Place;
@@ -399,7 +400,7 @@ async fn without_a_workspace_there_are_no_files() {
 /// A model sees a placeholder instead of a key in a file, and must not write the placeholder to the file.
 #[tokio::test]
 async fn the_placeholder_of_a_key_is_not_written() {
-    use backstitch::ToolRunner;
+    use backstitch::host::ToolRunner;
     use backstitch::secrets::Secrets;
     const KEY: &str = "sk-test-0123456789";
     for place in Place::both(&[("settings", &format!("name = a\nkey = {KEY}\n"))]) {

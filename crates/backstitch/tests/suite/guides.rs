@@ -12,7 +12,7 @@ fn every_guide_is_compiled_and_listed() {
         if name == "README.md" {
             continue;
         }
-        assert!(tests.contains(&format!("docs/guides/{name}\"")), "{name} is no doc test");
+        assert!(tests.contains(&format!("docs/guides/{name}\"")), "{name} is not a doc test");
         assert!(index.contains(&format!("({name})")), "{name} is missing in the index");
     }
 }

@@ -9,7 +9,6 @@ use backstitch::agent_file::{
 use backstitch::message::{MediaPart, Modality};
 use backstitch::ports::BoxFuture;
 use backstitch::providers::{HttpRequest, HttpResponse, Provider, Transport, TransportError};
-use backstitch::store::MemoryStore;
 use backstitch::{Mission, Runtime, SessionOptions};
 
 /// A transport that keeps the requests and reaches no server.
@@ -35,10 +34,7 @@ fn request_of(definition: &AgentDefinition, keys: &[&str]) -> Result<HttpRequest
     let agent = definition.build_with(options)?.agent;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let driver = Runtime::new(Arc::new(MemoryStore::new()))
-            .create(agent, SessionOptions::default())
-            .await
-            .unwrap();
+        let driver = Runtime::in_memory().create(agent, SessionOptions::default()).await.unwrap();
         driver.start("Sew.").await.unwrap_err();
     });
     let request = kept.0.lock().unwrap().remove(0);
@@ -266,10 +262,7 @@ async fn media_that_a_provider_does_not_take_is_refused_or_described() {
         let key = |_: &str| Some("sk-hunter2".to_owned());
         let options = BuildOptions { key: Box::new(key), transport: Some(Arc::new(kept.clone())) };
         let built = AgentDefinition::from_toml(&file).unwrap().build_with(options).unwrap();
-        let driver = Runtime::new(Arc::new(MemoryStore::new()))
-            .create(built.agent, SessionOptions::default())
-            .await
-            .unwrap();
+        let driver = Runtime::in_memory().create(built.agent, SessionOptions::default()).await.unwrap();
         let film = MediaPart::new(Modality::Video, "https://example.org/film.mp4".parse().unwrap());
         let error = driver.start(Mission::new(vec![film.into()])).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{setting}: {error}");

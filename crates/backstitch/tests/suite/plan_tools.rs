@@ -1,6 +1,6 @@
 //! The tools for the plan, through the real runner.
 
-use backstitch::CallOutcome;
+use backstitch::host::CallOutcome;
 use backstitch::slices::{Plan, PlanStatus, StepStatus};
 use backstitch::tools::plan_tools;
 use serde_json::json;

@@ -178,7 +178,7 @@ async fn paths_that_are_not_rolled_back_are_named() {
 async fn a_confined_command_writes_only_in_the_workspace_and_reports_what_was_refused() {
     let sandbox = Sandbox::workspace().without_network();
     let tool = Shell::default().sandbox(sandbox.clone()).tool();
-    if !backstitch::probe().enforces(&sandbox) {
+    if !backstitch::host::probe().enforces(&sandbox) {
         // Nothing is promised that the system does not enforce.
         assert_eq!(tool.spec.effect, Effect::External);
         return;

@@ -1,6 +1,6 @@
 //! Results of calls, as the model receives them.
 
-use backstitch::CallOutcome;
+use backstitch::host::CallOutcome;
 use backstitch::journal::InnerMessage;
 use backstitch::message::{Content, OptionResult};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backstitch::CallOutcome;
+use backstitch::host::CallOutcome;
 use backstitch::journal::{Effect, IdempotencyKey};
 use backstitch::prelude::*;
 use backstitch::session::BoxError;

@@ -43,7 +43,7 @@ pub(super) enum IncomingLine {
 }
 
 impl IncomingLine {
-    /// Reads a line. Returns `None` if it is no message.
+    /// Reads a line. Returns `None` if it is not a message.
     pub(super) fn of(line: Value) -> Option<Self> {
         let Value::Object(mut fields) = line else { return None };
         let id = fields.remove("id").filter(|id| !id.is_null());

@@ -93,7 +93,7 @@ fn keys(key: &str) -> Result<Vec<Key>, ConfigError> {
     Key::parse(key).map_err(|error| ConfigError::InKey {
         key: key.to_owned(),
         message: format!(
-            "this is no key: write model, or prices.\"openai:NAME\".input ({})",
+            "unknown setting; write model, or prices.\"openai:NAME\".input ({})",
             error.to_string().lines().last().unwrap_or_default()
         ),
     })

@@ -122,7 +122,7 @@ impl Layer {
     }
 }
 
-/// Visits the values of a table that are no tables themselves.
+/// Visits the values of a table that are not tables themselves.
 fn leaves(table: &Table, above: &mut Vec<String>, visit: &mut impl FnMut(&[String], &Value)) {
     for (name, value) in table {
         above.push(name.clone());

@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
+use backstitch::RuntimeError;
+use backstitch::host::{FilesRestored, read_records};
 use backstitch::id::SessionId;
 use backstitch::journal::Position;
 use backstitch::ports::{ChangeKind, Store};
-use backstitch::{FilesRestored, RuntimeError, read_records};
 use serde_json::{Value, json};
 
 use crate::common::Common;

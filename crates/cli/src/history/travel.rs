@@ -7,14 +7,15 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
+use backstitch::host::{KeptFiles, locate, one_line};
 use backstitch::id::SessionId;
 use backstitch::journal::Note;
 use backstitch::ports::SessionQuery;
 use backstitch::view::JournalView;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{
-    DiscardedEffect, ForkOptions, ForkReport, KeptFiles, OperationFiles, PointSpec, RewindOptions,
-    RewindReport, Runtime, RuntimeError, WorkspaceSpec, locate, one_line,
+    DiscardedEffect, ForkOptions, ForkReport, OperationFiles, PointSpec, RewindOptions, RewindReport,
+    Runtime, RuntimeError, WorkspaceSpec,
 };
 use clap::Args;
 use serde_json::json;
@@ -44,7 +45,7 @@ pub(crate) struct Rewind {
     /// Rewind although the program of a guarded session may still change files.
     #[arg(long)]
     force: bool,
-    /// Then run the program of a guarded session, so that it continues from the point. With a PROMPT it needs no terminal.
+    /// Restart the guarded program at this point. With a PROMPT it needs no terminal.
     #[arg(long = "continue", value_name = "PROMPT", num_args = 0..=1, require_equals = true)]
     continues: Option<Option<String>>,
     /// More arguments for the program that `--continue` runs, after `--`.

@@ -46,7 +46,7 @@ impl Documents {
             return;
         }
         let Some((text, is_cut)) = beginning(&target) else {
-            self.notes.push(format!("{} is not read: it is no text file", in_a_line(path)));
+            self.notes.push(format!("{} is not read: it is not a text file", in_a_line(path)));
             return;
         };
         // CLAUDE.md is often a copy of AGENTS.md, or a link to it.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
 use backstitch::filesystem::format;
-use backstitch::locate;
+use backstitch::host::locate;
 use clap::Args;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use backstitch::view::{JournalEntry, JournalView, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use backstitch::one_line;
+use backstitch::host::one_line;
 
 /// A failure in a line.
 pub(crate) fn text(failure: &SessionFailure) -> String {

@@ -41,7 +41,7 @@ pub(crate) struct List {
     /// List only sessions with this status; may be given several times.
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(IndexedStatus::ALL.map(IndexedStatus::as_str)))]
     status: Vec<String>,
-    /// List only sessions whose latest evaluation ended so; may be given several times.
+    /// List only sessions whose latest evaluation ended with this outcome; may be given several times.
     #[arg(long, value_name = "OUTCOME", value_parser = PossibleValuesParser::new(EvaluationOutcome::ALL.map(EvaluationOutcome::as_str)))]
     outcome: Vec<String>,
     /// List only sessions with this tag; given several times, with all of them.
@@ -176,15 +176,16 @@ impl List {
 
 /// Reads a tag as it is written on a command line.
 pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
-    let wrong = || format!("{text:?} is no tag: write KEY=VALUE");
+    let wrong = || format!("{text:?} is not a tag: write KEY=VALUE");
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(wrong)?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
 /// A time, or a length of time before now.
 pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Usage> {
-    let wrong =
-        || Usage(format!("{text:?} is no time: write 2026-01-31T08:00:00Z, or 2h or 3d for the last ones"));
+    let wrong = || {
+        Usage(format!("{text:?} is not a time: write 2026-01-31T08:00:00Z, or 2h or 3d for the last ones"))
+    };
     if let Ok(time) = text.parse() {
         return Ok(time);
     }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use backstitch::agent_file::{AgentDefinition, BuildOptions, BuiltAgent};
 use backstitch::code::ErrorCode;
+use backstitch::host::{RequestReplay, read_records};
 use backstitch::journal::{Position, RecordBody};
 use backstitch::ports::BoxFuture;
 use backstitch::providers::{HttpRequest, HttpResponse, Transport, TransportError};
 use backstitch::view::JournalView;
-use backstitch::{RequestReplay, read_records};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ fn verdict(requested: &RequestReplay) -> Verdict {
             (true, format!("it is the request that was sent: {} bytes, digest {digest}", recorded.length))
         }
         _ if recorded.digest.is_none() && rendered.digest.is_none() => {
-            let words = "nothing was sent: this policy is no model, and has no requests; --for PROVIDER:MODEL renders what a model would get";
+            let words = "nothing was sent: this policy is not a model, and has no requests; --for PROVIDER:MODEL renders what a model would get";
             (true, words.to_owned())
         }
         (None, Some(digest)) if requested.is_redacted => {

@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
+use backstitch::SystemClock;
 use backstitch::approval::ApprovalRule;
 use backstitch::filesystem::format;
+use backstitch::host::one_line;
+use backstitch::host::{reason_word, unfinished};
 use backstitch::journal::{InnerMessage, Role as Speaker, WorkspaceRevision};
 use backstitch::message::Large;
-use backstitch::one_line;
 use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence};
 use backstitch::session::CaptureOptions;
 use backstitch::view::{Call, CallStatus, DriverPresence, JournalView};
-use backstitch::{SystemClock, reason_word, unfinished};
 use clap::Args;
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal as _;
 
+use backstitch::host::{one_line, reason_word};
 use backstitch::id::SessionId;
 use backstitch::journal::{EvaluationOutcome, Origin};
 use backstitch::ports::{IndexedSession, IndexedStatus};
 use backstitch::time::Timestamp;
-use backstitch::{one_line, reason_word};
 
 use super::failure;
 use crate::open::guarded::is_guarded;

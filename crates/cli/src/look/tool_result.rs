@@ -3,7 +3,7 @@
 //! The model gets the result of a tool as JSON. A person gets one line: for a command its exit code and the beginning of its
 //! output, for the tools that read files how much they found. Any other result is shown as it is.
 
-use backstitch::one_line;
+use backstitch::host::one_line;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

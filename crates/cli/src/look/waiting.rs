@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use backstitch::budget::Limits;
+use backstitch::host::{call_arguments, load_view};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, PauseReason, SessionPaused};
 use backstitch::ports::{BoxFuture, Store, content_of};
 use backstitch::view::JournalView;
-use backstitch::{call_arguments, load_view};
 use serde_json::{Value, json};
 
 use crate::common::Common;

@@ -1,6 +1,6 @@
 //! The sessions that a shell offers to complete.
 
-use backstitch::one_line;
+use backstitch::host::one_line;
 use backstitch::ports::{IndexedSession, SessionOrder, SessionQuery};
 use clap_complete::CompletionCandidate;
 

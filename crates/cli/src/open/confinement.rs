@@ -9,7 +9,7 @@ use crate::usage::Usage;
 /// the user has set and that cannot be enforced is refused; what is missing of the default is printed, before anything
 /// runs.
 pub(crate) fn begin(common: &Common, sandbox: &mut Sandbox, is_default: bool) -> Result<(), Usage> {
-    match backstitch::probe().missing(sandbox) {
+    match backstitch::host::probe().missing(sandbox) {
         Some(missing) if !is_default => {
             return Err(Usage(format!(
                 "the sandbox cannot be enforced: {missing}. `--sandbox off` runs commands without one"
@@ -20,7 +20,7 @@ pub(crate) fn begin(common: &Common, sandbox: &mut Sandbox, is_default: bool) ->
         }
         _ => {}
     }
-    backstitch::resolve_writable(sandbox);
+    backstitch::host::resolve_writable(sandbox);
     for path in sandbox.missing.iter().flatten().filter(|_| !common.quiet) {
         eprintln!(
             "{} does not exist, so commands cannot write it in this session, although `write` allows it",

@@ -13,9 +13,9 @@ use backstitch::agent_file::{
     ModelName, Span, ToolChoice,
 };
 use backstitch::code::ErrorCode;
+use backstitch::host::read_records;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
 use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets, fetch_large};
-use backstitch::read_records;
 use backstitch::stores::StoreAddress;
 use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
@@ -570,7 +570,7 @@ fn budget(text: &str) -> Result<BudgetDefinition, String> {
     let mut limits = Map::new();
     for limit in text.split(',') {
         let (name, value) =
-            limit.split_once('=').ok_or_else(|| format!("{limit:?} is no limit: write tokens=100000"))?;
+            limit.split_once('=').ok_or_else(|| format!("{limit:?} is not a limit: write tokens=100000"))?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         limits.insert(name.trim().to_owned(), value);
     }

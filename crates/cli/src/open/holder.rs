@@ -64,8 +64,8 @@ async fn driver(place: &OpenStore, session: SessionId) -> anyhow::Result<Option<
     match place.store.claim(session, owner.clone(), ClaimMode::IfFree).await {
         Err(StoreError::Held { owner, process, .. }) => Ok(Some((owner, process))),
         // The claim was released since.
-        Ok(lease) => {
-            place.store.release(lease).await?;
+        Ok(claim) => {
+            place.store.release(claim).await?;
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -83,7 +83,7 @@ fn end(process: &Process) -> anyhow::Result<()> {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     let number = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
-    let number = number.with_context(|| format!("{} is no process", process.pid))?;
+    let number = number.with_context(|| format!("{} is not a process", process.pid))?;
     // The descriptor refers to this process even if its id is reused.
     let opened = match pidfd_open(number, PidfdFlags::empty()) {
         Ok(opened) => opened,

@@ -1,8 +1,9 @@
 //! A point of a session that a command shows or compares.
 
+use backstitch::PointSpec;
+use backstitch::host::{ResolvedPoint, load_view, locate_with_view};
 use backstitch::journal::WorkspaceRevision;
 use backstitch::view::JournalView;
-use backstitch::{PointSpec, ResolvedPoint, load_view, locate_with_view};
 
 use super::place::OpenStore;
 

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
+use backstitch::host::{OpenedWorkspace, WorkspaceEvent, check_apart, check_directory};
 use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Objects, OpenError, Owner, Store, StoreAdmin, Workspace};
 use backstitch::stores::{self, OpenedStore, StoreAddress, StoresError};
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
-use backstitch::{
-    Agent, HostAdapters, OpenedWorkspace, Runtime, RuntimeError, WorkspaceEvent, check_apart, check_directory,
-};
+use backstitch::{Agent, Runtime, RuntimeError};
 
 use super::trusted;
 use crate::common::Common;
@@ -113,16 +112,14 @@ impl OpenStore {
     }
 
     pub(crate) fn over(opened: OpenedStore) -> anyhow::Result<Self> {
-        let adapters = HostAdapters::new(opened.clone()).with_report(report);
-        let directory = adapters.directory()?;
-        let OpenedStore { address, store, objects, admin } = opened;
-        let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
-        let runtime = runtime.with_adapters(Arc::new(adapters));
+        let runtime = Runtime::over(opened.clone()).with_report(report).with_owner(Owner::new(whoami()));
         #[cfg(feature = "bridge")]
         let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
             key: crate::keys::key,
             relay: super::relay::relay_command,
         }));
+        let directory = runtime.store_directory()?;
+        let OpenedStore { address, store, objects, admin } = opened;
         Ok(Self { address, store, objects, admin, runtime, directory })
     }
 
@@ -280,7 +277,7 @@ pub(crate) fn part_of_id(name: &str) -> Result<String, Usage> {
         Ok(name.to_ascii_lowercase())
     } else {
         Err(Usage(format!(
-            "{name:?} is no id: type at least {SHORTEST_ID} characters of its beginning or its end"
+            "{name:?} is not an id: type at least {SHORTEST_ID} characters of its beginning or its end"
         )))
     }
 }

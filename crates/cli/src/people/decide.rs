@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
+use backstitch::host::{check_arguments, find_call};
 use backstitch::id::CallId;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
-use backstitch::{DecideOptions, Tools, check_arguments, find_call};
+use backstitch::{DecideOptions, Tools};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
@@ -115,8 +116,8 @@ impl Resolve {
                 let missing = || Usage("`edit` needs `--arguments JSON`".to_owned());
                 let text = self.arguments.as_deref().ok_or_else(missing)?;
                 let arguments = serde_json::from_str(text);
-                let arguments: Map<String, Value> =
-                    arguments.map_err(|error| Usage(format!("`--arguments` is no JSON object: {error}")))?;
+                let arguments: Map<String, Value> = arguments
+                    .map_err(|error| Usage(format!("`--arguments` is not a JSON object: {error}")))?;
                 if let Some(tool) = view.call(call).and_then(|call| tools?.get(&call.name)) {
                     check_arguments(&tool.spec, &arguments).map_err(|error| Usage(error.to_string()))?;
                 }

@@ -31,7 +31,7 @@ impl Completions {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let shells = Shells::builtins();
         let shell = shells.completer(&self.shell).ok_or_else(|| {
-            CommandError::new(ErrorCode::Usage, format!("{} is no known shell", self.shell))
+            CommandError::new(ErrorCode::Usage, format!("{} is not a known shell", self.shell))
         })?;
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, NAME, NAME, NAME, &mut script)?;

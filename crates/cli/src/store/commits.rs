@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use backstitch::host::one_line;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::WorkspaceRoot;
 use backstitch::object::ObjectId;
-use backstitch::one_line;
 use backstitch::ports::UncoveredReason;
 use backstitch::time::Timestamp;
 use backstitch::view::{CallStatus, Checkpoint, JournalView, Transcript};

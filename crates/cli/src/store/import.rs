@@ -12,12 +12,13 @@ use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::approval::{ApprovalRule, ApprovalVerdict};
 use backstitch::code::ErrorCode;
+use backstitch::host::latest_files;
 use backstitch::id::SessionId;
 use backstitch::journal::WorkspaceRevision;
 use backstitch::ports::{ChangeKind, ObjectOverlay, Sandbox, SessionRole, TransferReport, Workspace};
 use backstitch::stores::{self, StoreAddress};
 use backstitch::workspace;
-use backstitch::{SystemClock, WorkspaceSpec, latest_files};
+use backstitch::{SystemClock, WorkspaceSpec};
 use clap::Args;
 use serde_json::json;
 
@@ -154,7 +155,7 @@ async fn give_directory(
         // The session starts anew here, and its paths were those of another machine.
         let missing = sandbox.missing.take().unwrap_or_default();
         sandbox.write.extend(missing);
-        backstitch::resolve_writable(sandbox);
+        backstitch::host::resolve_writable(sandbox);
     }
     Ok(place.runtime.add_note(session, changed(definition)).await?)
 }
@@ -172,7 +173,7 @@ fn fill(
     let objects = ObjectOverlay::new(found.objects, &*place.objects);
     let others: Vec<String> = workspace::diff(&objects, wanted.root, found.root)?
         .into_iter()
-        // A file that is not there yet, or has another mode, is no obstacle.
+        // A file that is not there yet, or has another mode, is not an obstacle.
         .filter(|change| !matches!(change.change, ChangeKind::Deleted | ChangeKind::Mode))
         .map(|change| change.path)
         .collect();

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use backstitch::host::{left_temporaries, remove_left_temporaries};
 use backstitch::ports::StoreAdmin;
-use backstitch::{left_temporaries, remove_left_temporaries};
 
 /// Removes the remainders, unless this is a dry run, and returns their paths.
 pub(crate) async fn remove(store: &dyn StoreAdmin, dry_run: bool) -> Vec<PathBuf> {

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use backstitch::host::{IndexCheck, IndexRepair, SnapshotState, check_snapshot};
 use backstitch::id::SessionId;
 use backstitch::ports::VerifyReport;
-use backstitch::{IndexCheck, IndexRepair, SnapshotState, check_snapshot};
 use clap::Args;
 use serde_json::json;
 

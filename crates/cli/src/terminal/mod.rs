@@ -57,10 +57,10 @@ static IS_QUIET: AtomicBool = AtomicBool::new(false);
 /// The characters of a text that are shown on any terminal.
 const LEAST_ROOM: usize = 20;
 
-/// Columns of an output that is no terminal.
+/// Columns of an output that is not a terminal.
 const COLUMNS: usize = 80;
 
-/// Rows of an output that is no terminal.
+/// Rows of an output that is not a terminal.
 const ROWS: usize = 24;
 
 /// Writes text to standard output. Use `println!` or `print!`.

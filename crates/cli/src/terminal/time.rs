@@ -37,7 +37,7 @@ pub(crate) fn relative(time: Timestamp, now: Timestamp) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;
-    // A clock that is a little ahead is no future.
+    // A clock that is slightly ahead is tolerated.
     let (seconds, is_future) = if time > now.saturating_add(std::time::Duration::from_secs(60)) {
         (time.since(now).as_secs(), true)
     } else {

@@ -18,7 +18,7 @@ pub(crate) struct Trust {
     /// List what is trusted.
     #[arg(long, conflicts_with_all = ["paths", "revoke"])]
     list: bool,
-    /// Trust the directories no more.
+    /// Stop trusting the directories.
     #[arg(long)]
     revoke: bool,
 }

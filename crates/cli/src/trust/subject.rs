@@ -139,7 +139,7 @@ impl Subject {
 fn digest(path: &Path) -> std::io::Result<String> {
     let refused = |kind, message: &str| Err(std::io::Error::new(kind, message.to_owned()));
     if !fs::metadata(path)?.is_file() {
-        return refused(std::io::ErrorKind::InvalidInput, "it is no regular file");
+        return refused(std::io::ErrorKind::InvalidInput, "it is not a regular file");
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::code::ErrorCode;
+use backstitch::host::{DriftPolicy, Fidelity};
 use backstitch::id::SessionId;
 use backstitch::ports::{SandboxMode, Workspace};
-use backstitch::{DriftPolicy, Fidelity, ResumeOptions, RuntimeError, SessionOptions};
+use backstitch::{ResumeOptions, RuntimeError, SessionOptions};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
+use backstitch::host::Fidelity;
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
-use backstitch::{Agent, DriveOutcome, Fidelity, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use backstitch::{Agent, DriveOutcome, ResumeOptions, Runtime, SessionEvent, SessionOptions};
 use tokio::task::JoinHandle;
 
 use super::ending::DriveReport;

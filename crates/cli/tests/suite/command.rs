@@ -66,7 +66,7 @@ pub(crate) fn backstitch_reading(input: &str, arguments: &[&str]) -> Ran {
     // A separate thread writes, so that input that is not read does not block the output.
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().unwrap();
-    // A command that fails at once closes the pipe. That is no failure of the test.
+    // A command that fails at once closes the pipe. That is not a failure of the test.
     let _ = writer.join().unwrap();
     Ran {
         code: output.status.code(),

@@ -123,7 +123,7 @@ fn what_is_wrong_is_named_with_its_line_and_nothing_is_started() {
     let large = format!("# {}\n", "x".repeat(300 * 1024));
     configured(&stage, &large);
     assert!(stage.run(&["ls"]).called_wrongly().contains("larger than"));
-    // A file that is no text, and a directory in its place.
+    // A file that is not text, and a directory in its place.
     std::fs::write(stage.path("config/backstitch/config.toml"), [0xff, 0xfe, 0]).unwrap();
     assert!(stage.run(&["ls"]).called_wrongly().contains("UTF-8"));
     std::fs::remove_file(stage.path("config/backstitch/config.toml")).unwrap();

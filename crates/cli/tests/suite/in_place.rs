@@ -204,7 +204,7 @@ fn invalid_json_is_asked_about_again_and_a_broken_editor_is_named() {
     let terminal = run(&stage, &json!([{"calls": [write("a.txt", "x")]}, {"text": "Done."}]));
     terminal.wait_for(QUESTION);
     terminal.send("e\r");
-    terminal.wait_for("this is no JSON object");
+    terminal.wait_for("this is not a JSON object");
     terminal.wait_for("edit it again? [y/n]");
     terminal.send("n\r");
     terminal.wait_for_times(QUESTION, 2);

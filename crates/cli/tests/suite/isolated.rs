@@ -361,7 +361,7 @@ fn a_conversation_can_be_isolated() {
 
 #[test]
 fn commands_that_set_up_a_copy_run_in_the_sandbox() {
-    if backstitch::probe().landlock < 3 {
+    if backstitch::host::probe().landlock < 3 {
         return;
     }
     let stage = Stage::confined();

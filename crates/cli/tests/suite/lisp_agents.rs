@@ -195,7 +195,7 @@ orders = { file = "orders.json" }
             "expected one of `keep`, `last`, `until_recovered`",
         ),
         ("mode = 'lisp'\n[data]\norders = 5", "{ file = \"FILE.json\" }"),
-        ("mode = 'lisp'\n[data.'a b']\nvalue = 5", "data.a b: \"a b\" is no name for data"),
+        ("mode = 'lisp'\n[data.'a b']\nvalue = 5", "data.a b: \"a b\" is not a name for data"),
         ("mode = 'lisp'\nmax_turns = 0", "agent.toml:2: max_turns: "),
     ];
     for (text, words) in wrong {

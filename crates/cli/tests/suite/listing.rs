@@ -1,7 +1,7 @@
 //! `ls` by the index: selection, outcomes, sub-agents, limits, and stores that are not indexed yet.
 
+use backstitch::host::load_view;
 use backstitch::journal::Position;
-use backstitch::load_view;
 use backstitch::ports::{ClaimMode, Owner, Store as _};
 use backstitch::store::SqliteStore;
 use backstitch_testkit::block_on;

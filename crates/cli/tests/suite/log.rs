@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use backstitch::SystemClock;
+use backstitch::host::{LiveSession, SessionEnvironment, entropy};
 use backstitch::journal::{Origin, Position, Record, ResourceChanged, SessionCreated};
 use backstitch::ports::{ClaimMode, Owner, Store as _};
 use backstitch::rng::Seed;
 use backstitch::store::SqliteStore;
-use backstitch::{LiveSession, SessionEnvironment, SystemClock, entropy};
 use serde_json::{Value, json};
 
 use backstitch_testkit::{block_on, sample};
@@ -21,14 +22,14 @@ fn everything_that_was_appended_comes_back() {
     let journals: Vec<_> =
         (10..18).map(|seed| sample::journal(seed, 12)).chain([sample::every_kind()]).collect();
     for journal in &journals {
-        let lease = block_on(store.claim(journal.session, Owner::new("a test"), ClaimMode::IfFree)).unwrap();
+        let held = block_on(store.claim(journal.session, Owner::new("a test"), ClaimMode::IfFree)).unwrap();
         let mut next = Position::START;
         for batch in &journal.batches {
             next = next.after(batch.len());
             let start = Position::new(next.number() - batch.len() as u64);
-            block_on(store.append(journal.session, start, lease.fence, batch.clone())).unwrap();
+            block_on(store.append(journal.session, start, held.fence, batch.clone())).unwrap();
         }
-        block_on(store.release(lease)).unwrap();
+        block_on(store.release(held)).unwrap();
     }
     drop(store);
     for journal in &journals {

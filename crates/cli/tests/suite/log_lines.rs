@@ -80,7 +80,7 @@ fn wrong_filters_are_refused() {
     let stage = Stage::new();
     assert!(stage.run(&["log"]).failed().contains("store_not_found"));
     let session = two_calls(&stage);
-    assert!(stage.run(&["log", &session, "--since", "yesterday"]).called_wrongly().contains("is no time"));
+    assert!(stage.run(&["log", &session, "--since", "yesterday"]).called_wrongly().contains("is not a time"));
     assert!(stage.run(&["log", &session, "--kind", "nothing"]).called_wrongly().contains("possible values"));
     assert!(stage.run(&["log", &session, "--limit", "x"]).called_wrongly().contains("invalid value"));
     let ran = stage.run(&["log", &session, "--graph", "--json"]);

@@ -113,7 +113,7 @@ fn usage_is_summed_up() {
     for part in ["1 session, 3 requests, 2 calls", "DAY", "MODEL", "TOOL", "AGENT", "shell"] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
-    assert!(stage.run(&["stats", "--since", "x"]).called_wrongly().contains("is no time"));
+    assert!(stage.run(&["stats", "--since", "x"]).called_wrongly().contains("is not a time"));
     stage.run(&["stats", "--by", "moon"]).called_wrongly();
     assert!(Stage::new().run(&["stats"]).failed().contains("store_not_found"));
     let (code, screen) = Pty::start(&stage, &["stats"], 40, 60).finish();

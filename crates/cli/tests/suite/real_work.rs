@@ -280,7 +280,7 @@ fn run(work: &Work) -> Result<(), String> {
     let output = stage.file("output.txt").unwrap_or_default();
     let is_done = result["exit_code"] == 0;
     let as_expected = match work.expected {
-        WorksFromLandlock9(words, _) if backstitch::probe().landlock >= 9 => {
+        WorksFromLandlock9(words, _) if backstitch::host::probe().landlock >= 9 => {
             is_done && output.contains(words)
         }
         Works(words) => is_done && output.contains(words),
@@ -292,7 +292,7 @@ fn run(work: &Work) -> Result<(), String> {
 #[test]
 #[expect(clippy::print_stderr, reason = "what is skipped says so")]
 fn real_work_is_done_inside_of_the_sandbox() {
-    let support = backstitch::probe();
+    let support = backstitch::host::probe();
     if support.landlock < 3 || !support.seccomp {
         eprintln!("SKIPPED: this system cannot confine processes ({support})");
         return;

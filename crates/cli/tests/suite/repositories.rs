@@ -79,7 +79,7 @@ fn a_change_that_a_person_approved_is_kept_and_named() {
 
 #[test]
 fn a_call_that_made_commits_is_not_repeated_without_a_question() {
-    if !backstitch::probe().enforces(&backstitch::ports::Sandbox::workspace().without_network()) {
+    if !backstitch::host::probe().enforces(&backstitch::ports::Sandbox::workspace().without_network()) {
         return;
     }
     let stage = project();
@@ -106,7 +106,7 @@ fn a_call_that_made_commits_is_not_repeated_without_a_question() {
 
 #[test]
 fn a_call_that_only_looked_at_the_repository_is_repeated() {
-    if !backstitch::probe().enforces(&backstitch::ports::Sandbox::workspace().without_network()) {
+    if !backstitch::host::probe().enforces(&backstitch::ports::Sandbox::workspace().without_network()) {
         return;
     }
     let stage = project();

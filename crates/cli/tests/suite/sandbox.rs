@@ -11,7 +11,7 @@ use crate::stage::{Stage, interrupt, scripted, wait_until};
 /// True if the test has to be skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 pub(crate) fn is_unsupported() -> bool {
-    let support = backstitch::probe();
+    let support = backstitch::host::probe();
     let is_complete = support.landlock >= 3 && support.seccomp;
     if !is_complete {
         eprintln!("SKIPPED: this system cannot confine processes ({support})");

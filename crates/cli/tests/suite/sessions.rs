@@ -106,7 +106,7 @@ fn a_session_is_run_listed_shown_and_rewound() {
     assert!(diff.contains("M a.txt") && diff.contains("-one") && diff.contains("+two"), "{diff}");
     let diff = place.json(&["diff", session, "start", &first]);
     assert_eq!(diff["files"][0]["change"], "added");
-    assert_eq!(diff["state"], serde_json::json!({}), "logs are no state");
+    assert_eq!(diff["state"], serde_json::json!({}), "logs are not state");
     assert_eq!(place.run(&["diff", session, "head", "head"]).worked(), "nothing differs\n");
 
     place.run(&["rewind", session, &second, "--reason", "a try"]).worked();

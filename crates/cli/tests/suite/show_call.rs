@@ -118,8 +118,8 @@ fn wrong_names_and_empty_stores_are_refused() {
     assert!(errors.contains("there is no such call"), "{errors}");
     let errors = stage.run(&["show", "ffff"]).failed();
     assert!(errors.contains("no session ffff") && errors.contains("no call ffff"), "{errors}");
-    assert!(stage.run(&["show", &session, "no!"]).called_wrongly().contains("is no point"));
-    assert!(stage.run(&["show", "x y"]).called_wrongly().contains("is no id"));
+    assert!(stage.run(&["show", &session, "no!"]).called_wrongly().contains("is not a point"));
+    assert!(stage.run(&["show", "x y"]).called_wrongly().contains("is not an id"));
 }
 
 /// Nothing of a call can control the terminal, also in few columns.

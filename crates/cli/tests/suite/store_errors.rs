@@ -1,4 +1,4 @@
-//! Paths that are no store: each error says what the path is, and what to do.
+//! Paths that are not a store: each error says what the path is, and what to do.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn a_path_that_is_no_store_is_explained() {
         (path("foreign.db"), "not a Backstitch store", "not_a_store"),
         (path("missing.db"), "there is no store at", "store_not_found"),
         (path("foreign.db/store.db"), "there is no store at", "store_not_found"),
-        ("/dev/null".into(), "is no regular file", "io"),
+        ("/dev/null".into(), "is not a regular file", "io"),
     ];
     for (path, words, code) in cases {
         for ran in both(&path) {

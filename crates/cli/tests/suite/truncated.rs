@@ -36,7 +36,7 @@ fn an_answer_that_was_cut_off_is_shown_as_such_and_continued() {
 fn an_answer_that_was_cut_off_is_accepted_as_it_is() {
     let stage = Stage::new();
     let ran = cut_off(&stage, &[]);
-    assert_eq!((ran.code, ran.output.as_str()), (Some(3), ""), "half an answer is no output");
+    assert_eq!((ran.code, ran.output.as_str()), (Some(3), ""), "half an answer is not output");
     assert!(ran.errors.contains("token limit") && ran.errors.contains("--accept"), "{}", ran.errors);
     assert!(ran.errors.contains(HALF.trim_end()), "{}", ran.errors);
     assert_eq!(stage.run(&["resume", "--accept"]).worked_quietly(), format!("{HALF}\n"));

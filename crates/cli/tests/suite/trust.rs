@@ -254,7 +254,7 @@ fn the_question_names_everything_that_runs_outside_or_widens_a_right() {
 
 #[test]
 fn an_imported_session_gets_the_stricter_sandbox_and_says_what_its_agent_may_do() {
-    let support = backstitch::probe();
+    let support = backstitch::host::probe();
     if support.landlock < 3 {
         return;
     }

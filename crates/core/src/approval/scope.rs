@@ -135,7 +135,7 @@ pub enum InvalidScope {
     /// It does not start with the name of a tool.
     #[error(transparent)]
     Tool(#[from] InvalidToolName),
-    /// The words after the tool are no plain command.
+    /// The words after the tool are not a plain command.
     #[error(
         "{words:?} is not the start of a plain command: it has operators, variables, patterns or other marks of a shell"
     )]

@@ -287,7 +287,7 @@ mod tests {
             kind: "note",
             from: 1,
             upcast: |mut data| {
-                let lines = data["lines"].as_array().ok_or("lines are no list")?;
+                let lines = data["lines"].as_array().ok_or("lines are not a list")?;
                 let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
                 data["body"] = lines.join("\n").into();
                 Ok(data)

@@ -98,9 +98,9 @@ impl fmt::Display for IndexedStatus {
     }
 }
 
-/// The word is no status.
+/// The word is not a status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{word:?} is no status of a session")]
+#[error("{word:?} is not a status of a session")]
 pub struct UnknownStatus {
     /// The word.
     pub word: String,

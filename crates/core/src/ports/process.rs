@@ -238,7 +238,7 @@ pub enum ProcessError {
         program: String,
     },
     /// The directory is not a directory of the workspace.
-    #[error("{directory:?} is no directory to run in: {reason}")]
+    #[error("{directory:?} is not a directory to run in: {reason}")]
     Directory {
         /// The directory.
         directory: String,

@@ -61,7 +61,7 @@ impl TimeRange {
     }
 }
 
-/// Which sessions to list. A session has to fulfil every condition; an empty list is no condition.
+/// Which sessions to list. A session has to fulfil every condition; an empty list is not a condition.
 ///
 /// ```
 /// use backstitch_core::ports::{IndexedStatus, SessionQuery};

@@ -95,11 +95,11 @@ pub trait Store: Send + Sync {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: ClaimMode,
+        mode: ClaimMode,
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>>;
 
     /// Releases a session. Does nothing if the claim is no longer current.
-    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn release(&self, claim: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Returns the holder of a session.
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>>;

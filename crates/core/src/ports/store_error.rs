@@ -175,7 +175,7 @@ pub enum StoreError {
         session: SessionId,
     },
     /// A cursor that this store did not return.
-    #[error("{cursor:?} is no cursor of this store")]
+    #[error("{cursor:?} is not a cursor of this store")]
     UnknownCursor {
         /// The cursor.
         cursor: String,
@@ -251,7 +251,7 @@ impl StoreError {
     /// The stable code of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Conflict { .. } | Self::Fenced { .. } => ErrorCode::LeaseLost,
+            Self::Conflict { .. } | Self::Fenced { .. } => ErrorCode::ClaimLost,
             Self::Held { .. } => ErrorCode::SessionHeld,
             Self::NotFound { .. } => ErrorCode::SessionNotFound,
             Self::EmptyBatch | Self::Beginning { .. } | Self::NotInInbox { .. } | Self::BeyondHead { .. } => {

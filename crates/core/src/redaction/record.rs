@@ -19,7 +19,7 @@ use crate::session::{Items, Slice};
 /// How often a text is gone through. Each round but the first replaces whole tokens, so two are nearly always enough.
 const ROUNDS: usize = 4;
 
-/// Stands for a place that is no token: separators and the words of JSON.
+/// Stands for a place that is not a token: separators and the words of JSON.
 const NO_TOKEN: usize = usize::MAX;
 
 /// Redacted copies of objects, by the id of the original. A record that names an original is made to name its copy.

@@ -1,7 +1,7 @@
 //! Finds a value in bytes: as it is, and through any escaping that JSON allows.
 //!
 //! A text may be a string of JSON that holds JSON that holds the value. So the bytes are searched as they are, then with their
-//! escapes resolved, then with the escapes of that resolved, and so forth. Resolving is lenient: what is no escape stays as it is,
+//! escapes resolved, then with the escapes of that resolved, and so forth. Resolving is lenient: what is not an escape stays as it is,
 //! so it also finds values in a fragment of JSON in the middle of a log file. In addition the escaped forms of the value are searched for
 //! literally, since a backslash before one of them can hide it from resolving.
 //!

@@ -27,7 +27,7 @@ fn they_are_told_once_for_each_commit_that_changed_their_slice() {
     session.append(note(1, "elsewhere")).unwrap();
     let mut draft = session.draft();
     draft.append(Deed(2)).unwrap().append(Deed(3)).unwrap();
-    assert_eq!(seen.lock().unwrap().len(), 1, "a draft is no commit");
+    assert_eq!(seen.lock().unwrap().len(), 1, "a draft is not a commit");
     session.commit(draft).unwrap();
     drop(session.draft().append(Deed(4)));
     assert_eq!(*seen.lock().unwrap(), [(vec![], vec![1]), (vec![1], vec![1, 2, 3])]);

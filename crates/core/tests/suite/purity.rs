@@ -73,7 +73,7 @@ fn names(graph: &BTreeSet<Package>) -> BTreeSet<&str> {
 fn assert_pure(package: &str) {
     let graph = graph(package, "64");
     let names = names(&graph);
-    assert!(names.contains(package) && names.contains("serde_json"), "this is no graph: {names:?}");
+    assert!(names.contains(package) && names.contains("serde_json"), "this is not a graph: {names:?}");
     let impure: Vec<_> = IMPURE.iter().filter(|name| names.contains(**name)).collect();
     assert!(impure.is_empty(), "{package} must do no IO, but is built from {impure:?}");
     for (name, features) in &graph {

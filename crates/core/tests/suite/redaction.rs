@@ -179,7 +179,7 @@ fn numbers_become_zero_only_in_free_data() {
     assert_eq!(note.data.inline(), Some(&json!({ "pin": 0, "list": [0] })));
     assert_eq!(redacted_note.replacements, 2);
 
-    // The position of a rewind is no data.
+    // The position of a rewind is not data.
     let rewound = backstitch_core::journal::SessionRewound::new(Position::new(1234567890));
     let (redacted, record) = redacted(rewound, "1234567890");
     assert_eq!((redacted.replacements, redacted.kept), (0, 1));

@@ -107,6 +107,9 @@ fn function_of(analyser: &mut Analyser<'_>, form: &Form, captured: &[Box<str>]) 
     }
     let node = analyser.form(form, false)?;
     functions::single(node, captured.len()).ok_or_else(|| {
-        crate::error::Error::new(crate::error::ErrorKind::InvalidStored, "a stored function is no function")
+        crate::error::Error::new(
+            crate::error::ErrorKind::InvalidStored,
+            "a stored function is not a function",
+        )
     })
 }

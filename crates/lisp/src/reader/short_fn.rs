@@ -36,7 +36,7 @@ impl ShortFn {
                     // `%01` is the argument `%1`.
                     Ok(Some(format!("%{number}")))
                 }
-                _ => Err(Error::new(ErrorKind::Parse, format!("`%{place}` is no argument of `#()`"))
+                _ => Err(Error::new(ErrorKind::Parse, format!("`%{place}` is not an argument of `#()`"))
                     .hint(format!("the arguments are %, %1 to %{MOST} and %&"))),
             },
         }

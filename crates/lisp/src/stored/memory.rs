@@ -180,10 +180,10 @@ pub(super) fn array<'a>(document: &'a Json, name: &str) -> Result<&'a [Json]> {
     field(document, name)?
         .as_array()
         .map(Vec::as_slice)
-        .ok_or_else(|| damaged(&format!("{name:?} is no array")))
+        .ok_or_else(|| damaged(&format!("{name:?} is not an array")))
 }
 
 pub(super) fn texts<'a>(document: &'a Json, name: &str) -> Result<Vec<&'a str>> {
     let texts: Option<Vec<&str>> = array(document, name)?.iter().map(Json::as_str).collect();
-    texts.ok_or_else(|| damaged(&format!("{name:?} holds something that is no text")))
+    texts.ok_or_else(|| damaged(&format!("{name:?} holds something that is not text")))
 }

@@ -99,7 +99,8 @@ impl<'a> Reader<'a> {
     }
 
     fn node(&mut self, node: &Json) -> Result<Value> {
-        let (letter, parts) = split(node.as_array().ok_or_else(|| damaged("a compound value is no array"))?)?;
+        let (letter, parts) =
+            split(node.as_array().ok_or_else(|| damaged("a compound value is not an array"))?)?;
         Ok(match letter {
             "v" => Value::vector(self.cells(parts)?),
             "e" => match <[Value; 2]>::try_from(self.cells(parts)?) {

@@ -72,7 +72,7 @@ impl Cursor {
     #[inline]
     #[expect(
         clippy::should_implement_trait,
-        reason = "a blocked cursor is not at its end, so it is no iterator"
+        reason = "a blocked cursor is not at its end, so it is not an iterator"
     )]
     pub fn next(&mut self) -> CursorStep {
         loop {

@@ -13,7 +13,7 @@ pub enum Temporal {
     Duration(jiff::SignedDuration),
     /// A `java.util.Date`: milliseconds since 1970.
     Date(i64),
-    /// A UUID; it is no time, but it too is a tagged scalar.
+    /// A UUID, a tagged scalar as times are.
     Uuid(Box<str>),
     /// A `java.time.LocalDateTime`: a day and a time without a place.
     LocalDateTime(jiff::civil::DateTime),

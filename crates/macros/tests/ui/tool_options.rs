@@ -44,7 +44,7 @@ fn hook() {}
 #[tool(example(description = "All"))]
 fn example() {}
 
-/// Has an example that is no object.
+/// Has an example that is not an object.
 #[tool(example(description = "All", arguments = [1]))]
 fn list() {}
 

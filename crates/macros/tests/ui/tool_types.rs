@@ -8,7 +8,7 @@ fn gives() -> Opaque {
     Opaque
 }
 
-/// Fails with what is no error.
+/// Fails with what is not an error.
 #[tool]
 fn fails() -> Result<String, Opaque> {
     Err(Opaque)

@@ -57,7 +57,7 @@ pub(super) fn transport(
         .map_err(|error| full(&error))?;
     let mut headers = HashMap::new();
     for (name, value) in &address.headers {
-        let parsed: HeaderName = name.parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+        let parsed: HeaderName = name.parse().map_err(|_| format!("{name:?} is not a name of a header"))?;
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| format!("the value of the header {name} has characters that no header allows"))?;
         value.set_sensitive(true);

@@ -19,7 +19,7 @@ pub struct ToolListChange {
 }
 
 impl ToolListChange {
-    /// Compares two lists. Other descriptions are no difference.
+    /// Compares two lists. Other descriptions are not a difference.
     pub fn between(before: &[PinnedTool], after: &[PinnedTool]) -> Self {
         let find = |tools: &'_ [PinnedTool], name: &str| tools.iter().position(|tool| tool.name == name);
         let mut change = Self::default();

@@ -47,7 +47,7 @@ pub enum ClientError {
     },
     /// The schema of a tool is none.
     #[error(
-        "the tool {tool:?} of the MCP server {server:?} has parameters that are no JSON Schema of an object"
+        "the tool {tool:?} of the MCP server {server:?} has parameters that are not a JSON Schema of an object"
     )]
     Schema {
         /// The name of the server.

@@ -95,7 +95,7 @@ impl ToolServer {
             let handler = self.handler.of_connection(RunningRequests::default());
             let service = match handler.serve_with_ct(streams, stop.clone()).await {
                 Ok(service) => service,
-                // A client that leaves before it has said anything is no error.
+                // A client that leaves before it has said anything is not an error.
                 Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
                 Err(_) if stop.is_cancelled() => return Ok(()),
                 Err(error) => return Err(ServeError::Opening(error.to_string())),

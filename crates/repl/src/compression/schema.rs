@@ -33,7 +33,7 @@ fn properties(schema: &Json) -> Option<&Map<String, Json>> {
     schema.get("properties")?.as_object()
 }
 
-/// Writes one schema. A reference or a choice is no level of its own, so the names of fields show whether a
+/// Writes one schema. A reference or a choice is not a level of its own, so the names of fields show whether a
 /// type is named or written in its place.
 struct Writer<'a> {
     root: &'a Json,

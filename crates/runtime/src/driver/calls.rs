@@ -206,10 +206,10 @@ impl Calls {
     }
 }
 
-/// Returns how the calls ended, or the error that stops the session. If the lease was lost, that error comes
+/// Returns how the calls ended, or the error that stops the session. If the claim was lost, that error comes
 /// first, since the other calls report only its consequence.
 fn all_ended(mut ends: Vec<Result<CallOutcome, RuntimeError>>) -> Result<Vec<CallOutcome>, RuntimeError> {
-    if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::LeaseLost { .. }))) {
+    if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::ClaimLost { .. }))) {
         ends.swap(0, lost);
     }
     ends.into_iter().collect()

@@ -134,7 +134,7 @@ impl Driver {
             self.calls.compensate_failed(evaluation).await?;
         }
         if self.inbox.stop.is_cancelled() || !wishes.pauses.is_empty() {
-            let detail = "someone asked for a pause".to_owned();
+            let detail = "pause requested".to_owned();
             let ended = self.pauses.pause_with(evaluation, PauseReason::Asked, detail, wishes.pauses).await?;
             return Ok(LoopStep::End(ended));
         }

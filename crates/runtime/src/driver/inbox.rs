@@ -221,8 +221,8 @@ impl Inbox {
 
     /// Stops everything if the session was taken over. The next write fails with that reason.
     async fn stop_if_taken_over(&self) {
-        let lease = self.live.lease();
-        match self.live.store().is_current(lease.session, lease.fence).await {
+        let claim = self.live.claim();
+        match self.live.store().is_current(claim.session, claim.fence).await {
             Ok(false) => self.stop.cancel(),
             Ok(true) => {}
             Err(error) => tracing::warn!(%error, "the claim to the session could not be checked"),

@@ -1,4 +1,4 @@
-//! Calls of a caller outside, which has a loop of its own, such as a client of another protocol.
+//! Tool calls of external callers that have their own loop, such as MCP clients.
 //!
 //! Such a caller sends calls one by one, and no policy is asked. Each call becomes a turn of an open evaluation:
 //! a message with the call, and one with its result. So the conversation is complete, and a model can continue it.
@@ -183,7 +183,7 @@ impl Driver {
             Some(PauseReason::Approval) => decision,
             Some(_) => Decision::Continue,
         };
-        let resolved = PauseResolved::new(decision).of_call(call).by(self.live.lease().owner.to_string());
+        let resolved = PauseResolved::new(decision).of_call(call).by(self.live.claim().owner.to_string());
         self.live.record_when(vec![resolved.into()], Durable::WithNext).await
     }
 

@@ -86,7 +86,7 @@ impl Driver {
         }
         self.take_up(evaluation).await?;
         let resumed = EvaluationResumed {
-            owner: Some(self.live.lease().owner.to_string()),
+            owner: Some(self.live.claim().owner.to_string()),
             budget: options.budget,
             deadline_millis: options.deadline.map(millis),
             fingerprint: self.agent.fingerprint().ok(),
@@ -268,7 +268,7 @@ impl Driver {
             if !is_resolved {
                 return Ok(Some(self.pauses.paused_by(evaluation, &pause).await));
             }
-            let owner = self.live.lease().owner.to_string();
+            let owner = self.live.claim().owner.to_string();
             let (decision, by) = match (pause.reason, ruled) {
                 (_, Some(ruled)) => ruled,
                 (PauseReason::Approval, None) if pause.session.is_none() => {
@@ -323,7 +323,7 @@ impl Driver {
         if self.asker.cut_off(evaluation).await?.is_none() {
             return Ok(());
         }
-        let resolved = PauseResolved::new(Decision::Accept).by(self.live.lease().owner.to_string());
+        let resolved = PauseResolved::new(Decision::Accept).by(self.live.claim().owner.to_string());
         self.live.record_when(vec![resolved.into()], Durable::WithNext).await
     }
 

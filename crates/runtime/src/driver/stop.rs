@@ -27,7 +27,7 @@ impl Driver {
     pub(super) async fn record_stop(&self, evaluation: EvaluationId, error: &RuntimeError) {
         let is_known = match error.cause() {
             // Another process writes the journal, its content is unknown, or a pause records the error.
-            RuntimeError::LeaseLost { .. }
+            RuntimeError::ClaimLost { .. }
             | RuntimeError::AheadOfStore { .. }
             | RuntimeError::Poisoned { .. } => true,
             _ => self.live.state().await.view.stopped().is_some(),

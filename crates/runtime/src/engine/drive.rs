@@ -144,7 +144,7 @@ impl EngineLoop {
         let pause = |reason, detail: &str| driver.pause_engine(evaluation, reason, detail.to_owned());
         match wish {
             StopWish::Cancel => driver.finish_engine(evaluation, EvaluationResult::cancelled()).await,
-            StopWish::Pause => pause(PauseReason::Asked, "someone asked for a pause").await,
+            StopWish::Pause => pause(PauseReason::Asked, "pause requested").await,
             StopWish::OutOfTime => pause(PauseReason::Deadline, "the evaluation is out of time").await,
         }
     }

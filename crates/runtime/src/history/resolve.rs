@@ -160,7 +160,7 @@ impl LiveSession {
         );
         let message = self.failure(call, "interrupted", told.clone()).await?;
         let decision = Decision::Fail { reason: Some(told) };
-        let resolved = PauseResolved::new(decision).of_call(call.call_id).by(self.lease().owner.to_string());
+        let resolved = PauseResolved::new(decision).of_call(call.call_id).by(self.claim().owner.to_string());
         self.end_call(call, resolved, message, (CallVerdict::Failed, None, None), Vec::new()).await
     }
 

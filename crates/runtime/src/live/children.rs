@@ -24,7 +24,7 @@ impl LiveSession {
         SessionEnvironment {
             store: self.store().clone(),
             clock: self.clock().clone(),
-            owner: self.lease().owner.clone(),
+            owner: self.claim().owner.clone(),
             resources: self.resources().clone().lent(resources),
             workspace: self.workspace().filter(|_| workspace != WorkspaceUse::None).cloned(),
             snapshot_interval: self.snapshot_interval(),

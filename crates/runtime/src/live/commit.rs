@@ -207,7 +207,7 @@ impl LiveSession {
             let ahead = start != head;
             live.set_status(LiveStatus::AheadOfStore);
             let span = spans::append(live.id, whole.len());
-            let appended = live.store.append(live.id, start, live.lease.fence, whole).instrument(span).await;
+            let appended = live.store.append(live.id, start, live.claim.fence, whole).instrument(span).await;
             appended.map_err(|error| live.failed_append(error, ahead))?;
             crash_point!("append.after");
             state.advance(view, prepared);
@@ -246,7 +246,7 @@ impl LiveSession {
         let (live, to) = (self.this(), prefix.head());
         DetachedTask::plain(async move {
             live.set_status(LiveStatus::AheadOfStore);
-            let appended = live.store.append(live.id, head, live.lease.fence, batch).await;
+            let appended = live.store.append(live.id, head, live.claim.fence, batch).await;
             appended.map_err(|error| live.failed_append(error, false))?;
             live.snapshots.went_back(to);
             live.owes.store(true, Ordering::SeqCst);
@@ -289,7 +289,7 @@ impl LiveSession {
         }
         match error {
             StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
-                RuntimeError::LeaseLost { session: self.id, source: error }
+                RuntimeError::ClaimLost { session: self.id, source: error }
             }
             other => RuntimeError::Store(other),
         }

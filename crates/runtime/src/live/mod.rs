@@ -84,8 +84,8 @@ pub struct LiveSession {
     this: Weak<Self>,
     id: SessionId,
     store: Arc<dyn Store>,
-    lease: SessionClaim,
-    claim: ClaimMode,
+    claim: SessionClaim,
+    mode: ClaimMode,
     clock: Arc<dyn Clock>,
     workspace: Option<Arc<dyn Workspace>>,
     resources: Resources,
@@ -192,7 +192,7 @@ impl LiveSession {
         let (id, owner) = (created.session_id, surroundings.owner.clone());
         // A resource that cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
-        let lease =
+        let claim =
             surroundings.store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
         let now = surroundings.clock.now();
         let mut batch = Batch::at(now).with(created);
@@ -202,13 +202,13 @@ impl LiveSession {
         match JournalView::fold(&records) {
             Ok(view) => {
                 let loaded = LoadedView { view, snapshot: None };
-                let live = Self::live(surroundings, lease, ClaimMode::IfFree, loaded, set_up);
+                let live = Self::live(surroundings, claim, ClaimMode::IfFree, loaded, set_up);
                 live.channel.set_durable(Position::START);
                 live.hold_until_asked(batch).await;
                 Ok(live)
             }
             Err(error) => {
-                give_back(&*store, lease).await;
+                give_back(&*store, claim).await;
                 Err(error.into())
             }
         }
@@ -227,8 +227,8 @@ impl LiveSession {
         let owner = surroundings.owner.clone();
         // A resource that cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
-        let lease = store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
-        let claimed = ClaimGuard::new(&store, &lease);
+        let claim = store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
+        let claimed = ClaimGuard::new(&store, &claim);
         crash_point!("session.claimed");
         let now = surroundings.clock.now();
         let mut batch = first(now);
@@ -237,7 +237,7 @@ impl LiveSession {
         let appended = match JournalView::fold_each(base, &records, |_| {}) {
             Ok(view) => {
                 batch.summarize(view.summary());
-                store.append(id, Position::START, lease.fence, batch).await.map_err(RuntimeError::Store)
+                store.append(id, Position::START, claim.fence, batch).await.map_err(RuntimeError::Store)
             }
             // What cannot be folded must not be written.
             Err(error) => Err(error.into()),
@@ -250,13 +250,13 @@ impl LiveSession {
         match view {
             Ok(view) => {
                 let live =
-                    Self::live(surroundings, lease, ClaimMode::IfFree, view, set_up).with_resources().await;
+                    Self::live(surroundings, claim, ClaimMode::IfFree, view, set_up).with_resources().await;
                 claimed.settled();
                 live
             }
             Err(error) => {
                 claimed.settled();
-                give_back(&*store, lease).await;
+                give_back(&*store, claim).await;
                 Err(error)
             }
         }
@@ -266,24 +266,24 @@ impl LiveSession {
     pub async fn open(
         surroundings: SessionEnvironment,
         id: SessionId,
-        claim: ClaimMode,
+        mode: ClaimMode,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
         // Checked first, so that a session that does not exist is not claimed.
         store.head(id).await.map_err(load::not_found)?;
-        let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
-        let claimed = ClaimGuard::new(&store, &lease);
+        let claim = store.claim(id, surroundings.owner.clone(), mode).await.map_err(RuntimeError::Store)?;
+        let claimed = ClaimGuard::new(&store, &claim);
         let view = load::load(&*store, id, None).await;
         match view {
             Ok(view) => {
-                let live = Self::live(surroundings, lease, claim, view, set_up).with_resources().await;
+                let live = Self::live(surroundings, claim, mode, view, set_up).with_resources().await;
                 claimed.settled();
                 live
             }
             Err(error) => {
                 claimed.settled();
-                give_back(&*store, lease).await;
+                give_back(&*store, claim).await;
                 Err(error)
             }
         }
@@ -291,13 +291,13 @@ impl LiveSession {
 
     fn live(
         surroundings: SessionEnvironment,
-        lease: SessionClaim,
-        claim: ClaimMode,
+        claim: SessionClaim,
+        mode: ClaimMode,
         LoadedView { view, snapshot }: LoadedView,
         set_up: impl FnOnce(&mut Session),
     ) -> Arc<Self> {
         let snapshots =
-            SnapshotWriter::new(&surroundings.store, &lease, surroundings.snapshot_interval, snapshot);
+            SnapshotWriter::new(&surroundings.store, &claim, surroundings.snapshot_interval, snapshot);
         let mut session = view.session(surroundings.clock.clone());
         set_up(&mut session);
         let poisoned = view.pause().filter(|pause| pause.reason == PauseReason::Poisoned);
@@ -311,8 +311,8 @@ impl LiveSession {
             this: this.clone(),
             id: view.session_id(),
             store: surroundings.store,
-            lease,
             claim,
+            mode,
             clock: surroundings.clock,
             owes: AtomicBool::new(view.owed_files().is_some() && surroundings.workspace.is_some()),
             abandoned,
@@ -352,13 +352,13 @@ impl LiveSession {
     }
 
     /// Returns the claim to the session.
-    pub fn lease(&self) -> &SessionClaim {
-        &self.lease
+    pub fn claim(&self) -> &SessionClaim {
+        &self.claim
     }
 
     /// Returns how the session was claimed. Child sessions are claimed in the same way.
     pub(crate) fn claimed_by(&self) -> ClaimMode {
-        self.claim
+        self.mode
     }
 
     /// Returns the minimum number of records between two snapshots of the session.
@@ -506,10 +506,10 @@ impl LiveSession {
             self.snapshots.start_if_due(&self.state.lock().await.view);
             self.snapshots.wait().await;
         }
-        self.store.release(self.lease.clone()).await.map_err(RuntimeError::Store)?;
+        self.store.release(self.claim.clone()).await.map_err(RuntimeError::Store)?;
         match flushed {
             // This process may not write to the session any more, so there is nothing to make durable.
-            Err(RuntimeError::LeaseLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),
+            Err(RuntimeError::ClaimLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),
             other => other,
         }
     }
@@ -517,32 +517,32 @@ impl LiveSession {
 
 /// A claim to a session that is being opened. It is released if the opening future is dropped.
 struct ClaimGuard {
-    lease: Option<(Arc<dyn Store>, SessionClaim)>,
+    claim: Option<(Arc<dyn Store>, SessionClaim)>,
 }
 
 impl ClaimGuard {
-    fn new(store: &Arc<dyn Store>, lease: &SessionClaim) -> Self {
-        Self { lease: Some((store.clone(), lease.clone())) }
+    fn new(store: &Arc<dyn Store>, claim: &SessionClaim) -> Self {
+        Self { claim: Some((store.clone(), claim.clone())) }
     }
 
     fn settled(mut self) {
-        self.lease = None;
+        self.claim = None;
     }
 }
 
 impl Drop for ClaimGuard {
     fn drop(&mut self) {
-        if let (Some((store, lease)), Ok(handle)) = (self.lease.take(), tokio::runtime::Handle::try_current())
+        if let (Some((store, claim)), Ok(handle)) = (self.claim.take(), tokio::runtime::Handle::try_current())
         {
-            handle.spawn(async move { give_back(&*store, lease).await });
+            handle.spawn(async move { give_back(&*store, claim).await });
         }
     }
 }
 
 /// Releases a claim to a session that could not be opened.
-async fn give_back(store: &dyn Store, lease: SessionClaim) {
-    let session = lease.session;
-    if let Err(error) = store.release(lease).await {
+async fn give_back(store: &dyn Store, claim: SessionClaim) {
+    let session = claim.session;
+    if let Err(error) = store.release(claim).await {
         tracing::warn!(%session, %error, "a session that could not be opened could not be released");
     }
 }

@@ -182,7 +182,7 @@ impl LiveSession {
         match self.restore_resources().await {
             Ok(()) | Err(RuntimeError::Poisoned { .. }) => Ok(self),
             Err(error) => {
-                give_back(&*self.store, self.lease.clone()).await;
+                give_back(&*self.store, self.claim.clone()).await;
                 Err(error)
             }
         }

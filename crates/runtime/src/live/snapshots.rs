@@ -37,14 +37,14 @@ pub(super) struct SnapshotWriter {
 impl SnapshotWriter {
     pub(super) fn new(
         store: &Arc<dyn Store>,
-        lease: &SessionClaim,
+        claim: &SessionClaim,
         interval: u64,
         last: Option<Position>,
     ) -> Self {
         let tasks = TaskTracker::new();
         tasks.close();
         let last = AtomicU64::new(last.map_or(0, Position::number));
-        Self { store: store.clone(), session: lease.session, fence: lease.fence, interval, last, tasks }
+        Self { store: store.clone(), session: claim.session, fence: claim.fence, interval, last, tasks }
     }
 
     pub(super) fn interval(&self) -> u64 {

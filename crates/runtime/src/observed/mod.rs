@@ -152,7 +152,7 @@ impl ObservedSession {
                 let view = commit.view();
                 match known {
                     Some((false, _)) => {
-                        let text = format!("{} ended after it was taken for ended", call.name);
+                        let text = format!("late end of {}: it was already closed", call.name);
                         commit.push(Note::new("guard", text));
                         Self::drifted(commit, seen);
                         Ok(())

@@ -44,7 +44,10 @@ impl PreparedProcess {
         for (name, value) in &environment {
             let what = || format!("the variable {name:?}");
             if name.is_empty() || name.contains('=') {
-                return Err(ProcessError::Invalid { what: what(), reason: "this is no name of a variable" });
+                return Err(ProcessError::Invalid {
+                    what: what(),
+                    reason: "this is not a name of a variable",
+                });
             }
             refuse_nul(name, what)?;
             value.as_ref().map_or(Ok(()), |value| refuse_nul(value, what))?;

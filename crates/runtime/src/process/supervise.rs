@@ -69,7 +69,7 @@ where
 
     let first = group.release();
     let feeding = async move {
-        // It is no error if a program does not read all of its input.
+        // It is not an error if a program does not read all of its input.
         if stdin.write_all(first).await.is_ok() {
             let _ = stdin.write_all(&input).await;
         }

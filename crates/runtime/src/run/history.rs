@@ -72,7 +72,7 @@ impl Runtime {
         self.travel(session, options, move |live| async move { live.rewind(&to, reason).await }).await
     }
 
-    /// Undoes the latest rewind of a session that is not undone.
+    /// Undoes the latest rewind of a session; again, the one before it.
     pub async fn undo(&self, session: SessionId) -> Result<RewindReport, RuntimeError> {
         self.undo_with(session, RewindOptions::default()).await
     }

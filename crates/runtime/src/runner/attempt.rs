@@ -1,7 +1,7 @@
 //! One guarded run of a handler.
 //!
 //! The handler runs in a task of its own, so that a panic ends only the handler. It may have to stop: for its
-//! own timeout, the evaluation's deadline, a cancellation, a lost lease, or because its caller was dropped.
+//! own timeout, the evaluation's deadline, a cancellation, a lost claim, or because its caller was dropped.
 //! Then its context is revoked first, so that it has no further effects. After that it is notified, aborted
 //! and waited for, and so are its processes. Files are restored only after it has ended. If it does not end
 //! within the grace period, that is reported, and the session cannot continue.

@@ -186,7 +186,7 @@ async fn open(
         LiveSession::open(surroundings, session, claim, |session| agent.set_up(session)).await
     };
     match try_open(parent.claimed_by()).await {
-        Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.lease().owner => {
+        Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.claim().owner => {
             try_open(ClaimMode::TakeOver).await
         }
         other => other,

@@ -75,13 +75,13 @@ impl Store for CountingStore {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: ClaimMode,
+        mode: ClaimMode,
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
-        self.inner.claim(session, owner, claim)
+        self.inner.claim(session, owner, mode)
     }
 
-    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.release(lease)
+    fn release(&self, held: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.release(held)
     }
 
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {

@@ -20,15 +20,15 @@ async fn store_of(records: &[Record]) -> Arc<MemoryStore> {
         backstitch_core::journal::RecordBody::SessionCreated(created) => created.session_id,
         other => panic!("{other:?}"),
     };
-    let lease = store.claim(session, Owner::new("before"), ClaimMode::IfFree).await.unwrap();
+    let held = store.claim(session, Owner::new("before"), ClaimMode::IfFree).await.unwrap();
     let mut position = Position::START;
     for batch in records.chunk_by(|one, next| one.at == next.at) {
         let bodies = batch.iter().map(|record| record.body.clone());
         let whole = bodies.fold(Batch::at(batch[0].at), Batch::with);
-        store.append(session, position, lease.fence, whole).await.unwrap();
+        store.append(session, position, held.fence, whole).await.unwrap();
         position = position.after(batch.len());
     }
-    store.release(lease).await.unwrap();
+    store.release(held).await.unwrap();
     store
 }
 

@@ -33,12 +33,12 @@ async fn listed(runtime: &Runtime, query: SessionQuery) -> Vec<IndexedSession> {
 
 /// Appends batches without summaries, as a writer that does not fold would.
 async fn write_bare(store: &dyn Store, session: SessionId, batches: Vec<Batch>) {
-    let lease = store.claim(session, Owner::new("tests"), ClaimMode::IfFree).await.unwrap();
+    let held = store.claim(session, Owner::new("tests"), ClaimMode::IfFree).await.unwrap();
     let mut next = store.head(session).await.unwrap_or(Position::START);
     for batch in batches {
-        next = store.append(session, next, lease.fence, batch).await.unwrap();
+        next = store.append(session, next, held.fence, batch).await.unwrap();
     }
-    store.release(lease).await.unwrap();
+    store.release(held).await.unwrap();
 }
 
 fn created(session: SessionId) -> Batch {

@@ -20,21 +20,21 @@ use crate::tailor::{reply, scripted, with_keep};
 
 /// Appends a journal.
 async fn write(store: &CountingStore, journal: &Journal) {
-    let lease = store.claim(journal.session, Owner::new("a test"), ClaimMode::IfFree).await.unwrap();
+    let held = store.claim(journal.session, Owner::new("a test"), ClaimMode::IfFree).await.unwrap();
     let mut next = Position::START;
     for batch in &journal.batches {
-        next = store.append(journal.session, next, lease.fence, batch.clone()).await.unwrap();
+        next = store.append(journal.session, next, held.fence, batch.clone()).await.unwrap();
     }
-    store.release(lease).await.unwrap();
+    store.release(held).await.unwrap();
 }
 
 /// Saves a snapshot of a session at a cut, and returns it.
 async fn snapshot(store: &CountingStore, session: SessionId, cut: u64) -> Vec<u8> {
     let cut = Position::new(cut);
     let bytes = fold_view(store, session, Some(cut)).await.unwrap().encode_snapshot().unwrap();
-    let lease = store.claim(session, Owner::new("a test"), ClaimMode::IfFree).await.unwrap();
-    store.save_snapshot(session, lease.fence, cut, bytes.clone()).await.unwrap();
-    store.release(lease).await.unwrap();
+    let held = store.claim(session, Owner::new("a test"), ClaimMode::IfFree).await.unwrap();
+    store.save_snapshot(session, held.fence, cut, bytes.clone()).await.unwrap();
+    store.release(held).await.unwrap();
     store.take_reads();
     bytes
 }

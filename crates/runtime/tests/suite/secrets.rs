@@ -170,7 +170,7 @@ async fn a_step_whose_value_is_invalid_without_its_key_runs_once_and_is_refused(
     impl TryFrom<String> for Key {
         type Error = String;
         fn try_from(text: String) -> Result<Self, String> {
-            if text.starts_with("sk-") { Ok(Self(text)) } else { Err("this is no key".to_owned()) }
+            if text.starts_with("sk-") { Ok(Self(text)) } else { Err("this is not a key".to_owned()) }
         }
     }
     let store = Arc::new(MemoryStore::new());

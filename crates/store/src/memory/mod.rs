@@ -75,10 +75,10 @@ impl Contents {
         &mut self,
         session: SessionId,
         owner: Owner,
-        claim: ClaimMode,
+        mode: ClaimMode,
     ) -> Result<SessionClaim, StoreError> {
         let claims = self.claims.entry(session).or_default();
-        if let (Some(owner), ClaimMode::IfFree) = (&claims.owner, claim) {
+        if let (Some(owner), ClaimMode::IfFree) = (&claims.owner, mode) {
             return Err(StoreError::Held { session, owner: owner.clone(), process: None });
         }
         claims.latest += 1;
@@ -86,9 +86,9 @@ impl Contents {
         Ok(SessionClaim { session, fence: FenceToken(claims.latest), owner })
     }
 
-    fn release(&mut self, lease: &SessionClaim) {
-        if let Some(claims) = self.claims.get_mut(&lease.session)
-            && FenceToken(claims.latest) == lease.fence
+    fn release(&mut self, claim: &SessionClaim) {
+        if let Some(claims) = self.claims.get_mut(&claim.session)
+            && FenceToken(claims.latest) == claim.fence
         {
             claims.owner = None;
         }
@@ -227,14 +227,14 @@ impl Store for MemoryStore {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: ClaimMode,
+        mode: ClaimMode,
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
-        Box::pin(async move { self.contents().claim(session, owner, claim) })
+        Box::pin(async move { self.contents().claim(session, owner, mode) })
     }
 
-    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, claim: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            self.contents().release(&lease);
+            self.contents().release(&claim);
             Ok(())
         })
     }

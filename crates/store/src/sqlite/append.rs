@@ -21,10 +21,10 @@ use backstitch_filesystem::format::decode_tree;
 use rusqlite::Connection;
 
 use super::chain::Checksum;
+use super::claims::check_fence;
 use super::error::Failure;
 use super::index::{self, PreparedSummary};
 use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
-use super::leases::check_fence;
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{RecordRow, RowContext};
 use super::{generation, inbox, removals};

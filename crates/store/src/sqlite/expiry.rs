@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::contents::SqliteContents;
 use super::error::Failure;
 use super::store::SqliteStore;
-use super::{leases, query, read};
+use super::{claims, query, read};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
 
@@ -36,7 +36,7 @@ impl SqliteStore {
 
     /// Returns whether a sub-agent is held or has not ended.
     fn is_busy(&self, connection: &Connection, session: SessionId) -> Result<bool, Failure> {
-        if leases::holder(&self.locks, connection, session)?.is_some() {
+        if claims::holder(&self.locks, connection, session)?.is_some() {
             return Ok(true);
         }
         Ok(is_open(&read::read(connection, session, Position::START, usize::MAX)?))

@@ -13,7 +13,7 @@
 //! | `admin` | the second port |
 //! | `append`, `read`, `keys`, `chain` | journals and their checksums |
 //! | `objects`, `snapshots`, `inbox` | all other data |
-//! | `leases` | claims to sessions, and liveness of their holders |
+//! | `claims` | claims to sessions, and liveness of their holders |
 //! | `index`, `query` | summaries of sessions, and queries over them |
 //! | `select` | read-only SQL of people over documented views |
 //! | `reach`, `retention`, `gc`, `generation`, `size` | garbage collection and disk usage |
@@ -30,6 +30,7 @@ mod append;
 mod backup;
 mod bundle;
 mod chain;
+mod claims;
 mod contents;
 mod counters;
 mod erase;
@@ -40,7 +41,6 @@ mod generation;
 mod inbox;
 mod index;
 mod keys;
-mod leases;
 mod mark;
 mod new_file;
 mod objects;

@@ -12,8 +12,8 @@ use backstitch_core::crash_point;
 use backstitch_core::ports::OpenError;
 use rusqlite::{Connection, OpenFlags};
 
+use super::claims::Locks;
 use super::error::{Failure, open_error};
-use super::leases::Locks;
 use super::options::SqliteOptions;
 use super::schema::{self, SchemaState, VERSION};
 use super::time::now;
@@ -225,7 +225,7 @@ fn check_kind(path: &Path) -> Result<(), OpenError> {
             Err(io(io::ErrorKind::IsADirectory, "is a directory: name the file in it, such as store.db"))
         }
         Ok(metadata) if !metadata.is_file() => {
-            Err(io(io::ErrorKind::InvalidInput, "is no regular file, and cannot be a store"))
+            Err(io(io::ErrorKind::InvalidInput, "is not a regular file, and cannot be a store"))
         }
         _ => Ok(()),
     }

@@ -14,7 +14,7 @@ use backstitch_core::session::BoxError;
 
 use super::objects::Presence;
 use super::store::SqliteStore;
-use super::{append, inbox, index, leases, mark, objects, query, read, snapshots};
+use super::{append, claims, inbox, index, mark, objects, query, read, snapshots};
 
 impl SqliteStore {
     async fn append_batch(
@@ -50,26 +50,26 @@ impl Store for SqliteStore {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: ClaimMode,
+        mode: ClaimMode,
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move {
             let locks = Arc::clone(&self.locks);
             let work = move |connection: &rusqlite::Connection| {
-                leases::claim(&locks, connection, session, &owner, claim)
+                claims::claim(&locks, connection, session, &owner, mode)
             };
-            let (lease, held) =
+            let (claim, held) =
                 self.writer()?.submit(session, work).await.map_err(|error| self.explain(error))?;
-            self.locks.keep(&lease, held);
-            Ok(lease)
+            self.locks.keep(&claim, held);
+            Ok(claim)
         })
     }
 
-    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, claim: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let SessionClaim { session, fence, .. } = lease;
+            let SessionClaim { session, fence, .. } = claim;
             let released = self
                 .writer()?
-                .submit(session, move |connection| leases::release(connection, session, fence))
+                .submit(session, move |connection| claims::release(connection, session, fence))
                 .await;
             self.locks.let_go(session, fence);
             released.map_err(|error| self.explain(error))
@@ -78,13 +78,13 @@ impl Store for SqliteStore {
 
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
         Box::pin(
-            async move { self.readers.with(|connection| leases::holder(&self.locks, connection, session)) },
+            async move { self.readers.with(|connection| claims::holder(&self.locks, connection, session)) },
         )
     }
 
     fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(
-            async move { self.readers.with(|connection| leases::is_current(connection, session, fence)) },
+            async move { self.readers.with(|connection| claims::is_current(connection, session, fence)) },
         )
     }
 

@@ -13,9 +13,9 @@ use backstitch_core::ports::{
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
+use super::claims::Locks;
 use super::error::Failure;
 use super::index::decode;
-use super::leases::Locks;
 use super::presence::Presences;
 use super::read::session_in;
 

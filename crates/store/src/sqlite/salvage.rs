@@ -95,7 +95,7 @@ impl<'a> Salvage<'a> {
             self.note("the list of sessions", &error.0);
             Vec::new()
         });
-        // Records of a session that is being removed are no loss.
+        // Records of a session that is being removed are not a loss.
         let pending = removals::pending(self.old).unwrap_or_default();
         let known: HashSet<i64> = all.iter().map(|(number, _)| *number).chain(pending).collect();
         let found = numbers_with_records(self.old).unwrap_or_else(|error| {

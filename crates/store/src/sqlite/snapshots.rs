@@ -6,9 +6,9 @@ use backstitch_core::ports::{FenceToken, SavedSnapshot, StoreError};
 use rusqlite::{Connection, params};
 
 use super::chain::Checksum;
+use super::claims::check_fence;
 use super::error::Failure;
 use super::keys::{end_of, number_of};
-use super::leases::check_fence;
 use super::objects::{Packer, unpack};
 use super::store::SqliteStore;
 use super::writer::transaction;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use backstitch_core::ports::{OpenError, StoreError};
 use backstitch_core::session::BoxError;
 
+use super::claims::Locks;
 use super::counters::Counters;
 use super::error;
-use super::leases::Locks;
 use super::objects::Packer;
 use super::open::{self, absolute};
 use super::options::SqliteOptions;

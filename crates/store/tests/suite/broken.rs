@@ -73,20 +73,20 @@ struct Broken {
     fault: Fault,
     inner: MemoryStore,
     /// Latest claim to each session.
-    leases: Mutex<Vec<SessionClaim>>,
+    claims: Mutex<Vec<SessionClaim>>,
     objects: Mutex<Vec<Object>>,
     summaries: Mutex<HashMap<SessionId, SessionSummary>>,
 }
 
 impl Broken {
     fn new(fault: Fault) -> Self {
-        let (leases, objects, summaries) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { fault, inner: MemoryStore::new(), leases, objects, summaries }
+        let (claims, objects, summaries) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { fault, inner: MemoryStore::new(), claims, objects, summaries }
     }
 
     fn latest(&self, session: SessionId) -> Option<SessionClaim> {
-        let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.iter().rev().find(|lease| lease.session == session).cloned()
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.iter().rev().find(|held| held.session == session).cloned()
     }
 
     fn kept(&self, id: ObjectId) -> Option<Object> {
@@ -107,7 +107,7 @@ impl Broken {
     ) -> Result<Position, StoreError> {
         let head = self.inner.head(session).await.unwrap_or(Position::START);
         match self.fault {
-            Fault::IgnoresFences => fence = self.latest(session).map_or(fence, |lease| lease.fence),
+            Fault::IgnoresFences => fence = self.latest(session).map_or(fence, |held| held.fence),
             Fault::IgnoresPositions => return self.inner.append(session, head, fence, batch).await,
             Fault::ChecksBeforeTheLock if head == expected => {
                 std::thread::sleep(std::time::Duration::from_micros(200));
@@ -146,12 +146,12 @@ impl Broken {
                 return Ok(position);
             }
             Fault::TakesTooEarly => {
-                if let (Some(lease), false) = (self.latest(session), batch.taken().is_empty()) {
+                if let (Some(held), false) = (self.latest(session), batch.taken().is_empty()) {
                     let mut early = backstitch_testkit::sample::notes(["took something"]);
                     for item in batch.taken() {
                         early.take(*item);
                     }
-                    self.inner.append(session, head, lease.fence, early).await?;
+                    self.inner.append(session, head, held.fence, early).await?;
                 }
             }
             _ => {}
@@ -165,23 +165,23 @@ impl Store for Broken {
         &self,
         session: SessionId,
         owner: Owner,
-        mut claim: ClaimMode,
+        mut mode: ClaimMode,
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move {
             if self.fault == Fault::TrustsNames && self.inner.holder(session).await?.as_ref() == Some(&owner)
             {
-                claim = ClaimMode::TakeOver;
+                mode = ClaimMode::TakeOver;
             }
-            let lease = self.inner.claim(session, owner, claim).await?;
-            self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease.clone());
-            Ok(lease)
+            let held = self.inner.claim(session, owner, mode).await?;
+            self.claims.lock().unwrap_or_else(PoisonError::into_inner).push(held.clone());
+            Ok(held)
         })
     }
 
-    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
-        match (self.fault, self.latest(lease.session)) {
+    fn release(&self, held: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+        match (self.fault, self.latest(held.session)) {
             (Fault::ReleasesForOthers, Some(latest)) => self.inner.release(latest),
-            _ => self.inner.release(lease),
+            _ => self.inner.release(held),
         }
     }
 
@@ -260,7 +260,7 @@ impl Store for Broken {
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             match self.fault {
-                Fault::SavesForAnyone => fence = self.latest(session).map_or(fence, |lease| lease.fence),
+                Fault::SavesForAnyone => fence = self.latest(session).map_or(fence, |held| held.fence),
                 Fault::KeepsTheFirstSnapshot if self.inner.snapshot(session).await?.is_some() => {
                     return Ok(());
                 }

@@ -52,7 +52,7 @@ fn phrases_in(text: &str) -> Vec<(usize, String, &'static str)> {
         let wanted: Vec<&str> = phrase.split(' ').collect();
         for window in words.windows(wanted.len()) {
             let first = window[0].0;
-            // Code of two lines is no sentence.
+            // Code of two lines is not a sentence.
             let is_one_sentence = window.iter().all(|(place, _)| *place == first || place.1 && first.1);
             if is_one_sentence && window.iter().map(|(_, word)| word).eq(&wanted) {
                 found.push((first.0, phrase.clone(), instead));
@@ -62,7 +62,48 @@ fn phrases_in(text: &str) -> Vec<(usize, String, &'static str)> {
     found
 }
 
-/// Whether a line is part of a comment, or of a text that is no program.
+/// Words after which "is no" compares or counts, and does not name a kind of thing.
+const AFTER_NO: [&str; 14] = [
+    "longer", "more", "one", "such", "smaller", "larger", "slower", "faster", "deeper", "newer", "older",
+    "less", "fewer", "need",
+];
+
+/// A message says that something is not a file, and not that it is "no file".
+#[test]
+fn messages_say_is_not() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    let others = |path: &PathBuf| !path.ends_with(file!()) && !path.ends_with("CHANGELOG.md");
+    for path in READ.iter().flat_map(|name| files_below(&root.join(name))).filter(others) {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let lines = text.lines().enumerate().filter(|(_, line)| says_is_no(line));
+        found.extend(lines.map(|(number, line)| format!("{}:{}: {line}", path.display(), number + 1)));
+    }
+    assert!(found.is_empty(), "{} lines to reword with \"is not\":\n{}", found.len(), found.join("\n"));
+}
+
+/// Whether a line says what something is by what it is not: "is no file". "There is no file" is fine.
+fn says_is_no(line: &str) -> bool {
+    let words = line.split(|character: char| !character.is_alphanumeric() && character != '_');
+    let words: Vec<&str> = words.collect();
+    words.windows(3).enumerate().any(|(place, window)| {
+        let before = place.checked_sub(1).map_or("", |place| words[place]);
+        let is_verb = ["is", "are", "was", "were"].contains(&window[0]);
+        let is_there = before.eq_ignore_ascii_case("there") || before.is_empty() || before == "nor";
+        let names = window[2].chars().all(char::is_alphabetic) && !window[2].is_empty();
+        is_verb && window[1] == "no" && !is_there && names && !AFTER_NO.contains(&window[2])
+    })
+}
+
+#[test]
+fn a_kind_is_denied_with_is_not() {
+    assert!(says_is_no("the path is no file"));
+    assert!(says_is_no("texts that are no JSON"));
+    assert!(!says_is_no("There is no file, and it is no longer needed"));
+    assert!(!says_is_no("it is not a file"));
+}
+
+/// Whether a line is part of a comment, or of a text that is not a program.
 fn is_prose(line: &str) -> bool {
     line.trim_start().starts_with("//") || !line.contains(['(', ';', '{', '"'])
 }

@@ -59,7 +59,7 @@ pub(super) struct CaptureMemo {
     pub(super) coverage: Coverage,
     /// True once this process has captured.
     pub(super) captured: bool,
-    /// Mark of the store from before it was asked which objects it has.
+    /// Mark of the store, taken before it was queried for existing objects.
     pub(super) mark: Option<StoredMark>,
     /// Number of files read since the cache was written.
     pub(super) unsaved: usize,

@@ -83,7 +83,7 @@ fn each_kind_of_change_is_undone() {
     undone("touched ignored files", |place| {
         place.shell("echo y >> target/ignored; echo z > target/more; mkdir target/sub")
     });
-    undone("names that are no text", |place| {
+    undone("names that are not text", |place| {
         fs::rename(place.path(b"not-\xff-text".as_slice()), place.path(b"other-\xfe".as_slice())).unwrap();
     });
     undone("empty directories", |place| {

@@ -162,8 +162,8 @@ fn follow(place: &Place) {
     for _ in 0..600 {
         let is_free = threads().block_on(async {
             let runtime = place.runtime();
-            let lease = runtime.status(Place::session()).await.unwrap();
-            !matches!(lease, backstitch_core::view::SessionStatus::Running)
+            let held = runtime.status(Place::session()).await.unwrap();
+            !matches!(held, backstitch_core::view::SessionStatus::Running)
         });
         if is_free {
             break;

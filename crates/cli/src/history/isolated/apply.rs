@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
+use backstitch::host::undoable_apply;
 use backstitch::id::SessionId;
 use backstitch::ports::{ConflictKind, ConflictResolution, FilePath};
 use backstitch::view::JournalView;
-use backstitch::{ApplyOptions, ApplyReport, OperationFiles, WorkspaceSpec, undoable_apply};
+use backstitch::{ApplyOptions, ApplyReport, OperationFiles, WorkspaceSpec};
 use clap::Args;
 use serde_json::json;
 
@@ -42,7 +43,7 @@ pub(crate) struct Apply {
     /// Take the files of the session where there is a conflict.
     #[arg(long)]
     theirs: bool,
-    /// Undo the latest apply of the session that is not undone.
+    /// Undo the latest apply; again, the one before it.
     #[arg(long, conflicts_with = "paths")]
     undo: bool,
     /// Directory to apply to. Default: the project that was copied; with `--undo`, the directory that was applied to.
@@ -225,7 +226,7 @@ fn in_project(view: &JournalView, directory: &Path, path: &str) -> anyhow::Resul
 fn meaning(kind: ConflictKind) -> &'static str {
     match kind {
         ConflictKind::BothChanged => "both changed the same lines",
-        ConflictKind::BothChangedBinary => "both changed it, and it is no text",
+        ConflictKind::BothChangedBinary => "both sides changed a binary file",
         ConflictKind::BothAdded => "both added it",
         ConflictKind::DeletedInResult => "changed here, deleted in the session",
         ConflictKind::DeletedInDirectory => "deleted here, changed in the session",

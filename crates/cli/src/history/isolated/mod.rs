@@ -6,9 +6,10 @@ mod pending;
 
 use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
+use backstitch::host::OpenedWorkspace;
 use backstitch::id::SessionId;
+use backstitch::isolated;
 use backstitch::view::JournalView;
-use backstitch::{OpenedWorkspace, isolated};
 use serde_json::{Value, json};
 
 use crate::open::place::OpenStore;

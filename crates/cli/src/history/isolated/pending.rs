@@ -4,11 +4,11 @@
 //! works on the session, the application is completed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::{Store as _, StoreError};
+use backstitch::ports::StoreError;
 use backstitch::{RuntimeError, stores};
 
 use crate::common::Common;

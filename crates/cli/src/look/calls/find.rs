@@ -3,11 +3,12 @@
 //! A visible call is found through the view, and only the records around it are read. A call before a rewind
 //! is no longer part of the view, so all records of the session are read for it.
 
+use backstitch::RuntimeError;
+use backstitch::host::{find_call, read_records};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Origin, Position, Record, RecordBody};
 use backstitch::ports::Store;
 use backstitch::view::JournalView;
-use backstitch::{RuntimeError, find_call, read_records};
 
 /// How many records are read at a time in the search for the message of a call.
 const PAGE: u64 = 256;

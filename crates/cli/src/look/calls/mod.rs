@@ -174,7 +174,7 @@ impl CallReport {
             if let Some(asked) = message.message.option_call() {
                 self.asked = match asked.arguments.object() {
                     Some(object) => Value::Object(object.clone()),
-                    // Arguments that are no JSON object are shown as text.
+                    // Arguments that are not a JSON object are shown as text.
                     None => Value::String(asked.arguments.text().into_owned()),
                 };
                 self.name.clone_from(&asked.option_name);

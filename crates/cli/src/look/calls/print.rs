@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use backstitch::SystemClock;
 use backstitch::budget::Amounts;
+use backstitch::host::reason_word;
 use backstitch::journal::{CallVerdict, Decision};
-use backstitch::reason_word;
 use backstitch::time::{Clock as _, Timestamp};
 use serde_json::Value;
 

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use backstitch::filesystem::format;
+use backstitch::host::{changes_line, is_observed};
 use backstitch::id::CallId;
 use backstitch::journal::{CallStarted, Record, RecordBody, WorkspaceRoot};
 use backstitch::ports::Objects;
 use backstitch::view::JournalView;
-use backstitch::{changes_line, is_observed};
 
 /// Files before the calls whose starts were read.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Which records `log` prints.
 
 use backstitch::SystemClock;
-use backstitch::describe;
+use backstitch::host::describe;
 use backstitch::journal::{CallVerdict, EvaluationOutcome, Record, RecordBody};
 use backstitch::time::{Clock as _, Timestamp};
 

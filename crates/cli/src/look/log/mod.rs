@@ -12,10 +12,11 @@ mod words;
 use std::ops::Range;
 use std::process::ExitCode;
 
+use backstitch::SessionEvent;
+use backstitch::host::load_view;
 use backstitch::id::SessionId;
 use backstitch::journal::{Position, Record, RecordBody};
 use backstitch::view::JournalView;
-use backstitch::{SessionEvent, load_view};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 
+use backstitch::host::one_line;
 use backstitch::id::SessionId;
 use backstitch::journal::{ObservationCause, Origin, Position, Record, RecordBody};
-use backstitch::one_line;
 use backstitch::ports::{IndexedSession, SessionQuery};
 use backstitch::view::JournalView;
 
@@ -113,7 +113,7 @@ fn without_rescue(text: &str, node: u64) -> &str {
 async fn children_of(place: &OpenStore, session: SessionId) -> anyhow::Result<Vec<IndexedSession>> {
     let mut query = SessionQuery::new().with_limit(usize::MAX);
     query.parents.push(session);
-    // A session that is not indexed yet would have to be read once more, and is no child of itself.
+    // A session that is not indexed yet would have to be read once more, and is not a child of itself.
     let is_indexed = place.store.unindexed(2).await?.iter().all(|missing| *missing == session);
     if is_indexed {
         return Ok(place.store.query(query).await?.sessions);

@@ -1,7 +1,7 @@
 //! Lines for records that only programs need, for `log --all` and `log --kind`.
 
+use backstitch::host::one_line;
 use backstitch::journal::{Record, RecordBody, Role};
-use backstitch::one_line;
 
 use super::super::calls::cost;
 use crate::open::place::short;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use backstitch::code::ErrorCode;
-use backstitch::observed_origin;
+use backstitch::host::observed_origin;
 use backstitch::view::JournalView;
 use serde_json::Value;
 

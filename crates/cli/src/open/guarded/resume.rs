@@ -5,12 +5,12 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
+use backstitch::host::{observed_agent, observed_origin, observed_prompt_id};
 use backstitch::id::SessionId;
 use backstitch::journal::{EvaluationOutcome, InnerMessage, Role};
 use backstitch::message::Content;
 use backstitch::ports::{FilePath, IndexedSession};
 use backstitch::view::{Evaluation, JournalView};
-use backstitch::{observed_agent, observed_origin, observed_prompt_id};
 use backstitch_bridge::Program;
 use backstitch_bridge::codex::ForkPlan;
 use backstitch_bridge::settings::PROJECT_FILES;
@@ -285,7 +285,7 @@ fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {
 /// Returns a random id in the form that Claude Code accepts.
 fn new_id() -> String {
     let id: Option<SessionId> =
-        backstitch::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::default()))
+        backstitch::host::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::default()))
             .ok()
             .map(|ids| ids.next());
     id.map(|id| id.to_string()).unwrap_or_default()

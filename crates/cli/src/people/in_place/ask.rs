@@ -1,10 +1,11 @@
 //! A question about one waiting call, and its answer.
 
+use backstitch::WaitingCall;
 use backstitch::approval::{ApprovalRule, ApprovalScope, ApprovalVerdict, CommandWords};
+use backstitch::host::check_arguments;
 use backstitch::journal::{Decision, PauseReason};
 use backstitch::message::OptionResult;
 use backstitch::tool::ToolName;
-use backstitch::{WaitingCall, check_arguments};
 use serde_json::{Map, Value};
 
 use super::editor::edited;
@@ -263,7 +264,7 @@ impl Question<'_> {
             match serde_json::from_str::<Map<String, Value>>(&text).map(Value::Object) {
                 Ok(changed) if self.fits(person, &changed) => return Some(changed),
                 Ok(_) => {}
-                Err(error) => person.show(&[warning(format!("this is no JSON object: {error}"))]),
+                Err(error) => person.show(&[warning(format!("this is not a JSON object: {error}"))]),
             }
             let again = person.answer("edit it again? [y/n] ").await?;
             if !matches!(split(&again).0, "" | "y" | "yes") {

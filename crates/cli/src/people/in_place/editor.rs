@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use backstitch::PrivateDirectory;
+use backstitch::host::PrivateDirectory;
 
 /// Opens a text in the editor of `VISUAL` or `EDITOR`, else `vi`, and returns it as it was saved. The ending
 /// of the file tells the editor what it is.

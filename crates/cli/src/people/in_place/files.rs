@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backstitch::DriftPolicy;
 use backstitch::filesystem::format;
+use backstitch::host::DriftPolicy;
 use backstitch::journal::PauseReason;
 use backstitch::ports::{ObjectOverlay, PathChange, Workspace};
 use backstitch::view::JournalView;

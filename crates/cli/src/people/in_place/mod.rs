@@ -19,10 +19,11 @@ use std::sync::Arc;
 
 use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict};
 use backstitch::code::ErrorCode;
+use backstitch::host::DriftPolicy;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
-use backstitch::{DecideOptions, DriftPolicy, OperationFiles, RuntimeError, Tools, WaitingCall};
+use backstitch::{DecideOptions, OperationFiles, RuntimeError, Tools, WaitingCall};
 
 use crate::common::Common;
 use crate::open::place::{OpenStore, short};

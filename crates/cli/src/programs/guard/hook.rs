@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use backstitch::host::{ObservedCall, ObservedResult, ObservedSession};
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::WorkspaceError;
 use backstitch::secrets::Secrets;
-use backstitch::{ObservedCall, ObservedResult, ObservedSession};
 use backstitch_bridge::hooks::{HookDecision, HookEvent, HookReport, decision};
 use backstitch_bridge::{ENGINE_VARIABLE, Program, transcript};
 use clap::Args;

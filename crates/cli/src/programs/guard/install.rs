@@ -59,7 +59,7 @@ pub(crate) struct Install {
     /// Deny a call that cannot be guarded. Default: it runs, and the log shows the gap.
     #[arg(long)]
     strict: bool,
-    /// Leave it to you to trust the hooks. Default: their hashes are added to the settings of Codex, which skips other hooks.
+    /// Do not add the hooks to the trusted hooks of Codex, which skips all others until you trust them.
     #[arg(long)]
     no_trust: bool,
     /// Write a plugin of Claude Code in place of hooks in its settings. It adds commands for rewinding too.

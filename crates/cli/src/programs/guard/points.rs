@@ -7,13 +7,14 @@ use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
 use backstitch::filesystem::format;
+use backstitch::host::one_line;
 use backstitch::id::SessionId;
 use backstitch::journal::Role;
 use backstitch::message::Content;
 use backstitch::ports::{PathChange, SessionQuery};
 use backstitch::time::Clock as _;
 use backstitch::view::{Call, JournalView};
-use backstitch::{PointSpec, SystemClock, one_line};
+use backstitch::{PointSpec, SystemClock};
 use backstitch_bridge::Program;
 use clap::Args;
 use serde_json::{Value, json};

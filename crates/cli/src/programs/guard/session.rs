@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use anyhow::bail;
 use backstitch::agent_file::AgentDefinition;
+use backstitch::host::ObservedSession;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
 use backstitch::ports::{StoreError, Workspace, WorkspaceError};
 use backstitch::stores::state_directory;
 use backstitch::workspace::HostWorkspace;
-use backstitch::{ObservedSession, RuntimeError, SessionOptions, SystemClock};
+use backstitch::{RuntimeError, SessionOptions, SystemClock};
 use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
@@ -77,7 +78,7 @@ pub(super) async fn open_with(
 
 /// Returns the id of a new session.
 pub(super) fn new_id() -> anyhow::Result<SessionId> {
-    Ok(backstitch::fresh_ids(Arc::new(SystemClock::default()))?.next())
+    Ok(backstitch::host::fresh_ids(Arc::new(SystemClock::default()))?.next())
 }
 
 /// Creates a session with this id, for a directory: that of a conversation, or one for the next conversation.

@@ -57,7 +57,7 @@ mod tests {
     fn a_session_has_one_server_at_a_time() {
         let directory = tempfile::tempdir().unwrap();
         let clock = std::sync::Arc::new(backstitch::SystemClock::default());
-        let ids = backstitch::fresh_ids(clock).unwrap();
+        let ids = backstitch::host::fresh_ids(clock).unwrap();
         let (one, other): (SessionId, SessionId) = (ids.next(), ids.next());
         let first = Presence::take(directory.path(), one).unwrap();
         assert!(first.is_some());

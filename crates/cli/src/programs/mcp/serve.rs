@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
+use backstitch::SystemClock;
 use backstitch::agent_file::{AgentDefinition, BuildOptions, SERVER_TOKEN_VARIABLE, Span};
 use backstitch::code::ErrorCode;
+use backstitch::host::entropy;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
-use backstitch::{SystemClock, entropy};
 use backstitch_mcp::{ServeError, ToolServer};
 use clap::Args;
 use tokio_util::sync::CancellationToken;

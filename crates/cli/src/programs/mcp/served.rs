@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
+use backstitch::host::{OutsideCalls, OutsideMemory};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::RecordBody;
-use backstitch::{Agent, OutsideCalls, OutsideMemory, RuntimeError, SessionOptions};
+use backstitch::{Agent, RuntimeError, SessionOptions};
 use backstitch_mcp::OpenCalls;
 use tokio::sync::Notify;
 use tokio::time::Instant;

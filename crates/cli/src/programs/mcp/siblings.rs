@@ -6,10 +6,10 @@
 use std::collections::{HashMap, HashSet};
 
 use backstitch::Runtime;
+use backstitch::host::read_records;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Position, RecordBody};
 use backstitch::ports::{SessionQuery, Store};
-use backstitch::read_records;
 
 /// The most sessions that are looked at, the latest ones.
 const MOST: usize = 32;

@@ -142,7 +142,7 @@ fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> 
     let store = store_of(common, config, here).and_then(|store| stores::open_read_only(&store).ok());
     let left = store.map(|store| wait_for(async move { store.admin.unfinished().await }));
     let mut found = left.and_then(Result::ok).unwrap_or_default();
-    found.extend(backstitch::left_temporaries());
+    found.extend(backstitch::host::left_temporaries());
     let first = found.first()?.display();
     let text = match found.len() {
         1 => format!("a killed process has left {first}"),

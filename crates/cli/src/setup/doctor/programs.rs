@@ -46,7 +46,7 @@ fn output_of(program: &str, arguments: &[&str]) -> io::Result<String> {
 
 /// Reports whether the kernel can confine commands to the workspace.
 pub(super) fn sandbox() -> Finding {
-    let support = backstitch::probe();
+    let support = backstitch::host::probe();
     let missing = support.missing(&Sandbox::workspace());
     if missing.is_none() {
         let sockets = if support.tells_sockets() {
@@ -65,7 +65,7 @@ pub(super) fn sandbox() -> Finding {
 
 /// Reports whether commands run in namespaces of their own.
 pub(super) fn namespaces() -> Finding {
-    if backstitch::has_namespaces() {
+    if backstitch::host::has_namespaces() {
         let text = "commands in the sandbox have PID, IPC and mount namespaces of their own";
         return Finding::fine("namespaces", text);
     }
@@ -76,7 +76,7 @@ pub(super) fn namespaces() -> Finding {
 
 /// Reports whether every process of a call ends with it.
 pub(super) fn processes() -> Finding {
-    if backstitch::has_supervisor() {
+    if backstitch::host::has_supervisor() {
         return Finding::fine("processes", "each command has a supervisor, which ends all that it started");
     }
     let advice = "a command that erases its environment can leave a process: look for them yourself";

@@ -4,11 +4,12 @@ mod text;
 
 use std::collections::{HashMap, VecDeque};
 
+use backstitch::RuntimeError;
+use backstitch::host::{one_line, unfinished};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, Origin, Role};
 use backstitch::message::{Message, Part};
 use backstitch::view::{CallStatus, DriverPresence, JournalView};
-use backstitch::{RuntimeError, one_line, unfinished};
 use serde_json::Value;
 
 use crate::look::failure;

@@ -122,7 +122,7 @@ fn read(path: &str) -> Result<Vec<u8>, AttachError> {
         return Err(refused("it is a directory; attach single files".to_owned()));
     }
     if !metadata.is_file() {
-        return Err(refused("it is no ordinary file".to_owned()));
+        return Err(refused("it is not an ordinary file".to_owned()));
     }
     let mut bytes = Vec::new();
     let file = File::open(&found).map_err(unreadable)?;

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
+use backstitch::host::one_line;
 use backstitch::journal::Role;
 use backstitch::view::JournalView;
-use backstitch::{OperationFiles, PointSpec, RewindOptions, one_line};
+use backstitch::{OperationFiles, PointSpec, RewindOptions};
 use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of};

@@ -107,8 +107,8 @@ mod tests {
     fn the_call_that_has_run_longest_is_named() {
         let start = Instant::now();
         let mut heartbeat = Heartbeat::new(start);
-        let ids =
-            backstitch::entropy::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::new())).unwrap();
+        let ids = backstitch::host::entropy::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::new()))
+            .unwrap();
         let (first, second): (CallId, CallId) = (ids.next(), ids.next());
         heartbeat.call_started(first, "shell", start);
         heartbeat.call_started(second, "grep", start + Duration::from_secs(2));

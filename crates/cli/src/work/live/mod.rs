@@ -1,7 +1,7 @@
 //! Output while a session is driven.
 //!
 //! For people, the text of the model streams to the terminal. Calls, their results, and a heartbeat during
-//! long waits are printed to standard error. If standard output is no terminal, only the answer is written to
+//! long waits are printed to standard error. If standard output is not a terminal, only the answer is written to
 //! it. For programs (`--json`), each of these is one line, and the last line says how the run ended.
 //!
 //! `run`, `resume`, `ask` and `chat` share this module.

@@ -38,8 +38,8 @@ mod tests {
 
     #[test]
     fn the_first_lines_are_shown_and_the_rest_is_counted() {
-        let ids =
-            backstitch::entropy::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::new())).unwrap();
+        let ids = backstitch::host::entropy::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::new()))
+            .unwrap();
         let (loud, quiet): (CallId, CallId) = (ids.next(), ids.next());
         let mut lines = OutputLines::default();
         assert_eq!(lines.shown(loud, &"x\n".repeat(10)).len(), 10);

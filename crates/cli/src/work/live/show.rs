@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use backstitch::host::{FilesRestored, RepositoriesChanged, SandboxGap, one_line};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{self, InnerMessage, RecordBody};
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
-use backstitch::{FilesRestored, LiveKind, RepositoriesChanged, Retry, SandboxGap, SessionEvent, one_line};
+use backstitch::{LiveKind, Retry, SessionEvent};
 use serde_json::json;
 
 use super::{Mode, Role, Screen, Text, end_line};

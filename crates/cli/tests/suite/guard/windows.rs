@@ -215,7 +215,7 @@ fn windows_of_two_programs_and_runs_take_turns_in_one_directory() {
     first.ask("A2");
     ask_codex(&stage, &codex, &["resume", "--skip-git-repo-check", "--last", "C2"]);
     run_natively(&stage, "N2");
-    // The servers of open windows wait for calls, and are no reason to refuse a rewind.
+    // The servers of open windows wait for calls, and are not a reason to refuse a rewind.
     let sessions = || -> Vec<String> {
         let listed = stage.run(&["ls", "--json"]).worked_quietly();
         let lines = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

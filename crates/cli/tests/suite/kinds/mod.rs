@@ -224,7 +224,7 @@ fn differences(table: &page::Table, is_ordinary: bool) -> Vec<String> {
 
 #[test]
 fn every_kind_of_process_reaches_what_the_page_says() {
-    if is_unsupported() || backstitch::probe().landlock < 6 {
+    if is_unsupported() || backstitch::host::probe().landlock < 6 {
         return;
     }
     let wrong = differences(&page::Table::read(), false);
@@ -233,7 +233,7 @@ fn every_kind_of_process_reaches_what_the_page_says() {
 
 #[test]
 fn every_kind_of_process_of_an_ordinary_user_reaches_what_the_page_says() {
-    if is_unsupported() || backstitch::probe().landlock < 6 || !rustix::process::geteuid().is_root() {
+    if is_unsupported() || backstitch::host::probe().landlock < 6 || !rustix::process::geteuid().is_root() {
         return;
     }
     let wrong = differences(&page::Table::read(), true);

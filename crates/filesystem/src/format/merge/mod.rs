@@ -191,7 +191,7 @@ impl<'a> Merging<'a> {
             return self.directory(path, below, place);
         }
         if !place.is_chosen {
-            // A path to merge lies below something that is no directory here.
+            // A path to merge lies below something that is not a directory here.
             return self.conflict(path, sides, ConflictKind::TypeChanged, None);
         }
         if let (Some(StoredItem::Directory(before)), Some(StoredItem::File { .. } | StoredItem::Link { .. })) =

@@ -125,7 +125,7 @@ impl Work for Apply {
             match self.rest.next() {
                 CursorStep::Item(item) => {
                     host.shared.meter.work(1)?;
-                    // The list of arguments itself is no value that a count of live memory finds.
+                    // The list of arguments itself is not a value that a count of live memory finds.
                     if self.arguments.len() > host.shared.limits.memory_bytes / 32 {
                         return Err(host.shared.meter.exceeded());
                     }

@@ -14,7 +14,7 @@ const LONGEST: usize = 512;
 #[derive(Clone)]
 pub struct AccessToken(String);
 
-/// Why a text is no token. It does not contain the text.
+/// Why a text is not a token. It does not contain the text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidToken {

@@ -132,7 +132,7 @@ fn malformed_answers_are_errors_and_never_guesses() {
         let mut events = spoken().events(provider);
         let first = stream_of(&events[..1]);
         for (text, what) in [
-            (format!("{first}data: {{\"nonsense\n\n"), "an event that is no JSON"),
+            (format!("{first}data: {{\"nonsense\n\n"), "an event that is not JSON"),
             (format!("{first}data: {}\n\n", "[".repeat(5_000)), "an event that nests too deeply"),
         ] {
             fails(streamed(provider, Served::stream(&text, 9)).0, "malformed", true, what);
@@ -143,7 +143,7 @@ fn malformed_answers_are_errors_and_never_guesses() {
             streamed(provider, Served::stream(&odd, 9)).0,
             "cut_stream",
             true,
-            "events that are no objects",
+            "events that are not objects",
         );
         for (mime, body) in [
             ("application/json", ""),

@@ -116,7 +116,7 @@ async fn a_process_that_slept_writes_nothing_to_a_session_that_was_taken_over() 
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     let status = sleeper.wait().unwrap();
     let log = std::fs::read_to_string(stage.path("log")).unwrap();
-    assert!(!status.success() && log.contains("LeaseLost"), "{status}: {log}");
+    assert!(!status.success() && log.contains("ClaimLost"), "{status}: {log}");
     driver.resume(ResumeOptions::default()).await.unwrap();
     driver.session().release().await.unwrap();
     drop((driver, opened));

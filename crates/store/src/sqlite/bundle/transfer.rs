@@ -27,7 +27,7 @@ use crate::sqlite::read::{checksum_at, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::store::SqliteStore;
 use crate::sqlite::writer::transaction;
-use crate::sqlite::{append, generation, inbox, index, leases, redactions};
+use crate::sqlite::{append, claims, generation, inbox, index, redactions};
 
 /// A selection and the connection that it is read from, inside a transaction.
 pub(super) struct Transfer<'a> {
@@ -301,6 +301,6 @@ impl Transfer<'_> {
 /// Makes the fences of earlier holders of a session stale. Fails with `Held` if a process holds it.
 fn fence_off(target: &SqliteStore, connection: &Connection, session: SessionId) -> Result<(), Failure> {
     let owner = Owner::new("a transfer");
-    let (claim, _guard) = leases::claim(&target.locks, connection, session, &owner, ClaimMode::IfFree)?;
-    leases::release(connection, session, claim.fence)
+    let (claim, _guard) = claims::claim(&target.locks, connection, session, &owner, ClaimMode::IfFree)?;
+    claims::release(connection, session, claim.fence)
 }

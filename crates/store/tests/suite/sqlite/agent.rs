@@ -22,7 +22,7 @@ pub(super) struct Agent<'a> {
     store: &'a SqliteStore,
     ids: IdStream,
     evaluation: EvaluationId,
-    pub(super) lease: SessionClaim,
+    pub(super) claim: SessionClaim,
     pub(super) next: Position,
     pub(super) at: Timestamp,
     pub(super) root: Option<WorkspaceRoot>,
@@ -46,17 +46,17 @@ impl<'a> Agent<'a> {
 
     fn from(store: &'a SqliteStore, seed: u64, created: SessionCreated) -> Self {
         let session = created.session_id;
-        let lease = claim(store, session, ClaimMode::IfFree).unwrap();
+        let held = claim(store, session, ClaimMode::IfFree).unwrap();
         let (ids, at) = (sample::ids(seed + 1_000), sample::clock().now());
         let evaluation = ids.next();
-        let mut agent = Self { store, ids, evaluation, lease, next: Position::START, at, root: None };
+        let mut agent = Self { store, ids, evaluation, claim: held, next: Position::START, at, root: None };
         let started = EvaluationStarted::new(evaluation, "samples", "agent");
         agent.append(Batch::at(at).with(created).with(started)).unwrap();
         agent
     }
 
     pub(super) fn session(&self) -> SessionId {
-        self.lease.session
+        self.claim.session
     }
 
     /// Forks this session at a cut.
@@ -65,7 +65,7 @@ impl<'a> Agent<'a> {
     }
 
     pub(super) fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
-        let appended = self.store.append(self.session(), self.next, self.lease.fence, batch);
+        let appended = self.store.append(self.session(), self.next, self.claim.fence, batch);
         self.next = block_on(appended)?;
         Ok(self.next)
     }

@@ -70,14 +70,14 @@ fn no_session_is_held_in_a_backup_and_fences_stay() {
     SqliteStore::open_read_only(store.path()).unwrap().backup(&to, &mut |_| {}).unwrap();
     let backup = SqliteStore::open(&to).unwrap();
     assert_eq!(block_on(backup.holder(writer.session())).unwrap(), None);
-    let lease = claim(&backup, writer.session(), ClaimMode::IfFree).unwrap();
-    assert!(lease.fence > writer.lease.fence);
+    let held = claim(&backup, writer.session(), ClaimMode::IfFree).unwrap();
+    assert!(held.fence > writer.claim.fence);
     writer.append(sample::notes(["two"])).unwrap();
     assert_eq!(notes(&backup, writer.session()), ["one"]);
     let stale = block_on(backup.append(
         writer.session(),
         Position::new(2),
-        writer.lease.fence,
+        writer.claim.fence,
         sample::notes(["stale"]),
     ));
     assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");

@@ -42,7 +42,7 @@ fn a_child_does_what_it_is_told() {
     match role.as_str() {
         "import" => super::bundle::kills::import(&mut task),
         "create" => super::creation::create(&mut task),
-        "hold" => super::leases::hold(&mut task),
+        "hold" => super::claims::hold(&mut task),
         "limited" => super::full::limited(&mut task),
         "unprivileged" => super::opening::unprivileged(&mut task),
         "hammer" => super::hammer::strike(&mut task),

@@ -174,8 +174,8 @@ fn damaged_objects_and_snapshots_are_named() {
     let store = Temporary::new();
     let journal = sample::every_kind();
     write(&*store, &journal);
-    let lease = claim(&*store, journal.session, ClaimMode::IfFree).unwrap();
-    block_on(store.save_snapshot(journal.session, lease.fence, Position::new(3), vec![9; 5000])).unwrap();
+    let held = claim(&*store, journal.session, ClaimMode::IfFree).unwrap();
+    block_on(store.save_snapshot(journal.session, held.fence, Position::new(3), vec![9; 5000])).unwrap();
     let object = journal.objects().find(|object| object.bytes().len() > 1000).unwrap();
     let raw = Connection::open(store.path()).unwrap();
     let id = object.id();
@@ -209,7 +209,7 @@ fn damaged_objects_and_snapshots_are_named() {
         let mut batch = sample::notes(["brings it back"]);
         batch.add_object(object.clone());
         let next = block_on(store.head(journal.session)).unwrap();
-        block_on(store.append(journal.session, next, lease.fence, batch)).unwrap();
+        block_on(store.append(journal.session, next, held.fence, batch)).unwrap();
         assert!(store.verify().unwrap().is_sound(), "{change}");
     }
     for change in ["content = x'00'", "length = 5", "checksum = zeroblob(16)", "position = -5"] {
@@ -217,7 +217,7 @@ fn damaged_objects_and_snapshots_are_named() {
         let error = block_on(store.snapshot(journal.session)).unwrap_err();
         assert!(matches!(error, StoreError::DamagedSnapshot { .. }), "{change}: {error:?}");
         assert!(!store.verify().unwrap().is_sound());
-        block_on(store.save_snapshot(journal.session, lease.fence, Position::new(3), vec![9; 5000])).unwrap();
+        block_on(store.save_snapshot(journal.session, held.fence, Position::new(3), vec![9; 5000])).unwrap();
     }
     assert!(store.verify().unwrap().is_sound());
 }

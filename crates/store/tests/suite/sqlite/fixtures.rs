@@ -50,11 +50,11 @@ fn make_a_fixture() {
     store.gc(Retention::keep_all().keep_boundaries(1), GcMode::Now).unwrap();
     let mut writer = Writer::create(&store, sample::session(60));
     writer.append(sample::notes(["one", "two"])).unwrap();
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     block_on(store.send(session, sample::item("waits"))).unwrap();
     block_on(store.save_snapshot(session, fence, Position::new(2), b"a snapshot".to_vec())).unwrap();
-    block_on(store.release(agent.lease)).unwrap();
-    block_on(store.release(writer.lease)).unwrap();
+    block_on(store.release(agent.claim)).unwrap();
+    block_on(store.release(writer.claim)).unwrap();
     drop(store);
     let locks = format!("{}-locks", FIXTURES.last().unwrap().0);
     fs::remove_dir_all(path.with_file_name(locks)).unwrap();
@@ -127,9 +127,9 @@ fn stores_of_all_versions_are_read() {
         assert_eq!(block_on(store.object(shared.id())).unwrap(), Some(shared));
 
         // It can also be written.
-        let lease = claim(&store, session, ClaimMode::IfFree).unwrap();
-        assert_eq!(lease.fence.0, 2);
-        let mut writer = Writer { store: &store, lease, next: block_on(store.head(session)).unwrap() };
+        let held = claim(&store, session, ClaimMode::IfFree).unwrap();
+        assert_eq!(held.fence.0, 2);
+        let mut writer = Writer { store: &store, claim: held, next: block_on(store.head(session)).unwrap() };
         let mut batch = sample::notes(["three"]);
         batch.take(inbox[0].0);
         writer.append(batch).unwrap();

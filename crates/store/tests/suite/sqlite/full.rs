@@ -62,11 +62,12 @@ fn a_store_keeps_to_its_size() {
     assert_eq!(notes(&*store, session), acknowledged);
     assert!(store.verify().unwrap().is_sound());
 
-    block_on(store.release(writer.lease.clone())).unwrap();
+    block_on(store.release(writer.claim.clone())).unwrap();
     let (_directory, path) = store.close();
     let store = SqliteStore::open(&path).unwrap();
-    let lease = claim(&store, session, ClaimMode::IfFree).unwrap();
-    let mut writer = Writer { store: &store, lease, next: Position::new(1 + acknowledged.len() as u64) };
+    let held = claim(&store, session, ClaimMode::IfFree).unwrap();
+    let mut writer =
+        Writer { store: &store, claim: held, next: Position::new(1 + acknowledged.len() as u64) };
     writer.append(sample::notes(["there is room again"])).unwrap();
     assert_eq!(notes(&store, session).last().map(String::as_str), Some("there is room again"));
 }
@@ -82,7 +83,7 @@ fn one_batch_that_does_not_fit_does_not_keep_others_out() {
         if index == 1 {
             batch.add_object(Object::blob(noise(7, 600_000).into_bytes()));
         }
-        store.append(writer.session(), writer.next, writer.lease.fence, batch)
+        store.append(writer.session(), writer.next, writer.claim.fence, batch)
     });
     let outcomes = block_on(futures_util::future::join_all(appends));
     for (index, outcome) in outcomes.into_iter().enumerate() {

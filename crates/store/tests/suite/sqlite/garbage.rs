@@ -332,7 +332,7 @@ fn a_large_batch_is_written_in_parts() {
         assert!(block_on(store.object(object.id())).unwrap().is_some());
     }
     // A refused batch is refused before anything is written.
-    let stale = agent.lease.fence;
+    let stale = agent.claim.fence;
     claim(&*store, agent.session(), ClaimMode::TakeOver).unwrap();
     let large = Object::blob(
         (0..9_000_u32).flat_map(|one| one.wrapping_mul(2_654_435_761).to_le_bytes()).collect::<Vec<u8>>(),

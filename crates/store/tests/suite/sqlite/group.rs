@@ -25,7 +25,7 @@ fn a_lone_append_is_one_commit() {
     let refused = block_on(store.append(
         writer.session(),
         backstitch_core::journal::Position::new(1),
-        writer.lease.fence,
+        writer.claim.fence,
         sample::notes(["late"]),
     ));
     assert!(refused.is_err());
@@ -41,7 +41,7 @@ fn sessions_on_one_thread_share_commits() {
     for round in 0..20 {
         let appends = writers.iter().map(|writer| {
             let batch = sample::notes([format!("{} {round}", writer.session())]);
-            store.append(writer.session(), writer.next, writer.lease.fence, batch)
+            store.append(writer.session(), writer.next, writer.claim.fence, batch)
         });
         let outcomes = block_on(join_all(appends));
         for (writer, outcome) in writers.iter_mut().zip(outcomes) {
@@ -89,7 +89,7 @@ fn a_refused_batch_does_not_disturb_those_that_it_is_committed_with() {
     let appends = writers.iter().enumerate().map(|(index, writer)| {
         // Every third append expects a wrong position.
         let next = if index % 3 == 0 { writer.next.next() } else { writer.next };
-        store.append(writer.session(), next, writer.lease.fence, sample::notes(["one"]))
+        store.append(writer.session(), next, writer.claim.fence, sample::notes(["one"]))
     });
     let outcomes = block_on(join_all(appends));
     for (index, (writer, outcome)) in writers.iter().zip(outcomes).enumerate() {
@@ -106,7 +106,7 @@ fn a_dropped_append_leaves_nothing_and_delays_no_other() {
     let writers: Vec<Writer<'_>> =
         (0..4).map(|seed| Writer::create(&*store, sample::session(seed))).collect();
     let append = |writer: &Writer<'_>| {
-        store.append(writer.session(), writer.next, writer.lease.fence, sample::notes(["written"]))
+        store.append(writer.session(), writer.next, writer.claim.fence, sample::notes(["written"]))
     };
     let mut context = Context::from_waker(Waker::noop());
     for dropped in [&[0][..], &[1], &[0, 1], &[1, 0], &[2, 0], &[0, 2, 1]] {
@@ -117,7 +117,7 @@ fn a_dropped_append_leaves_nothing_and_delays_no_other() {
             .map(|writer| {
                 let next = block_on(store.head(writer.session())).unwrap();
                 let batch = sample::notes(["written"]);
-                Some(store.append(writer.session(), next, writer.lease.fence, batch))
+                Some(store.append(writer.session(), next, writer.claim.fence, batch))
             })
             .collect();
         for pending in appends.iter_mut().flatten() {

@@ -44,8 +44,8 @@ pub(super) fn strike(task: &mut Task) {
         let session = sample::session(chance.below(SESSIONS));
         // Sometimes a process takes over a session that another one holds.
         let how = if chance.below(20) == 0 { ClaimMode::TakeOver } else { ClaimMode::IfFree };
-        let lease = match claim(&store, session, how) {
-            Ok(lease) => lease,
+        let held = match claim(&store, session, how) {
+            Ok(held) => held,
             Err(StoreError::Held { .. }) => continue,
             Err(error) => panic!("{error:?}"),
         };
@@ -54,7 +54,7 @@ pub(super) fn strike(task: &mut Task) {
             Err(StoreError::NotFound { .. }) => backstitch_core::journal::Position::START,
             Err(error) => panic!("{error:?}"),
         };
-        let mut writer = Writer { store: &store, lease, next };
+        let mut writer = Writer { store: &store, claim: held, next };
         for _ in 0..1 + chance.below(6) {
             let first = writer.next.number();
             let texts: Vec<String> = (0..1 + chance.below(3))
@@ -83,7 +83,7 @@ pub(super) fn strike(task: &mut Task) {
             }
         }
         if chance.below(4) > 0 {
-            block_on(store.release(writer.lease)).expect("what is held can be released");
+            block_on(store.release(writer.claim)).expect("what is held can be released");
         }
     }
 }

@@ -35,7 +35,7 @@ fn a_redaction_invalidates_marks() {
     agent.call(&[("file", "the \"leaked\" key\\1")]);
     let before = store.mark().unwrap().unwrap();
     let session = agent.session();
-    block_on(store.release(agent.lease)).unwrap();
+    block_on(store.release(agent.claim)).unwrap();
     assert!(!redact(&store, session).objects.is_empty());
     assert!(!store.keeps(&before).unwrap());
 }

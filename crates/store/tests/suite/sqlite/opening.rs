@@ -52,7 +52,7 @@ fn what_is_no_store_is_refused_and_left_alone() {
     assert!(matches!(missing, Err(OpenError::NotFound { .. })), "{missing:?}");
     let inside_a_file = SqliteStore::open(directory.path().join("notes.txt/store.db")).map(drop);
     assert!(matches!(inside_a_file, Err(OpenError::Io { .. })), "{inside_a_file:?}");
-    let other = [(directory.path(), "is a directory"), (Path::new("/dev/null"), "is no regular file")];
+    let other = [(directory.path(), "is a directory"), (Path::new("/dev/null"), "is not a regular file")];
     for (path, words) in other {
         for opened in [SqliteStore::open(path).map(drop), SqliteStore::open_read_only(path).map(drop)] {
             let Err(error @ OpenError::Io { .. }) = opened else { panic!("{opened:?}") };
@@ -106,13 +106,13 @@ fn a_store_that_is_opened_for_reading_cannot_be_written() {
     writer.append(sample::notes(["live"])).unwrap();
     assert_eq!(notes(&reader, writer.session()), ["live"]);
 
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let refused = [
         claim(&reader, session, ClaimMode::TakeOver).map(drop),
         block_on(reader.append(session, writer.next, fence, sample::notes(["x"]))).map(drop),
         block_on(reader.send(session, sample::item("x"))).map(drop),
         block_on(reader.save_snapshot(session, fence, writer.next, vec![1])).map(drop),
-        block_on(reader.release(writer.lease.clone())),
+        block_on(reader.release(writer.claim.clone())),
     ];
     for outcome in refused {
         assert!(matches!(outcome, Err(StoreError::ReadOnly { .. })), "{outcome:?}");

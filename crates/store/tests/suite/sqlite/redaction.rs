@@ -40,7 +40,7 @@ fn redaction(session: SessionId, value: &str) -> Redaction {
 /// A session that holds the value in every table, and has held it in content that was deleted since then.
 fn leaky(store: &SqliteStore, seed: u64) -> SessionId {
     let mut writer = Writer::create(store, sample::session(seed));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let note = sample::note(format!("it is {VALUE}")).with_data(json!({
         "nested": json!({ "key": VALUE }).to_string(), "large": VALUE.repeat(6_000),
     }));
@@ -60,7 +60,7 @@ fn leaky(store: &SqliteStore, seed: u64) -> SessionId {
     }
     block_on(store.save_snapshot(session, fence, writer.next, b"small".to_vec())).unwrap();
     block_on(store.send(session, sample::item(&format!("pending: use {VALUE}")))).unwrap();
-    block_on(store.release(writer.lease)).unwrap();
+    block_on(store.release(writer.claim)).unwrap();
     session
 }
 
@@ -96,7 +96,7 @@ fn content_that_was_freed_before_is_overwritten() {
     let mut batch = sample::notes(["taken"]);
     batch.take(item);
     writer.append(batch).unwrap();
-    block_on(store.release(writer.lease)).unwrap();
+    block_on(store.release(writer.claim)).unwrap();
     let directory = store.path().parent().unwrap();
     assert!(!files_with(directory, VALUE).is_empty(), "no table holds it any more, but the files do");
     let report = redact(&store, session);
@@ -135,7 +135,7 @@ fn many_small_transactions_do_the_same() {
         agent.append(sample::notes([format!("{index} {VALUE}"), "plain".to_owned()])).unwrap();
     }
     let session = agent.session();
-    block_on(store.release(agent.lease)).unwrap();
+    block_on(store.release(agent.claim)).unwrap();
     let report = redact(&store, session);
     assert_eq!(report.sessions[0].positions.len(), 4);
     assert_eq!((report.objects.len(), report.files), (4, vec!["key.txt/content".to_owned()]));
@@ -157,7 +157,7 @@ fn a_redacted_record_is_redacted_again() {
     let text = format!("{VALUE} and the-second-secret").repeat(3_000);
     let note = sample::note(format!("{VALUE} and the-second-secret")).with_data(json!({ "large": text }));
     writer.append(Batch::at(sample::clock().now()).with(note)).unwrap();
-    block_on(store.release(writer.lease)).unwrap();
+    block_on(store.release(writer.claim)).unwrap();
     redact(&store, session);
     let second = block_on(store.redact(redaction(session, "the-second-secret"))).unwrap();
     assert_eq!((second.sessions.len(), second.objects.len()), (1, 1));
@@ -179,7 +179,7 @@ fn a_redacted_store_is_collected_and_salvaged() {
     let mut agent = Agent::new(&store, 7);
     agent.call(&[("key.txt", VALUE)]);
     let files = agent.session();
-    block_on(store.release(agent.lease)).unwrap();
+    block_on(store.release(agent.claim)).unwrap();
     redact(&store, session);
     redact(&store, files);
     let before = read(&*store, session).unwrap();
@@ -254,9 +254,9 @@ fn a_claim_is_held_only_during_the_redaction() {
     let store = Temporary::new();
     let session = leaky(&store, 1);
     redact(&store, session);
-    let lease = claim(&*store, session, ClaimMode::IfFree).unwrap();
+    let held = claim(&*store, session, ClaimMode::IfFree).unwrap();
     assert_eq!(block_on(store.holder(session)).unwrap(), Some(Owner::new("tester")));
     let error = block_on(store.redact(redaction(session, VALUE))).unwrap_err();
     assert!(matches!(error, StoreError::Held { session: named, .. } if named == session), "{error:?}");
-    block_on(store.release(lease)).unwrap();
+    block_on(store.release(held)).unwrap();
 }

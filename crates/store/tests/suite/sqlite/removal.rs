@@ -34,7 +34,7 @@ pub(super) fn remove(store: &SqliteStore, session: SessionId) -> RemovalReport {
 /// A session that says the text in every table, and has said it in content that was deleted since then.
 fn telling(store: &SqliteStore, seed: u64) -> SessionId {
     let mut writer = Writer::create(store, sample::session(seed));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let note = sample::note(TEXT).with_data(json!({ "large": TEXT.repeat(3_000) }));
     writer.append(Batch::at(sample::clock().now()).with(note)).unwrap();
     for number in 0..3 {
@@ -46,7 +46,7 @@ fn telling(store: &SqliteStore, seed: u64) -> SessionId {
         writer.append(batch).unwrap();
     }
     block_on(store.send(session, sample::item(TEXT))).unwrap();
-    block_on(store.release(writer.lease)).unwrap();
+    block_on(store.release(writer.claim)).unwrap();
     session
 }
 
@@ -90,8 +90,8 @@ fn ids_of_objects_without_content_are_removed_too() {
     let mut other = Agent::new(&store, 8);
     other.call(&[("same", "the same")]);
     let session = agent.session();
-    block_on(store.release(agent.lease)).unwrap();
-    block_on(store.release(other.lease)).unwrap();
+    block_on(store.release(agent.claim)).unwrap();
+    block_on(store.release(other.claim)).unwrap();
     let first = Agent::tree_of(&[("file", &format!("0 {TEXT}")), ("same", "the same")]);
     store.gc(Retention::keep_all().keep_boundaries(1), GcMode::Now).unwrap();
     assert!(matches!(block_on(store.object(first)), Err(StoreError::Pruned { .. })));
@@ -137,13 +137,13 @@ fn a_number_is_not_given_twice_while_records_are_left() {
     let mut other = Writer::create(&*store, sample::session(2));
     other.append(sample::notes(["another"])).unwrap();
     let other_session = other.session();
-    block_on(store.release(other.lease)).unwrap();
+    block_on(store.release(other.claim)).unwrap();
     let given: i64 = raw.query_row("SELECT id FROM sessions", [], |row| row.get(0)).unwrap();
     assert!(given > number);
     // The same session again: what is left of the removed one goes first.
     let mut again = Writer::create(&*store, session);
     again.append(sample::notes(["again"])).unwrap();
-    block_on(store.release(again.lease)).unwrap();
+    block_on(store.release(again.claim)).unwrap();
     assert_eq!(notes(&*store, session), ["again"]);
     assert_eq!(notes(&*store, other_session), ["another"]);
     let verified = store.verify().unwrap();

@@ -87,7 +87,7 @@ fn write_while(remove: Remove, checkpoint_pages: u32) -> (TempDir, StoreError) {
         writer.append(sample::notes(["later"])).map(drop),
         block_on(store.send(writer.session(), sample::item("later"))).map(drop),
         claim(&store, sample::session(2), ClaimMode::IfFree).map(drop),
-        block_on(store.release(writer.lease.clone())),
+        block_on(store.release(writer.claim.clone())),
         store.gc(Retention::keep_all(), GcMode::Now).map(drop),
     ];
     for outcome in later {
@@ -115,9 +115,9 @@ fn nothing_is_acknowledged_into_replaced_files() {
             assert!(found.len() == 2 || found[2..] == ["too late"], "{way}: {found:?}");
             assert!(saved.verify().unwrap().is_sound(), "{way}");
             // The copy is a store like any other.
-            let lease = claim(&saved, sample::session(1), ClaimMode::TakeOver).unwrap();
-            let next = block_on(saved.head(lease.session)).unwrap();
-            let mut writer = Writer { store: &saved, lease, next };
+            let held = claim(&saved, sample::session(1), ClaimMode::TakeOver).unwrap();
+            let next = block_on(saved.head(held.session)).unwrap();
+            let mut writer = Writer { store: &saved, claim: held, next };
             writer.append(sample::notes(["on"])).unwrap();
             drop(saved);
             if !copy.starts_with(directory.path()) {

@@ -21,7 +21,7 @@ fn a_sound_store_is_saved_as_a_whole() {
     let _ = store.gc(Retention::keep_all(), GcMode::DryRun);
     let mut writer = Writer::create(&*store, sample::session(60));
     writer.append(sample::notes(["one"])).unwrap();
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let item = block_on(store.send(session, sample::item("waits"))).unwrap();
     block_on(store.save_snapshot(session, fence, Position::new(2), b"a snapshot".to_vec())).unwrap();
 
@@ -47,8 +47,8 @@ fn a_sound_store_is_saved_as_a_whole() {
     // No session is held, and an earlier holder cannot write.
     let stale = block_on(new.append(session, writer.next, fence, sample::notes(["stale"])));
     assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
-    let lease = claim(&new, session, ClaimMode::IfFree).unwrap();
-    assert!(lease.fence > fence);
+    let held = claim(&new, session, ClaimMode::IfFree).unwrap();
+    assert!(held.fence > fence);
     let report = new.verify().unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
 }
@@ -95,8 +95,8 @@ fn each_session_keeps_its_longest_sound_beginning() {
     assert!(new.verify().unwrap().is_sound());
     // The session can be resumed from there.
     let session = journals[1].session;
-    let lease = claim(&new, session, ClaimMode::IfFree).unwrap();
-    let mut writer = Writer { store: &new, lease, next: Position::new(9) };
+    let held = claim(&new, session, ClaimMode::IfFree).unwrap();
+    let mut writer = Writer { store: &new, claim: held, next: Position::new(9) };
     writer.append(sample::notes(["on"])).unwrap();
     assert_eq!(notes(&new, session).last().map(String::as_str), Some("on"));
 }

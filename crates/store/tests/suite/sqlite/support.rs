@@ -71,41 +71,41 @@ pub(crate) fn claim(
 /// A held session and its next position.
 pub(crate) struct Writer<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) lease: SessionClaim,
+    pub(crate) claim: SessionClaim,
     pub(crate) next: Position,
 }
 
 impl<'a> Writer<'a> {
     /// Claims a session and creates it.
     pub(crate) fn create(store: &'a dyn Store, session: SessionId) -> Self {
-        let lease = claim(store, session, ClaimMode::IfFree).expect("a session that is free can be claimed");
-        let mut writer = Self { store, lease, next: Position::START };
+        let held = claim(store, session, ClaimMode::IfFree).expect("a session that is free can be claimed");
+        let mut writer = Self { store, claim: held, next: Position::START };
         let created = sample::created(session);
         writer.append(Batch::at(created.created_at).with(created)).expect("a session can be created");
         writer
     }
 
     pub(crate) fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
-        let SessionClaim { session, fence, .. } = self.lease;
+        let SessionClaim { session, fence, .. } = self.claim;
         self.next = block_on(self.store.append(session, self.next, fence, batch))?;
         Ok(self.next)
     }
 
     pub(crate) fn session(&self) -> SessionId {
-        self.lease.session
+        self.claim.session
     }
 }
 
 /// Appends a complete journal, and releases the session.
 pub(crate) fn write(store: &dyn Store, journal: &Journal) {
-    let lease =
+    let held =
         claim(store, journal.session, ClaimMode::IfFree).expect("a session that is free can be claimed");
     let mut next = Position::START;
     for batch in &journal.batches {
-        next = block_on(store.append(journal.session, next, lease.fence, batch.clone()))
+        next = block_on(store.append(journal.session, next, held.fence, batch.clone()))
             .expect("a batch that fits is appended");
     }
-    block_on(store.release(lease)).expect("what is held can be released");
+    block_on(store.release(held)).expect("what is held can be released");
 }
 
 pub(crate) fn read(store: &dyn Store, session: SessionId) -> Result<Vec<Record>, StoreError> {

@@ -37,12 +37,12 @@ fn log_length(path: &Path) -> u64 {
 fn a_log_that_is_cut_anywhere_opens_to_a_valid_beginning() {
     let store = without_checkpoints();
     let journal = sample::journal(3, 20);
-    let lease = claim(&*store, journal.session, ClaimMode::IfFree).unwrap();
+    let held = claim(&*store, journal.session, ClaimMode::IfFree).unwrap();
     // Length of the log after each number of acknowledged records.
     let mut acknowledged = vec![(log_length(store.path()), Position::START)];
     let mut next = Position::START;
     for batch in &journal.batches {
-        next = block_on(store.append(journal.session, next, lease.fence, batch.clone())).unwrap();
+        next = block_on(store.append(journal.session, next, held.fence, batch.clone())).unwrap();
         acknowledged.push((log_length(store.path()), next));
     }
     let all = journal.records();

@@ -89,7 +89,7 @@ fn the_view_shows_every_kind_of_record() {
 fn the_command_of_sqlite_shows_texts_arguments_and_results() {
     let store = Temporary::new();
     let session = sample::session(3);
-    let lease = claim(&*store, session, ClaimMode::IfFree).unwrap();
+    let held = claim(&*store, session, ClaimMode::IfFree).unwrap();
     let created = sample::created(session);
     let message = |content: Value, sequence: u64| -> RecordBody {
         let text = json!({
@@ -114,7 +114,7 @@ fn the_command_of_sqlite_shows_texts_arguments_and_results() {
             json!({"kind": "option_result", "invocation_id": call, "option_name": "sew", "result": {"stitches": 7}}),
             2,
         ));
-    block_on(store.append(session, Position::START, lease.fence, batch)).unwrap();
+    block_on(store.append(session, Position::START, held.fence, batch)).unwrap();
     let sql = "SELECT at, kind, json_extract(data, '$.message.content.parts[0].text'),
         json_extract(data, '$.message.content.arguments'), json_extract(data, '$.message.content.result')
         FROM journal WHERE position > 0 ORDER BY position";

@@ -54,7 +54,7 @@ pub fn writes_that_do_not_fit_are_refused(factory: &dyn Factory) {
         assert_refused!(write("file/far/below", mode), FilesystemError::NotDirectory { .. });
     }
     for mode in [WriteMode::Create, WriteMode::Overwrite, WriteMode::Append] {
-        assert!(fs.write_bytes(&FilePath::root(), b"z", mode).is_err(), "the root is no file");
+        assert!(fs.write_bytes(&FilePath::root(), b"z", mode).is_err(), "the root is not a file");
     }
     assert_refused!(fs.read_bytes(&path("directory")), FilesystemError::IsDirectory { .. });
     assert_refused!(fs.read_bytes(&FilePath::root()), FilesystemError::IsDirectory { .. });

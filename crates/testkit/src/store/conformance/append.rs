@@ -106,7 +106,7 @@ pub fn a_batch_with_a_missing_object_leaves_nothing(store: &dyn Store) {
 pub fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     writer.append(sample::notes(["one", "two"])).expect("notes fit anywhere");
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     for wrong in [1, 2, 4, 1_000_000, u64::MAX] {
         let error = append(store, session, Position::new(wrong), fence, sample::notes(["one", "two"]));
         let error = error.expect_err("the position is not the next one");
@@ -122,7 +122,7 @@ pub fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn
 
     // Without a journal the next position is the first.
     let other = Writer::claim(store, sample::session(2));
-    let early = append(store, other.session(), Position::new(1), other.lease.fence, sample::notes(["early"]));
+    let early = append(store, other.session(), Position::new(1), other.claim.fence, sample::notes(["early"]));
     assert!(matches!(early, Err(StoreError::Conflict { actual: Position::START, .. })), "{early:?}");
 }
 
@@ -145,7 +145,7 @@ pub fn sessions_do_not_interfere(store: &dyn Store) {
         one.append(sample::notes([format!("one {index}")])).expect("notes fit anywhere");
         other.append(sample::notes([format!("other {index}"), "more".into()])).expect("notes fit anywhere");
     }
-    let failed = append(store, one.session(), Position::new(5), one.lease.fence, sample::notes(["x"]));
+    let failed = append(store, one.session(), Position::new(5), one.claim.fence, sample::notes(["x"]));
     assert!(matches!(failed, Err(StoreError::Conflict { .. })), "{failed:?}");
     let expected: Vec<String> = (0..20).map(|index| format!("one {index}")).collect();
     assert_eq!(texts(&one.records()), expected);

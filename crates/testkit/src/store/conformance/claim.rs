@@ -19,7 +19,7 @@ pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
         assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
     }
     let mut writer = Writer::claim(store, session);
-    let granted = writer.lease.fence.0;
+    let granted = writer.claim.fence.0;
     for fence in [granted.wrapping_sub(1), granted + 1] {
         let error = append(store, session, Position::START, FenceToken(fence), first_batch(session));
         let error = error.expect_err("this claim was never granted");
@@ -35,9 +35,9 @@ pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
 pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) {
     let session = sample::session(1);
     assert_eq!(holder(store, session), None);
-    let lease =
+    let held =
         claim(store, session, "ada", ClaimMode::IfFree).expect("a session that is free can be claimed");
-    assert_eq!((lease.session, &lease.owner), (session, &Owner::new("ada")));
+    assert_eq!((held.session, &held.owner), (session, &Owner::new("ada")));
     for name in ["bob", "ada"] {
         let error = claim(store, session, name, ClaimMode::IfFree).expect_err("the session is held");
         let StoreError::Held { session: named, owner, .. } = error else { panic!("{error:?}") };
@@ -46,7 +46,7 @@ pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) 
     assert_eq!(holder(store, session), Some(Owner::new("ada")));
     claim(store, sample::session(2), "bob", ClaimMode::IfFree).expect("another session is free");
 
-    block_on(store.release(lease)).expect("what is held can be released");
+    block_on(store.release(held)).expect("what is held can be released");
     assert_eq!(holder(store, session), None);
     claim(store, session, "bob", ClaimMode::IfFree).expect("a released session is free");
     assert_eq!(holder(store, session), Some(Owner::new("bob")));
@@ -56,13 +56,13 @@ pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) 
 pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
     let mut first = Writer::create(store, sample::session(1));
     let session = first.session();
-    let lease = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
-    assert!(lease.fence > first.lease.fence);
+    let held = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
+    assert!(held.fence > first.claim.fence);
     let error = first.append(sample::notes(["too late"])).expect_err("the claim is stale");
     let StoreError::Fenced { session: named, fence, owner } = error else { panic!("{error:?}") };
-    assert_eq!((named, fence, owner), (session, first.lease.fence, Some(Owner::new("bob"))));
+    assert_eq!((named, fence, owner), (session, first.claim.fence, Some(Owner::new("bob"))));
 
-    let mut second = Writer { store, lease, next: head(store, session) };
+    let mut second = Writer { store, claim: held, next: head(store, session) };
     second.append(sample::notes(["in time"])).expect("the new holder may write");
     first.append(sample::notes(["still too late"])).expect_err("the claim stays stale");
     assert_eq!(texts(&second.records()), ["in time"]);
@@ -75,7 +75,7 @@ pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
 pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
-    block_on(store.release(writer.lease.clone())).expect("what is held can be released");
+    block_on(store.release(writer.claim.clone())).expect("what is held can be released");
     let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
     assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
     claim(store, session, "bob", ClaimMode::IfFree).expect("a released session is free");
@@ -91,15 +91,15 @@ pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
     let mut last = None;
     for round in 0..20 {
         let how = if round % 3 == 0 { ClaimMode::TakeOver } else { ClaimMode::IfFree };
-        let lease = claim(store, session, "ada", how).expect("the session is free");
-        assert!(last.is_none_or(|last| lease.fence > last), "{:?} after {last:?}", lease.fence);
-        last = Some(lease.fence);
+        let held = claim(store, session, "ada", how).expect("the session is free");
+        assert!(last.is_none_or(|last| held.fence > last), "{:?} after {last:?}", held.fence);
+        last = Some(held.fence);
         if round == 5 {
-            append(store, session, Position::START, lease.fence, first_batch(session))
+            append(store, session, Position::START, held.fence, first_batch(session))
                 .expect("the holder may write");
         }
         if round % 3 != 2 {
-            block_on(store.release(lease)).expect("what is held can be released");
+            block_on(store.release(held)).expect("what is held can be released");
         }
     }
 }
@@ -108,35 +108,35 @@ pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
 pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
     let first = Writer::create(store, sample::session(1));
     let session = first.session();
-    let lease = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
+    let held = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     for _ in 0..2 {
-        block_on(store.release(first.lease.clone())).expect("a late release is no error");
+        block_on(store.release(first.claim.clone())).expect("a late release is not an error");
         assert_eq!(holder(store, session), Some(Owner::new("bob")));
     }
-    let mut second = Writer { store, lease: lease.clone(), next: first.next };
+    let mut second = Writer { store, claim: held.clone(), next: first.next };
     second.append(sample::notes(["in time"])).expect("the holder may write");
     for _ in 0..2 {
-        block_on(store.release(lease.clone())).expect("what is held can be released");
+        block_on(store.release(held.clone())).expect("what is held can be released");
         assert_eq!(holder(store, session), None);
     }
-    let mut unknown = lease;
+    let mut unknown = held;
     unknown.session = sample::session(9);
-    block_on(store.release(unknown)).expect("a release without a claim is no error");
+    block_on(store.release(unknown)).expect("a release without a claim is not an error");
 }
 
 /// A claim is current until the session is taken over or released.
 pub fn a_claim_is_current_until_it_is_replaced_or_released(store: &dyn Store) {
-    let is_current = |lease: &SessionClaim| {
-        block_on(store.is_current(lease.session, lease.fence)).expect("claims can be looked up")
+    let is_current = |held: &SessionClaim| {
+        block_on(store.is_current(held.session, held.fence)).expect("claims can be looked up")
     };
     let first = Writer::create(store, sample::session(1));
-    assert!(is_current(&first.lease));
+    assert!(is_current(&first.claim));
     // The same owner may claim a session twice.
-    let owner = first.lease.owner.to_string();
+    let owner = first.claim.owner.to_string();
     let second = claim(store, first.session(), &owner, ClaimMode::TakeOver).expect("it can be taken over");
-    assert!(!is_current(&first.lease) && is_current(&second));
+    assert!(!is_current(&first.claim) && is_current(&second));
     block_on(store.release(second.clone())).expect("what is held can be released");
-    assert!(!is_current(&first.lease) && !is_current(&second));
+    assert!(!is_current(&first.claim) && !is_current(&second));
     let unknown = SessionClaim { session: sample::session(9), ..second };
     assert!(!is_current(&unknown));
 }
@@ -149,7 +149,7 @@ pub fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
     claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     for position in [0, 1, 7] {
         let batch = if position == 0 { first_batch(session) } else { sample::notes(["late"]) };
-        let error = append(store, session, Position::new(position), writer.lease.fence, batch);
+        let error = append(store, session, Position::new(position), writer.claim.fence, batch);
         assert!(matches!(error, Err(StoreError::Fenced { .. })), "{error:?}");
     }
 }

@@ -16,7 +16,7 @@ use crate::{block_on, sample};
 pub fn of_two_writers_exactly_one_wins(store: &dyn Store) {
     const ROUNDS: u64 = 200;
     let writer = Writer::create(store, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let (start, end) = (Barrier::new(2), Barrier::new(2));
     let position_of = |round: u64| Position::new(1 + 2 * round);
     // Outcomes are checked when both threads have ended: a thread that panics would leave the other waiting.
@@ -142,13 +142,13 @@ pub fn of_many_claims_one_is_granted(store: &dyn Store) {
         let session = sample::session(round);
         let claims = claim_at_once(store, session, ClaimMode::IfFree);
         let granted: Vec<&SessionClaim> = claims.iter().flatten().collect();
-        let [lease] = granted[..] else { panic!("{} were granted the session", granted.len()) };
+        let [held] = granted[..] else { panic!("{} were granted the session", granted.len()) };
         for error in claims.iter().filter_map(|claim| claim.as_ref().err()) {
-            assert!(matches!(error, StoreError::Held { owner, .. } if *owner == lease.owner), "{error:?}");
+            assert!(matches!(error, StoreError::Held { owner, .. } if *owner == held.owner), "{error:?}");
         }
         assert_eq!(
             block_on(store.holder(session)).expect("the holder can be read"),
-            Some(lease.owner.clone())
+            Some(held.owner.clone())
         );
     }
 }
@@ -158,13 +158,13 @@ pub fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
     for round in 0..20 {
         let session = Writer::create(store, sample::session(round)).session();
         let claims = claim_at_once(store, session, ClaimMode::TakeOver);
-        let mut leases: Vec<SessionClaim> =
+        let mut claims: Vec<SessionClaim> =
             claims.into_iter().map(|claim| claim.expect("a held session can be taken over")).collect();
-        leases.sort_by_key(|lease| lease.fence);
-        assert!(leases.windows(2).all(|pair| pair[0].fence < pair[1].fence), "a fence was granted twice");
-        let last = leases.pop().expect("there are several");
-        for lease in leases {
-            let refused = append(store, session, Position::new(1), lease.fence, sample::notes(["late"]));
+        claims.sort_by_key(|held| held.fence);
+        assert!(claims.windows(2).all(|pair| pair[0].fence < pair[1].fence), "a fence was granted twice");
+        let last = claims.pop().expect("there are several");
+        for held in claims {
+            let refused = append(store, session, Position::new(1), held.fence, sample::notes(["late"]));
             assert!(
                 matches!(&refused, Err(StoreError::Fenced { owner, .. }) if *owner == Some(last.owner.clone()))
             );

@@ -67,7 +67,7 @@ pub fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
     let session = writer.session();
     send(store, session, "while it is held");
     writer.append(sample::notes(["one"])).expect("the holder is not disturbed");
-    block_on(store.release(writer.lease.clone())).expect("what is held can be released");
+    block_on(store.release(writer.claim.clone())).expect("what is held can be released");
     send(store, session, "while it is free");
     assert_eq!(waiting(store, session), ["while it is held", "while it is free"]);
 
@@ -118,7 +118,7 @@ pub fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
 /// A refused batch takes no items, whatever the reason.
 pub fn a_refused_batch_takes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let item = send(store, session, "wait");
     let conflict = append(store, session, Position::new(7), fence, taking("late", &[item]));
     assert!(matches!(conflict, Err(StoreError::Conflict { .. })), "{conflict:?}");
@@ -148,7 +148,7 @@ pub fn items_that_would_not_come_back_are_refused(store: &dyn Store) {
 /// Of two concurrent batches that take the same item exactly one is stored.
 pub fn an_item_is_taken_by_one_of_two(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     for round in 0..50 {
         let item = send(store, session, "once");
         let take = || append(store, session, Position::new(1 + round), fence, taking("took it", &[item]));

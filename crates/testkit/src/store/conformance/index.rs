@@ -100,7 +100,7 @@ pub fn a_batch_without_a_summary_leaves_its_session_unindexed(store: &dyn Store)
 pub fn a_refused_batch_leaves_the_summary(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = indexed(store, summary_at(session, 1, "before"));
-    let fence = writer.lease.fence;
+    let fence = writer.claim.fence;
     let mut early = sample::notes(["early"]);
     early.summarize(summary_at(session, 8, "early"));
     let conflict = append(store, session, Position::new(7), fence, early);

@@ -182,16 +182,16 @@ pub fn run_all<S: Store>(make: impl Fn() -> S) {
 /// A claimed session, with its next position.
 struct Writer<'a> {
     store: &'a dyn Store,
-    lease: SessionClaim,
+    claim: SessionClaim,
     next: Position,
 }
 
 impl<'a> Writer<'a> {
     /// Claims a session that does not exist yet.
     fn claim(store: &'a dyn Store, session: SessionId) -> Self {
-        let lease = claim(store, session, "writer", ClaimMode::IfFree)
+        let held = claim(store, session, "writer", ClaimMode::IfFree)
             .expect("a session that is free can be claimed");
-        Self { store, lease, next: Position::START }
+        Self { store, claim: held, next: Position::START }
     }
 
     /// Claims a session and creates it.
@@ -202,12 +202,12 @@ impl<'a> Writer<'a> {
     }
 
     fn session(&self) -> SessionId {
-        self.lease.session
+        self.claim.session
     }
 
     /// Appends a batch at the end of the journal.
     fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
-        self.next = append(self.store, self.session(), self.next, self.lease.fence, batch)?;
+        self.next = append(self.store, self.session(), self.next, self.claim.fence, batch)?;
         Ok(self.next)
     }
 
@@ -226,9 +226,9 @@ fn claim(
     store: &dyn Store,
     session: SessionId,
     owner: &str,
-    claim: ClaimMode,
+    mode: ClaimMode,
 ) -> Result<SessionClaim, StoreError> {
-    block_on(store.claim(session, Owner::new(owner), claim))
+    block_on(store.claim(session, Owner::new(owner), mode))
 }
 
 fn append(

@@ -44,7 +44,7 @@ pub fn an_object_is_stored_once(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let one = Object::blob(vec![7; 100_000]);
     for _ in 0..3 {
-        writer.append(notes_with(&[one.clone(), one.clone()])).expect("a stored object is no error");
+        writer.append(notes_with(&[one.clone(), one.clone()])).expect("a stored object is not an error");
         assert_eq!(object(store, one.id()).as_ref(), Some(&one));
     }
     assert_eq!(writer.records().len(), 4);
@@ -72,7 +72,7 @@ pub fn objects_are_shared_between_sessions(store: &dyn Store) {
 /// The objects of a refused batch are not stored, whatever the reason.
 pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     let lost = Object::blob(*b"lost");
     let with_lost = || notes_with(std::slice::from_ref(&lost));
 

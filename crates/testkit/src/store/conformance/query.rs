@@ -45,7 +45,7 @@ fn all(store: &dyn Store, query: SessionQuery) -> Vec<SessionId> {
 /// Creates a session with this summary, and releases it.
 fn create(store: &dyn Store, summary: SessionSummary) -> SessionId {
     let writer = indexed(store, summary);
-    block_on(store.release(writer.lease.clone())).expect("what is held can be released");
+    block_on(store.release(writer.claim.clone())).expect("what is held can be released");
     writer.session()
 }
 
@@ -167,9 +167,9 @@ pub fn statuses_follow_from_claims_and_inboxes(store: &dyn Store) {
     let open = SessionSummary { state: JournalState::Open, ..sample::summary(sample::session(1)) };
     let open = create(store, open);
     assert_eq!(status(open), (IndexedStatus::Interrupted, None, false));
-    let lease = claim(store, open, "ada", ClaimMode::IfFree).expect("it is free");
+    let held = claim(store, open, "ada", ClaimMode::IfFree).expect("it is free");
     assert_eq!(status(open), (IndexedStatus::Running, ada(), false));
-    block_on(store.release(lease)).expect("what is held can be released");
+    block_on(store.release(held)).expect("what is held can be released");
     assert_eq!(status(open), (IndexedStatus::Interrupted, None, false));
 
     let idle = create(store, sample::summary(sample::session(2)));
@@ -177,13 +177,13 @@ pub fn statuses_follow_from_claims_and_inboxes(store: &dyn Store) {
     block_on(store.send(idle, sample::item("hello"))).expect("anybody may send");
     assert_eq!(status(idle), (IndexedStatus::Runnable, None, true));
     assert_eq!(status(open), (IndexedStatus::Interrupted, None, false), "an inbox belongs to one session");
-    let lease = claim(store, idle, "ada", ClaimMode::TakeOver).expect("it is free");
+    let held = claim(store, idle, "ada", ClaimMode::TakeOver).expect("it is free");
     assert_eq!(status(idle), (IndexedStatus::Idle, ada(), true), "its holder takes the item in");
     let mut taking = sample::notes(["took it"]);
     taking.take(block_on(store.inbox(idle)).expect("an inbox can be read")[0].0);
     taking.summarize(SessionSummary { position: Position::new(2), ..sample::summary(idle) });
-    block_on(store.append(idle, Position::new(1), lease.fence, taking)).expect("the holder may write");
-    block_on(store.release(lease)).expect("what is held can be released");
+    block_on(store.append(idle, Position::new(1), held.fence, taking)).expect("the holder may write");
+    block_on(store.release(held)).expect("what is held can be released");
     assert_eq!(status(idle), (IndexedStatus::Idle, None, false));
 }
 
@@ -245,7 +245,7 @@ pub fn a_cursor_stays_valid_while_sessions_are_added(store: &dyn Store) {
     }
 }
 
-/// A text that is no cursor of the store is an error, and not the beginning or the end.
+/// A text that is not a cursor of the store is an error, and not the beginning or the end.
 pub fn a_cursor_of_another_store_is_refused(store: &dyn Store) {
     create(store, sample::summary(sample::session(1)));
     let query = SessionQuery::new().with_cursor(SessionCursor::new("from elsewhere"));

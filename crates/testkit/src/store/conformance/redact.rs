@@ -41,7 +41,7 @@ fn written(
     for batch in batches {
         writer.append(batch).expect("a batch that fits is appended");
     }
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    block_on(store.release(writer.claim)).expect("a held session can be released");
     session
 }
 
@@ -219,7 +219,7 @@ pub fn a_held_session_is_not_redacted(store: &dyn Store) {
     assert!(matches!(error, StoreError::Held { session, .. } if session == fork), "{error:?}");
     assert!(texts_of(store, root).iter().any(|text| holds(text)));
     assert_eq!(block_on(store.holder(root)).expect("the holder can be read"), None);
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    block_on(store.release(writer.claim)).expect("a held session can be released");
     redact(store, root, ErasureMode::Now).expect("all sessions are free");
     assert!(texts_of(store, root).iter().all(|text| !holds(text)));
 }
@@ -257,7 +257,7 @@ pub fn snapshots_are_deleted_and_inbox_items_redacted(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     writer.append(sample::notes([VALUE])).expect("a batch that fits is appended");
-    let saved = store.save_snapshot(session, writer.lease.fence, writer.next, VALUE.as_bytes().to_vec());
+    let saved = store.save_snapshot(session, writer.claim.fence, writer.next, VALUE.as_bytes().to_vec());
     block_on(saved).expect("the holder can save a snapshot");
     let item = |text: &str| InboxItem {
         kind: InboxKind::Message,
@@ -266,7 +266,7 @@ pub fn snapshots_are_deleted_and_inbox_items_redacted(store: &dyn Store) {
     };
     block_on(store.send(session, item(&format!("use {VALUE}")))).expect("an item can be sent");
     block_on(store.send(session, item("wait"))).expect("an item can be sent");
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    block_on(store.release(writer.claim)).expect("a held session can be released");
     let report = redact(store, session, ErasureMode::Now).expect("a free session can be redacted");
     assert_eq!(report.sessions[0].inbox, 1);
     assert_eq!(block_on(store.snapshot(session)).expect("snapshots can be read"), None);

@@ -37,7 +37,7 @@ fn written(
     for batch in batches {
         writer.append(batch).expect("a batch that fits is appended");
     }
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    block_on(store.release(writer.claim)).expect("a held session can be released");
     session
 }
 
@@ -143,11 +143,11 @@ pub fn a_removed_session_can_be_created_again(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     writer.append(sample::notes(["first"])).expect("a batch that fits is appended");
-    let first = writer.lease.fence;
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    let first = writer.claim.fence;
+    block_on(store.release(writer.claim)).expect("a held session can be released");
     remove_now(store, session).expect("a free session can be removed");
     let mut again = Writer::claim(store, session);
-    assert!(again.lease.fence > first);
+    assert!(again.claim.fence > first);
     again.append(first_batch(session)).expect("a removed session can be created again");
     again.append(sample::notes(["second"])).expect("a batch that fits is appended");
     assert_eq!(super::texts(&again.records()), ["second"]);

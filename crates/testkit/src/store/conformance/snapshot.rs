@@ -27,7 +27,7 @@ fn snapshot(store: &dyn Store, session: SessionId) -> Option<(u64, Vec<u8>)> {
 pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     assert_eq!(snapshot(store, session), None);
     assert_eq!(snapshot(store, sample::session(3)), None);
     writer.append(sample::notes(["one", "two"])).expect("notes fit anywhere");
@@ -49,23 +49,23 @@ pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
 /// Without a valid claim no snapshot is saved.
 pub fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     save(store, session, fence, 1, b"mine").expect("the holder may save a snapshot");
     let fenced = |result: Result<(), StoreError>| {
         assert!(matches!(result, Err(StoreError::Fenced { .. })), "{result:?}");
         assert_eq!(snapshot(store, session), Some((1, b"mine".to_vec())));
     };
     fenced(save(store, session, FenceToken(fence.0 + 1), 1, b"never granted"));
-    let lease = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
+    let held = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     fenced(save(store, session, fence, 1, b"taken over"));
-    block_on(store.release(lease.clone())).expect("what is held can be released");
-    fenced(save(store, session, lease.fence, 1, b"released"));
+    block_on(store.release(held.clone())).expect("what is held can be released");
+    fenced(save(store, session, held.fence, 1, b"released"));
 }
 
 /// A snapshot beyond the head is refused.
 pub fn a_snapshot_stands_no_later_than_the_head(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     for position in [2, 1_000_000, u64::MAX] {
         let error = save(store, session, fence, position, b"early").expect_err("it is beyond the head");
         let StoreError::BeyondHead { session: named, head, .. } = error else { panic!("{error:?}") };
@@ -73,6 +73,6 @@ pub fn a_snapshot_stands_no_later_than_the_head(store: &dyn Store) {
     }
     assert_eq!(snapshot(store, session), None);
     let claimed = Writer::claim(store, sample::session(2));
-    let error = save(store, claimed.session(), claimed.lease.fence, 0, b"too early");
+    let error = save(store, claimed.session(), claimed.claim.fence, 0, b"too early");
     assert!(matches!(error, Err(StoreError::NotFound { .. })), "{error:?}");
 }

@@ -47,7 +47,7 @@ pub(super) fn repository(
     };
     let git = fs::canonicalize(&git).map_err(|error| broken(&format!("{}: {error}", git.display())))?;
     if !git.is_dir() {
-        return Err(broken("it is no directory"));
+        return Err(broken("it is not a directory"));
     }
     let common = match fs::read(git.join("commondir")) {
         Ok(named) => {

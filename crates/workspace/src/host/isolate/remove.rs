@@ -9,7 +9,7 @@ use rustix::fs::FlockOperation;
 
 use super::{UNFINISHED, claimed};
 
-/// Removes a copy and everything in it, also directories that cannot be written. Links are not followed. It is no error if
+/// Removes a copy and everything in it, also directories that cannot be written. Links are not followed. It is not an error if
 /// it does not exist.
 pub fn remove_copy(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use backstitch::host::{ObservedBoundary, ObservedPrompt, ObservedSession};
 use backstitch::id::SessionId;
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::ChangeKind;
 use backstitch::secrets::Secrets;
-use backstitch::{ObservedBoundary, ObservedPrompt, ObservedSession};
 use serde_json::{Map, Value, json};
 
 use crate::keys;

@@ -65,7 +65,7 @@ fn sub_agents_move_with_their_parents_and_not_alone() {
     let mut of_grandchild = Agent::created(&store, 61, Origin::Call { session: child, call });
     of_grandchild.call(&[("file", "deep")]);
     block_on(store.send(grandchild, sample::item("waits"))).unwrap();
-    // A session that a record names, but that is no sub-agent of it.
+    // A session that a record names, but that is not a sub-agent of it.
     Agent::new(&store, 63);
 
     let path = exported(&store, main, "tree.bundle");

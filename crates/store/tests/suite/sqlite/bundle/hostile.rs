@@ -98,7 +98,7 @@ fn changed_rows_are_refused() {
         ("an unknown kind", "UPDATE objects SET kind = 9"),
         ("an unknown encoding", "UPDATE objects SET encoding = 9"),
         ("a negative length", "UPDATE objects SET length = -1"),
-        ("an inbox item that is no JSON", "UPDATE inbox SET data = '{'"),
+        ("an inbox item that is not JSON", "UPDATE inbox SET data = '{'"),
         ("an inbox item of no time", "UPDATE inbox SET at = 'yesterday'"),
         ("an extra table", "CREATE TABLE more (id)"),
         ("a trigger", "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM records; END"),

@@ -26,9 +26,9 @@ fn a_second_import_finds_everything_there() {
     assert_eq!((again.outcome(), again.objects), (TransferOutcome::Present, 0));
     check_same(&store, &target, journal.session);
     // A session that has continued since is not changed.
-    let lease = claim(&*target, journal.session, ClaimMode::IfFree).unwrap();
+    let held = claim(&*target, journal.session, ClaimMode::IfFree).unwrap();
     let next = block_on(target.head(journal.session)).unwrap();
-    let mut writer = Writer { store: &*target, lease, next };
+    let mut writer = Writer { store: &*target, claim: held, next };
     writer.append(sample::notes(["here"])).unwrap();
     // It may be running.
     assert_eq!(imported(&target, &path).unwrap().outcome(), TransferOutcome::Present);
@@ -45,8 +45,8 @@ fn a_session_moves_to_another_store_and_back() {
     block_on(home.send(session, sample::item("sent at home"))).unwrap();
     imported(&away, &exported(&home, session, "there.bundle")).unwrap();
 
-    let lease = claim(&*away, session, ClaimMode::IfFree).unwrap();
-    let mut there = Writer { store: &*away, lease, next: writer.next };
+    let held = claim(&*away, session, ClaimMode::IfFree).unwrap();
+    let mut there = Writer { store: &*away, claim: held, next: writer.next };
     there.append(sample::notes(["away"])).unwrap();
     block_on(away.send(session, sample::item("sent away"))).unwrap();
     let back = exported(&away, session, "back.bundle");
@@ -55,17 +55,17 @@ fn a_session_moves_to_another_store_and_back() {
     let held = imported(&home, &back);
     assert!(matches!(held, Err(BundleError::Store(StoreError::Held { .. }))), "{held:?}");
     assert_eq!(notes(&*home, session), ["at home"]);
-    block_on(home.release(writer.lease.clone())).unwrap();
+    block_on(home.release(writer.claim.clone())).unwrap();
     let report = imported(&home, &back).unwrap();
     assert_eq!(report.outcome(), TransferOutcome::Extended { from: writer.next });
     assert_eq!(notes(&*home, session), ["at home", "away"]);
     let items: Vec<_> = block_on(home.inbox(session)).unwrap().into_iter().map(|(_, item)| item).collect();
     assert_eq!(items, [sample::item("sent at home"), sample::item("sent away")], "none is there twice");
     // An earlier holder cannot write, and nothing holds the session.
-    let stale = block_on(home.append(session, there.next, writer.lease.fence, sample::notes(["stale"])));
+    let stale = block_on(home.append(session, there.next, writer.claim.fence, sample::notes(["stale"])));
     assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
-    let lease = claim(&*home, session, ClaimMode::IfFree).unwrap();
-    Writer { store: &*home, lease, next: there.next }.append(sample::notes(["home again"])).unwrap();
+    let held = claim(&*home, session, ClaimMode::IfFree).unwrap();
+    Writer { store: &*home, claim: held, next: there.next }.append(sample::notes(["home again"])).unwrap();
     check_sound(&home);
 }
 
@@ -78,10 +78,10 @@ fn journals_that_differ_are_a_conflict_and_nothing_changes() {
         writer.append(sample::notes([format!("{number}")])).unwrap();
     }
     imported(&two, &exported(&one, session, "same.bundle")).unwrap();
-    let lease = claim(&*two, session, ClaimMode::IfFree).unwrap();
-    let mut other = Writer { store: &*two, lease, next: writer.next };
+    let held = claim(&*two, session, ClaimMode::IfFree).unwrap();
+    let mut other = Writer { store: &*two, claim: held, next: writer.next };
     other.append(sample::notes(["two", "two"])).unwrap();
-    block_on(two.release(other.lease.clone())).unwrap();
+    block_on(two.release(other.claim.clone())).unwrap();
     for texts in [&["one"][..], &["one", "one", "one"]] {
         writer.append(sample::notes(texts.iter().copied())).unwrap();
         let path = exported(&one, session, &format!("other-{}.bundle", texts.len()));
@@ -128,7 +128,7 @@ fn a_redaction_is_not_half_imported() {
     let mut writer = Writer::create(&*home, sample::session(1));
     writer.append(sample::notes(["a secret value"])).unwrap();
     let session = writer.session();
-    block_on(home.release(writer.lease.clone())).unwrap();
+    block_on(home.release(writer.claim.clone())).unwrap();
     imported(&away, &exported(&home, session, "there.bundle")).unwrap();
     let redaction = Redaction {
         session,

@@ -33,9 +33,9 @@ fn every_kind_of_record_survives_a_bundle() {
         check_same(&store, &target, session);
         check_sound(&target);
         // The session can be driven at once.
-        let lease = claim(&*target, session, ClaimMode::IfFree).unwrap();
+        let held = claim(&*target, session, ClaimMode::IfFree).unwrap();
         let next = block_on(target.head(session)).unwrap();
-        Writer { store: &*target, lease, next }.append(sample::notes(["on"])).unwrap();
+        Writer { store: &*target, claim: held, next }.append(sample::notes(["on"])).unwrap();
     }
 }
 

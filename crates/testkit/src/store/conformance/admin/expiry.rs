@@ -20,7 +20,7 @@ fn at(day: u64) -> Timestamp {
 /// Creates a session with a summary, and releases it.
 fn summarized(store: &dyn Store, seed: u64, day: u64, state: JournalState, origin: Origin) -> SessionId {
     let session = sample::session(seed);
-    let lease =
+    let held =
         claim(store, session, "writer", ClaimMode::IfFree).expect("a session that is free can be claimed");
     let created = SessionCreated { origin: origin.clone(), ..sample::created(session) };
     let mut batch = Batch::at(created.created_at).with(created);
@@ -31,17 +31,17 @@ fn summarized(store: &dyn Store, seed: u64, day: u64, state: JournalState, origi
         origin,
         ..sample::summary(session)
     });
-    append(store, session, Position::START, lease.fence, batch).expect("a session can be created");
-    block_on(store.release(lease)).expect("a held session can be released");
+    append(store, session, Position::START, held.fence, batch).expect("a session can be created");
+    block_on(store.release(held)).expect("a held session can be released");
     session
 }
 
 /// Appends a batch to a session of one record, and releases it.
 fn continued(store: &dyn Store, session: SessionId, batch: Batch) {
-    let lease =
+    let held =
         claim(store, session, "writer", ClaimMode::IfFree).expect("a session that is free can be claimed");
-    append(store, session, Position::new(1), lease.fence, batch).expect("a batch that fits is appended");
-    block_on(store.release(lease)).expect("a held session can be released");
+    append(store, session, Position::new(1), held.fence, batch).expect("a batch that fits is appended");
+    block_on(store.release(held)).expect("a held session can be released");
 }
 
 fn expired(one: &dyn HasAdmin, expiry: Expiry) -> Vec<SessionId> {

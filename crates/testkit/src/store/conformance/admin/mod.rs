@@ -171,7 +171,7 @@ fn write(store: &dyn Store, journal: &Journal) {
     for batch in &journal.batches {
         writer.append(batch.clone()).expect("a batch that fits is appended");
     }
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    block_on(store.release(writer.claim)).expect("a held session can be released");
 }
 
 /// Writes a session with notes, and releases it.
@@ -181,7 +181,7 @@ fn write_notes(store: &dyn Store, seed: u64, texts: &[&str]) -> SessionId {
         writer.append(sample::notes([*text])).expect("a note is appended");
     }
     let session = writer.session();
-    block_on(store.release(writer.lease)).expect("a held session can be released");
+    block_on(store.release(writer.claim)).expect("a held session can be released");
     session
 }
 

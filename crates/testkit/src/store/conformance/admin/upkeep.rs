@@ -54,7 +54,7 @@ pub fn sizes_are_those_of_the_sessions(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let mut batch = sample::notes(["with an object"]);
     batch.add_object(Object::blob(vec![7; 1000]));
     let next = writer.append(batch).expect("a batch that fits is appended");
-    let saved = store.save_snapshot(writer.session(), writer.lease.fence, next, vec![1, 2, 3]);
+    let saved = store.save_snapshot(writer.session(), writer.claim.fence, next, vec![1, 2, 3]);
     block_on(saved).expect("the holder saves a snapshot");
     let size = block_on(one.admin().size()).expect("a store can be measured");
     let sessions: Vec<_> = size.sessions.iter().map(|one| (one.session, one.records)).collect();
@@ -125,7 +125,7 @@ pub fn a_deleted_snapshot_leaves_the_journal(one: &dyn HasAdmin, _: &dyn HasAdmi
     let (store, admin) = (one.store(), one.admin());
     let writer = Writer::create(store, sample::session(1));
     let (session, before) = (writer.session(), writer.records());
-    let saved = store.save_snapshot(session, writer.lease.fence, writer.next, vec![1, 2, 3]);
+    let saved = store.save_snapshot(session, writer.claim.fence, writer.next, vec![1, 2, 3]);
     block_on(saved).expect("the holder saves a snapshot");
     for _ in 0..2 {
         block_on(admin.remove_snapshot(session)).expect("a snapshot can be deleted");

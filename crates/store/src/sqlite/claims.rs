@@ -76,8 +76,8 @@ impl Locks {
     }
 
     /// Keeps a claim until it is released.
-    pub(super) fn keep(&self, lease: &SessionClaim, held: ClaimGuard) {
-        self.held().insert((lease.session, lease.fence.0), held);
+    pub(super) fn keep(&self, claim: &SessionClaim, held: ClaimGuard) {
+        self.held().insert((claim.session, claim.fence.0), held);
     }
 
     /// Drops a claim and unlocks its file.
@@ -206,14 +206,14 @@ pub(super) fn claim(
     connection: &Connection,
     session: SessionId,
     owner: &Owner,
-    claim: ClaimMode,
+    mode: ClaimMode,
 ) -> Result<(SessionClaim, ClaimGuard), Failure> {
     let before = latest(connection, session)?;
     let mut fence = 1;
     if let Some(before) = before {
         let lives = locks.lives(session, before.fence)?
             && !(before.process.as_ref().is_some_and(has_ended) && locks.is_freed(session, before.fence)?);
-        if let (Some(owner), ClaimMode::IfFree, true) = (before.owner, claim, lives) {
+        if let (Some(owner), ClaimMode::IfFree, true) = (before.owner, mode, lives) {
             return Err(StoreError::Held { session, owner, process: before.process }.into());
         }
         fence = before.fence.saturating_add(1);

@@ -48,8 +48,8 @@ fn a_session_is_free_at_once_when_its_holder_was_killed() {
 
     child.kill();
     assert_eq!(block_on(store.holder(session)).unwrap(), None);
-    let lease = claim(&store, session, ClaimMode::IfFree).unwrap();
-    assert_eq!(lease.fence.0, 2);
+    let held = claim(&store, session, ClaimMode::IfFree).unwrap();
+    assert_eq!(held.fence.0, 2);
     let locks: Vec<_> = std::fs::read_dir(directory.path().join("store.db-locks")).unwrap().collect();
     assert_eq!(locks.len(), 2, "that of this claim and that of opening: {locks:?}");
 }
@@ -63,8 +63,8 @@ fn a_stopped_process_still_holds_its_session_and_cannot_write_once_it_was_taken_
     child.signal(Signal::STOP);
     let error = claim(&store, session, ClaimMode::IfFree).unwrap_err();
     assert!(matches!(error, StoreError::Held { .. }), "{error:?}");
-    let lease = claim(&store, session, ClaimMode::TakeOver).unwrap();
-    let mut writer = Writer { store: &store, lease, next: block_on(store.head(session)).unwrap() };
+    let held = claim(&store, session, ClaimMode::TakeOver).unwrap();
+    let mut writer = Writer { store: &store, claim: held, next: block_on(store.head(session)).unwrap() };
 
     std::fs::write(directory.path().join("go"), "").unwrap();
     child.signal(Signal::CONT);
@@ -103,7 +103,7 @@ fn of_two_stores_that_append_at_once_exactly_one_wins() {
     let one = Temporary::new();
     let other = SqliteStore::open(one.path()).unwrap();
     let writer = Writer::create(&*one, sample::session(1));
-    let (session, fence) = (writer.session(), writer.lease.fence);
+    let (session, fence) = (writer.session(), writer.claim.fence);
     for round in 0..50 {
         let next = backstitch_core::journal::Position::new(1 + round);
         let append = |store: &SqliteStore| {

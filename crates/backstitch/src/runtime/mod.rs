@@ -1,0 +1,177 @@
+//! The runtime: a store, the models and directories that agents name, and every operation on them.
+//!
+//! Operations on one session are those of [`backstitch_runtime::Runtime`], to which this one dereferences. What concerns the
+//! whole store, is added here. Each operation opens, claims and releases by itself.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use backstitch_runtime::Engines;
+
+use crate::adapters::HostAdapters;
+use crate::code::ErrorCode;
+use crate::ports::{self, Owner};
+use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
+use crate::time::Clock;
+use crate::workspace_event::WorkspaceEvent;
+
+/// A runtime could not be opened.
+///
+/// ```
+/// use backstitch::prelude::*;
+///
+/// // There is a file at the path of the store's directory.
+/// let file = tempfile::NamedTempFile::new()?;
+/// let error = Runtime::at(file.path().join("store.db")).unwrap_err();
+/// println!("{error}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The location of the default store cannot be used.
+    #[error(transparent)]
+    Stores(#[from] StoresError),
+    /// The store cannot be opened.
+    #[error("the store {address} cannot be opened")]
+    Store {
+        /// The store.
+        address: StoreAddress,
+        /// The error of the store.
+        #[source]
+        source: ports::OpenError,
+    },
+    /// A directory that a store needs cannot be found or created.
+    #[error("{} cannot be used", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl OpenError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Stores(error) => error.code(),
+            Self::Store { source, .. } => source.code(),
+            Self::Directory { .. } => ErrorCode::Io,
+        }
+    }
+}
+
+/// Sessions on a store, whose agents may name models and directories.
+///
+/// ```
+/// use backstitch::prelude::*;
+///
+/// let runtime = Runtime::in_memory();
+/// # let _ = runtime;
+/// ```
+#[derive(Clone)]
+pub struct Runtime {
+    engine: backstitch_runtime::Runtime,
+    store: OpenedStore,
+    adapters: Arc<HostAdapters>,
+}
+
+impl Runtime {
+    /// Opens the store of the current directory's project, which the command line uses too. Creates it if it
+    /// is missing.
+    pub fn open_default() -> Result<Self, OpenError> {
+        let here = std::env::current_dir()
+            .map_err(|source| OpenError::Directory { path: PathBuf::from("."), source })?;
+        Self::at(stores::existing_or_new(&here)?)
+    }
+
+    /// Opens the store at an address: a path, or `memory:` ([`StoreAddress`]). Creates it if it is missing.
+    pub fn at(address: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let address = StoreAddress::new(address);
+        let opened = stores::open(&address).map_err(|error| match error {
+            StoresError::Open(source) => OpenError::Store { address, source },
+            other => OpenError::Stores(other),
+        })?;
+        Ok(Self::over(opened))
+    }
+
+    /// Keeps sessions in memory, for tests. They are lost when the process ends.
+    pub fn in_memory() -> Self {
+        Self::over(OpenedStore::in_memory())
+    }
+
+    /// Uses a store that is open.
+    pub fn over(store: OpenedStore) -> Self {
+        let adapters = HostAdapters::new(store.clone());
+        Self::with_adapters(store.clone(), backstitch_runtime::Runtime::new(store.store), adapters)
+    }
+
+    fn with_adapters(
+        store: OpenedStore,
+        engine: backstitch_runtime::Runtime,
+        adapters: HostAdapters,
+    ) -> Self {
+        let adapters = Arc::new(adapters);
+        Self { engine: engine.with_adapters(adapters.clone()), store, adapters }
+    }
+
+    /// Calls a function for everything that happens while directories are opened.
+    #[must_use]
+    pub fn with_report(self, report: impl Fn(WorkspaceEvent) + Send + Sync + 'static) -> Self {
+        let adapters = HostAdapters::new(self.store.clone()).with_report(report);
+        Self::with_adapters(self.store, self.engine, adapters)
+    }
+
+    /// Replaces the system's clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { engine: self.engine.with_clock(clock), ..self }
+    }
+
+    /// Sets the owner that claims sessions. Other processes see its name.
+    #[must_use]
+    pub fn with_owner(self, owner: Owner) -> Self {
+        Self { engine: self.engine.with_owner(owner), ..self }
+    }
+
+    /// Sets the engines that agents may name.
+    #[must_use]
+    pub fn with_engines(self, engines: Arc<dyn Engines>) -> Self {
+        Self { engine: self.engine.with_engines(engines), ..self }
+    }
+
+    /// Sets the minimum number of records between two snapshots of a session.
+    #[must_use]
+    pub fn with_snapshot_interval(self, records: u64) -> Self {
+        Self { engine: self.engine.with_snapshot_interval(records), ..self }
+    }
+
+    /// Returns the ports of the store.
+    pub fn opened_store(&self) -> &OpenedStore {
+        &self.store
+    }
+
+    /// Returns the directory of the store, which no tool may touch. That of a store in memory is created now, and removed
+    /// with the runtime.
+    pub fn store_directory(&self) -> std::io::Result<PathBuf> {
+        self.adapters.directory()
+    }
+}
+
+impl Deref for Runtime {
+    type Target = backstitch_runtime::Runtime;
+
+    fn deref(&self) -> &Self::Target {
+        &self.engine
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Runtime").field("store", &self.store).finish_non_exhaustive()
+    }
+}
