@@ -1,7 +1,7 @@
 //! The runtime: a store, the models and directories that agents name, and every operation on them.
 //!
 //! Operations on one session are those of [`backstitch_runtime::Runtime`], to which this one dereferences. What concerns the
-//! whole store, is added here. Each operation opens, claims and releases by itself.
+//! whole store is added here. Each operation opens, claims and releases by itself.
 
 use std::fmt;
 use std::ops::Deref;
