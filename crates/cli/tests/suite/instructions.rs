@@ -100,7 +100,7 @@ fn hostile_files_are_cut_or_left_out() {
     assert!(Command::new("mkfifo").arg(root.join("CLAUDE.md")).status().unwrap().success());
     let (system, errors) = started(&stage, &[]);
     assert!(!system.unwrap().contains("the secret"));
-    assert!(errors.contains("leads out of the project") && errors.contains("no text file"), "{errors}");
+    assert!(errors.contains("leads out of the project") && errors.contains("not a text file"), "{errors}");
 
     for name in ["AGENTS.md", "CLAUDE.md"] {
         std::fs::remove_file(root.join(name)).unwrap();

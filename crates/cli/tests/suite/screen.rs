@@ -101,7 +101,7 @@ fn long_output_goes_through_the_pager() {
     let text = shown(&stage, &["explain"], 80);
     assert!(text.starts_with("paged: code"), "{text}");
     assert!(text.lines().all(|line| line.starts_with("paged: ")), "{text}");
-    assert!(shown(&stage, &["--help"], 80).contains("paged: Commands:"));
+    assert!(shown(&stage, &["--help"], 80).contains("paged: Work:"));
     assert!(!shown(&stage, &["explain", "--no-pager"], 80).contains("paged: "));
     assert!(!shown(&stage, &["--version"], 80).contains("paged: "), "it is short");
     assert!(!stage.run(&["explain"]).worked().contains("paged: "), "a pipe has no pager");

@@ -139,9 +139,9 @@ async fn what_cannot_be_run_is_refused() {
             ("no program", program("")),
             ("no program", program("true").env("PATH", "/nowhere")),
             ("leads out of the workspace", program("true").in_directory(FilePath::new("out")?)),
-            ("no directory to run in", program("true").in_directory(FilePath::new("missing")?)),
+            ("not a directory to run in", program("true").in_directory(FilePath::new("missing")?)),
             ("NUL", program("true").arg("a\0b")),
-            ("no name of a variable", program("true").env("A=B", "")),
+            ("not a name of a variable", program("true").env("A=B", "")),
         ];
         for (expected, spec) in specs {
             let error = context.run_process(spec.clone()).await.unwrap_err().to_string();

@@ -26,10 +26,11 @@ const NARROW: u16 = 40;
 #[test]
 fn every_command_has_a_row() {
     let commands = |help: &str| -> Vec<String> {
-        let listed = help.split_once("Commands:\n").map(|(_, after)| after).unwrap_or_default();
-        let listed = listed.lines().take_while(|line| line.starts_with("  "));
+        // Commands stand before the options, in one or in several groups.
+        let listed = help.split_once("Options:\n").map_or(help, |(before, _)| before).lines();
         let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-        names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
+        let is_name = |name: &&str| name.starts_with(|first: char| first.is_ascii_lowercase());
+        names.filter(is_name).filter(|name| *name != "help").map(str::to_owned).collect()
     };
     let mut all = BTreeSet::new();
     for name in commands(&backstitch(&["--help"]).worked()) {
