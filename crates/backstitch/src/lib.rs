@@ -95,6 +95,7 @@
 //! | [`store`], [`workspace`] | stores of sessions, and host directories |
 //! | [`Runtime`], [`Agent`], [`Run`] | the entry points: sessions on a store, the agent that drives them, and its events |
 //! | [`testing`] | one tool in memory, for tests |
+//! | [`report`] | the values that operations return, and their JSON |
 //! | [`stores`] | stores by their addresses, and the locations of those of projects |
 //! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, compression of their turns, the language |
 //! | [`machine`] | an evaluation without IO: takes events, returns actions |
@@ -148,6 +149,11 @@ pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::adapters::{HostAdapters, check_apart, check_directory};
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+    pub use crate::runtime::{
+        EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost,
+        is_failure, money, pending_decisions,
+    };
+    #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::workspace_event::WorkspaceEvent;
     #[doc(inline)]
     pub use backstitch_runtime::{
@@ -163,7 +169,7 @@ pub mod host {
         describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces,
         has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent,
         observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records,
-        reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished,
+        reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{
@@ -177,6 +183,8 @@ mod adapters;
 pub mod agent_file;
 #[cfg(all(unix, feature = "store", feature = "workspace"))]
 pub mod isolated;
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+pub mod report;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 mod runtime;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]

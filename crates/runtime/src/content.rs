@@ -20,10 +20,7 @@ pub(crate) fn arguments_of(message: &InnerMessage) -> Value {
 }
 
 /// Returns a message with content that is too large for its record.
-pub(crate) async fn with_content(
-    store: &dyn Store,
-    message: &InnerMessage,
-) -> Result<InnerMessage, RuntimeError> {
+pub async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<InnerMessage, RuntimeError> {
     let mut contents = HashMap::new();
     for id in message.object_refs() {
         let found = content_of(store.object(id).await).map_err(RuntimeError::Store)?;

@@ -51,6 +51,7 @@ pub use agent::{
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
+pub use content::with_content;
 pub use contract::{InvalidSchema, OutputContract};
 pub use driver::Driver;
 pub use engine::{

@@ -3,6 +3,8 @@
 //! Operations on one session are those of [`backstitch_runtime::Runtime`], to which this one dereferences. What concerns the
 //! whole store is added here. Each operation opens, claims and releases by itself.
 
+mod look;
+
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,11 @@ use crate::ports::{self, Owner};
 use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 use crate::time::Clock;
 use crate::workspace_event::WorkspaceEvent;
+
+pub use look::{
+    EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure,
+    money, pending_decisions,
+};
 
 /// A runtime could not be opened.
 ///

@@ -10,6 +10,7 @@ mod file_tools;
 mod guides;
 #[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;
+mod looking;
 mod models;
 mod place;
 mod plan_tools;

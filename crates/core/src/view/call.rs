@@ -146,7 +146,7 @@ impl Call {
 }
 
 /// A boundary of a call: the journal up to the cut defines state and transcript, the root defines the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boundary {
     /// The session that owns the journal. In a fork, the boundaries of calls before the fork are those of its
     /// parent.
@@ -170,7 +170,7 @@ impl Boundary {
 }
 
 /// The two boundaries of a call. Its size does not depend on the session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The call.
     pub call_id: CallId,

@@ -1,0 +1,119 @@
+//! What an agent may do that a person should know before it does it: what runs outside of the sandbox, what the
+//! sandbox leaves open, and which calls nobody is asked about.
+//!
+//! Everything that asks about trust or shows an agent prints the same lines, so that nothing is left out in one of them.
+
+use serde_json::Value;
+
+use super::definition::{AgentDefinition, Approve};
+use crate::journal::Effect;
+use crate::ports::Sandbox;
+
+impl AgentDefinition {
+    /// Describes what the agent may do, a line for each right.
+    pub fn rights(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let model = self.model.as_ref().map(ToString::to_string);
+        let at = self.base_url.as_ref().map(|url| format!(" at {url}"));
+        if model.is_some() || at.is_some() {
+            let model = model.unwrap_or_else(|| "your model".to_owned());
+            lines.push(format!("asks {model}{}", at.unwrap_or_default()));
+        }
+        for fallback in &self.fallbacks {
+            lines.push(format!("asks {} if its model does not answer", fallback.model));
+        }
+        for provider in &self.providers {
+            let variables = provider.variables();
+            let given =
+                if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
+            lines.push(format!("provider {} is at {}{given}", provider.name, provider.base_url));
+        }
+        for (name, value) in &self.request.headers {
+            lines.push(format!("sends the header {name}: {value}"));
+        }
+        if let Some(engine) = &self.engine {
+            lines.push(format!("is driven by {engine}, with its own tools and your account"));
+        }
+        lines.extend(self.sandbox.as_ref().map(sandbox_line));
+        lines.extend(self.workspace.setup.iter().map(|command| format!("sets up its copy with: {command}")));
+        for (tool, approve) in &self.approval {
+            let tool = if tool == "default" { "tools that change something" } else { tool };
+            lines.push(match approve {
+                Approve::Auto => format!("does not ask before calls of {tool}"),
+                Approve::Ask => format!("asks before calls of {tool}"),
+            });
+        }
+        if self.shell.effect != Effect::External {
+            lines.push("repeats interrupted shell commands without a question".to_owned());
+        }
+        for tool in &self.command_tools {
+            lines.push(format!("tool {} runs: {}", tool.name, tool.command.join(" ")));
+        }
+        for server in &self.mcp {
+            let line = match &server.url {
+                Some(url) => format!("MCP server {} is at {url}", server.name),
+                None => format!("MCP server {} runs: {}", server.name, server.command.join(" ")),
+            };
+            let variables = server.variables();
+            let given =
+                if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
+            lines.push(format!("{line}{given}"));
+        }
+        for agent in self.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref()) {
+            lines.extend(agent.rights().into_iter().map(|line| format!("sub-agent {}: {line}", agent.name)));
+        }
+        lines
+    }
+}
+
+/// Describes a sandbox with all of its settings.
+fn sandbox_line(sandbox: &Sandbox) -> String {
+    if sandbox.is_off() {
+        return "sandbox: off, so its commands can write everything that you can".to_owned();
+    }
+    let mut line =
+        format!("sandbox: {}, network {}", sandbox.mode, if sandbox.network { "on" } else { "off" });
+    if let Ok(Value::Object(table)) = serde_json::to_value(sandbox) {
+        for (key, value) in table.iter().filter(|(key, _)| !matches!(&***key, "mode" | "network")) {
+            line.push_str(&format!(", {key} {value}"));
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_widens_a_right_is_a_line() {
+        let text = r#"
+            model = "scripted:x"
+            sandbox = { write = ["/cache"], network = false }
+            [approval]
+            shell = "auto"
+            default = "ask"
+            [shell]
+            effect = "workspace"
+            [workspace]
+            isolated = true
+            setup = ["npm ci"]
+            [[tool]]
+            name = "deploy"
+            description = "x"
+            command = ["./deploy", "now"]
+        "#;
+        let definition: AgentDefinition = toml::from_str(text).unwrap();
+        let lines = definition.rights().join("\n");
+        for part in [
+            "sandbox: workspace, network off, write [\"/cache\"]",
+            "sets up its copy with: npm ci",
+            "does not ask before calls of shell",
+            "asks before calls of tools that change something",
+            "repeats interrupted shell commands",
+            "tool deploy runs: ./deploy now",
+        ] {
+            assert!(lines.contains(part), "{part}: {lines}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The definitions that a session is recorded with.
+//!
+//! The first one is in the record that creates the session. A session that continues with another one has a note with it, which
+//! applies from there on, so a rewind to a point before it applies the earlier definition again. Two things outlast a rewind: the
+//! directory of the files, and the limits of the user who imported the session. What was defined before an import was defined by
+//! another user, so it is confined to those limits, until this user defines the agent anew.
+
+use serde_json::json;
+
+use super::definition::AgentDefinition;
+use super::error::AgentFileError;
+use crate::RuntimeError;
+use crate::journal::{Note, Position, RecordBody};
+use crate::ports::{Sandbox, SandboxMode, SandboxSockets, Store, fetch_large};
+use crate::view::JournalView;
+
+/// Topic of a note that holds a definition.
+const AGENT: &str = "agent";
+
+/// Topic of the note that a session was imported. It holds the limits of the user who imported it.
+const IMPORTED: &str = "imported";
+
+/// Returns the definition of a session's agent: the current one, or the one in effect before a position.
+pub async fn recorded_definition(
+    store: &dyn Store,
+    view: &JournalView,
+    before: Option<Position>,
+) -> Result<AgentDefinition, AgentFileError> {
+    let visible = view.lineage().visible(view.head());
+    let mut recorded = view.created().agent.clone();
+    let mut latest = None;
+    let mut limit: Option<Sandbox> = None;
+    let records = backstitch_runtime::read_records(store, view.session_id(), Position::START, before);
+    for record in records.await? {
+        let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
+        // A rewind does not change that another user has defined what comes before.
+        limit = imported_limit(&record.body).or(limit);
+        if let RecordBody::Note(note) = &record.body
+            && note.topic == AGENT
+        {
+            let mut note = note.clone();
+            fetch_large(store, &mut note).await.map_err(RuntimeError::Store)?;
+            let noted = note.data.inline().cloned().unwrap_or_default();
+            if is_visible {
+                recorded = noted.clone();
+                limit = None;
+            }
+            latest = Some(noted);
+        }
+    }
+    let mut definition = AgentDefinition::from_recorded(&recorded)?;
+    // A rewind does not move the directory.
+    if let (Some(latest), None) = (latest, before) {
+        definition.workspace.path = AgentDefinition::from_recorded(&latest)?.workspace.path;
+    }
+    if let Some(limit) = limit {
+        definition.confine(&limit);
+    }
+    Ok(definition)
+}
+
+/// Builds the note that a session was imported by a user with these limits.
+pub fn imported_note(limit: &Sandbox) -> Note {
+    let text = "another user may have defined its agent, so your sandbox applies";
+    Note::new(IMPORTED, text).with_data(json!({ "sandbox": limit }))
+}
+
+/// Returns the limits of the user who imported a session, if the record names them.
+fn imported_limit(record: &RecordBody) -> Option<Sandbox> {
+    let RecordBody::Note(note) = record else { return None };
+    let limit = note.data.inline()?.get("sandbox").filter(|_| note.topic == IMPORTED)?;
+    // Limits of a later version are as strict as can be.
+    Some(serde_json::from_value(limit.clone()).unwrap_or_else(|_| Sandbox::read_only().without_network()))
+}
+
+impl AgentDefinition {
+    /// Builds the note that a session continues with this definition. `text` says so in the log.
+    pub fn note(&self, text: impl Into<String>) -> Note {
+        Note::new(AGENT, text).with_data(self.to_recorded())
+    }
+
+    /// Builds the note that a session continues with this definition, whose text names the model and the directory.
+    pub fn change_note(&self) -> Note {
+        let at = self.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+        let files = self.workspace.path.as_ref();
+        let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
+        self.note(format!("continues with {}{at}{files}", self.answerer()))
+    }
+
+    /// Names what answers: the model, or the engine.
+    pub fn answerer(&self) -> String {
+        let engine = self.engine.as_ref().map(ToString::to_string);
+        self.model.as_ref().map(ToString::to_string).or(engine).unwrap_or_default()
+    }
+
+    /// Limits the sandbox of an agent that another user defined: nothing is allowed that this user does not allow to all
+    /// sessions.
+    pub fn confine(&mut self, limit: &Sandbox) {
+        let mut sandbox = self.sandbox.take().unwrap_or_default();
+        let strictness = |mode: SandboxMode| match mode {
+            SandboxMode::Off => 0,
+            SandboxMode::Workspace => 1,
+            SandboxMode::ReadOnly => 2,
+        };
+        if strictness(limit.mode) > strictness(sandbox.mode) {
+            sandbox.mode = limit.mode;
+        }
+        sandbox.network &= limit.network || sandbox.is_off();
+        let openness = |sockets: SandboxSockets| match sockets {
+            SandboxSockets::Off => 0,
+            SandboxSockets::Inside => 1,
+            SandboxSockets::On => 2,
+        };
+        let (own, allowed) = (sandbox.allowed_sockets(), limit.allowed_sockets());
+        if !sandbox.is_off() {
+            sandbox.sockets = Some(if openness(allowed) < openness(own) { allowed } else { own });
+        }
+        sandbox.terminals &= limit.terminals || limit.is_off();
+        // Its paths are those of another machine.
+        sandbox.write.retain(|path| limit.write.contains(path));
+        self.sandbox = Some(sandbox);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confined(own: Option<Sandbox>, limit: &Sandbox) -> Sandbox {
+        let mut definition = AgentDefinition { sandbox: own, ..AgentDefinition::default() };
+        definition.confine(limit);
+        definition.sandbox.unwrap()
+    }
+
+    #[test]
+    fn an_imported_agent_has_the_stricter_of_two_sandboxes() {
+        let user = Sandbox::workspace();
+        assert_eq!(confined(None, &user), Sandbox::workspace());
+        assert_eq!(confined(Some(Sandbox::off()), &user), Sandbox::workspace());
+        assert_eq!(confined(Some(Sandbox::off()), &Sandbox::off()), Sandbox::off());
+        assert_eq!(confined(Some(Sandbox::read_only()), &Sandbox::off()), Sandbox::read_only());
+        let quiet = Sandbox::read_only().without_network();
+        assert_eq!(confined(Some(Sandbox::off()), &quiet), quiet);
+        assert_eq!(confined(Some(quiet.clone()), &user), quiet);
+        let open = Sandbox { terminals: true, ..Sandbox::workspace().sockets(SandboxSockets::On) };
+        assert_eq!(confined(Some(open.clone()), &user), user);
+        assert_eq!(confined(Some(open.clone()), &Sandbox::off()), open);
+        let writes = Sandbox::workspace().write("/a").write("/b");
+        assert_eq!(confined(Some(writes.clone()), &user), user);
+        assert_eq!(
+            confined(Some(writes), &Sandbox::workspace().write("/b")),
+            Sandbox::workspace().write("/b")
+        );
+    }
+}

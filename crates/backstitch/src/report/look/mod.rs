@@ -1,0 +1,27 @@
+//! What operations show of sessions and stores. They change nothing.
+
+mod call;
+mod files;
+mod list;
+mod log;
+mod request;
+mod rows;
+mod session;
+mod usage;
+
+use serde_json::{Map, Value};
+
+pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
+pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
+pub use list::{ForkPoint, ListOptions, ListedSession, SessionList, UnreadableEntry};
+pub use log::LogLine;
+pub use request::{RenderedRequest, RequestError, RequestForm, RequestReport};
+pub use rows::QueryRow;
+pub use session::{
+    CallLine, EvaluationReport, LastStop, PendingDecision, RecordEntry, RequestEntry, SessionParts,
+    SessionReport,
+};
+pub use usage::{UsageKey, UsageReport, UsageRow, UsageSum};
+
+/// The schema of a value that is recorded in this form, with the fields of its kind.
+type JsonObject = Map<String, Value>;

@@ -1,0 +1,16 @@
+//! The values that operations of [`Runtime`](crate::Runtime) return. As JSON, each is what the command prints with `--json`.
+//!
+//! The JSON is stable: fields may be added, and those that exist keep their names and meanings. A missing value is `null`, unless
+//! its field says that it is left out. Text for people is made from the same values, by the program that prints them.
+
+mod look;
+mod version;
+
+pub use look::{
+    CallAttempt, CallDecision, CallLine, CallPause, CallReport, CallState, CallStep, ChangedFile, DiffReport,
+    EvaluationReport, FileDetail, FileReport, ForkPoint, LastStop, ListOptions, ListedSession, LogLine,
+    MessageCounts, ModelUsage, PendingDecision, QueryRow, RecordEntry, RenderedRequest, RequestEntry,
+    RequestError, RequestForm, RequestReport, SessionList, SessionParts, SessionReport, UnreadableEntry,
+    UsageKey, UsageReport, UsageRow, UsageSum,
+};
+pub use version::Version;

@@ -1,0 +1,143 @@
+//! Files at points of a session, and what differs between two points.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_runtime::{PointSpec, RuntimeError, SystemClock, locate};
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::point::LocatedPoint;
+use crate::filesystem::format;
+use crate::journal::{WorkspaceRevision, WorkspaceRoot};
+use crate::ports::{FilePath, ObjectOverlay, Objects, PathChange, WorkspaceError};
+use crate::report::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts, Version};
+use crate::runtime::Runtime;
+use crate::session::{CaptureOptions, SlicePolicy};
+use crate::view::JournalView;
+
+/// Maximum size of a file that is compared line by line, in bytes.
+const MOST_COMPARED: usize = 1024 * 1024;
+
+impl Runtime {
+    /// Compares files, state and conversation at two points of a session.
+    pub async fn diff(
+        &self,
+        view: &JournalView,
+        from: &PointSpec,
+        to: &PointSpec,
+        detail: FileDetail,
+    ) -> Result<DiffReport, RuntimeError> {
+        let (store, objects) = (&*self.store.store, &*self.store.objects);
+        let from = LocatedPoint::find(store, view, from).await?;
+        let to = LocatedPoint::find(store, view, to).await?;
+        let [old, new] = [&from, &to].map(|point| point.files().map(|files| files.root));
+        let changes = match (old, new) {
+            (Some(old), Some(new)) => format::diff(objects, old, new)?,
+            _ => Vec::new(),
+        };
+        let mut files = changed_files(objects, old, new, changes, detail)?;
+        // Here a difference is never left out.
+        files.iter_mut().for_each(|file| _ = file.diff.get_or_insert(None));
+        let (from, to) = (from.into_view(store, view).await?, to.into_view(store, view).await?);
+        Ok(DiffReport {
+            v: Version,
+            session: view.session_id(),
+            files,
+            state: compared_state(&from, &to)?,
+            messages: MessageCounts { from: from.message_count(), to: to.message_count() },
+        })
+    }
+
+    /// Reads a file as it was at a point; `None` if there was none.
+    pub async fn file(
+        &self,
+        view: &JournalView,
+        point: &PointSpec,
+        path: &FilePath,
+    ) -> Result<Option<FileReport>, RuntimeError> {
+        let Some(files) = locate(&*self.store.store, view, point).await?.files else { return Ok(None) };
+        let object = format::read_at(&*self.store.objects, files.root, path.as_str().as_bytes())?;
+        let (point, path) = (point.to_string(), path.as_str().to_owned());
+        Ok(object.map(|object| FileReport::new(view.session_id(), point, path, object.bytes())))
+    }
+}
+
+/// Lists the paths of recorded files.
+pub(super) fn paths(
+    objects: &dyn Objects,
+    files: Option<WorkspaceRevision>,
+) -> Result<Vec<String>, WorkspaceError> {
+    let Some(files) = files else { return Ok(Vec::new()) };
+    let (tree, manifest) = (format::empty_tree(), format::Manifest::default().to_object());
+    let nothing = WorkspaceRoot { tree: tree.id(), manifest: manifest.id() };
+    let known = ObjectOverlay::new([tree, manifest], objects);
+    Ok(format::diff(&known, nothing, files.root)?.into_iter().map(|change| change.path).collect())
+}
+
+/// Describes files that differ between two roots.
+pub(super) fn changed_files(
+    objects: &dyn Objects,
+    from: Option<WorkspaceRoot>,
+    to: Option<WorkspaceRoot>,
+    changes: Vec<PathChange>,
+    detail: FileDetail,
+) -> Result<Vec<ChangedFile>, WorkspaceError> {
+    let one = |change: PathChange| -> Result<ChangedFile, WorkspaceError> {
+        let diff = match detail {
+            FileDetail::Names => None,
+            FileDetail::Diffs => Some(text_diff(objects, from, to, &change.path)?),
+        };
+        Ok(ChangedFile { path: change.path, change: change.change, diff })
+    };
+    changes.into_iter().map(one).collect()
+}
+
+/// Returns the unified diff of a file; `None` if it is not text, too large, or has the same content.
+fn text_diff(
+    objects: &dyn Objects,
+    from: Option<WorkspaceRoot>,
+    to: Option<WorkspaceRoot>,
+    path: &str,
+) -> Result<Option<String>, WorkspaceError> {
+    let read = |root: Option<WorkspaceRoot>| -> Result<Option<String>, WorkspaceError> {
+        let Some(root) = root else { return Ok(Some(String::new())) };
+        let Some(object) = format::read_at(objects, root, path.as_bytes())? else {
+            return Ok(Some(String::new()));
+        };
+        let bytes = object.bytes();
+        let is_text = bytes.len() <= MOST_COMPARED && !bytes.contains(&0);
+        Ok(is_text.then(|| String::from_utf8(bytes.to_vec()).ok()).flatten())
+    };
+    let (Some(before), Some(after)) = (read(from)?, read(to)?) else { return Ok(None) };
+    if before == after {
+        return Ok(None);
+    }
+    let diff = TextDiff::from_lines(&before, &after);
+    Ok(Some(diff.unified_diff().context_radius(2).to_string()))
+}
+
+/// Compares the working state at two points, and returns the number of items of each slice that differs.
+fn compared_state(
+    from: &JournalView,
+    to: &JournalView,
+) -> Result<BTreeMap<String, (usize, usize)>, RuntimeError> {
+    let (mut before, after) = (working_state(from)?, working_state(to)?);
+    let mut differing = BTreeMap::new();
+    for (name, items) in after {
+        let earlier = before.remove(&name).unwrap_or_default();
+        if earlier != items {
+            differing.insert(name, (earlier.len(), items.len()));
+        }
+    }
+    differing.extend(before.into_iter().map(|(name, items)| (name, (items.len(), 0))));
+    Ok(differing)
+}
+
+/// Returns the items of each slice of the working state that is not empty.
+fn working_state(view: &JournalView) -> Result<BTreeMap<String, Vec<Value>>, RuntimeError> {
+    let session = view.session(Arc::new(SystemClock::new()));
+    let slices = session.snapshot_with(CaptureOptions::policies([SlicePolicy::State])).stored_slices()?;
+    let filled = slices.into_iter().filter(|slice| !slice.items.is_empty());
+    Ok(filled.map(|slice| (slice.name, slice.items)).collect())
+}

@@ -1,0 +1,212 @@
+//! The records of a session, including those before a rewind.
+//!
+//! Records are read page by page, so that a long journal begins at once.
+
+mod files;
+mod filter;
+mod words;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view};
+use serde_json::Value;
+
+pub use filter::{LogFilter, is_failure};
+pub use words::{cost, money};
+
+use super::waiting::decision_about;
+use crate::journal::{Position, Record, RecordBody};
+use crate::report::{LogLine, PendingDecision, Version};
+use crate::runtime::Runtime;
+use crate::view::JournalView;
+use files::CallFiles;
+
+/// How many records are read at a time.
+const PAGE: usize = 500;
+
+/// Fields of a stored record that a line of the log has under the same or another name.
+const KNOWN: [&str; 5] = ["position", "v", "kind", "at", "data"];
+
+/// The selected records of a session, in order.
+pub struct SessionLog {
+    runtime: Runtime,
+    filter: LogFilter,
+    view: JournalView,
+    /// The positions that are visible at the head.
+    visible: Vec<Range<Position>>,
+    files: CallFiles,
+    /// The next record that is read.
+    next: Position,
+    page: VecDeque<Record>,
+    /// New records, once they are waited for.
+    events: Option<EventStream>,
+    /// Whether the session has ended, stopped or paused since then.
+    has_ended: bool,
+}
+
+/// A record of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogEntry {
+    /// The record.
+    pub record: Arc<Record>,
+    /// Its branch.
+    pub branch: u64,
+    /// Whether it is still visible.
+    pub is_visible: bool,
+    /// The line for people.
+    pub text: String,
+    /// Of a pause: the decision that it is about.
+    pub decision: Option<PendingDecision>,
+}
+
+impl Runtime {
+    /// Returns the records of a session that a filter selects. `head` is its view at its head.
+    pub fn log(&self, head: JournalView, filter: LogFilter) -> SessionLog {
+        SessionLog {
+            runtime: self.clone(),
+            filter,
+            visible: head.lineage().visible(head.head()),
+            view: head,
+            files: CallFiles::default(),
+            next: Position::START,
+            page: VecDeque::new(),
+            events: None,
+            has_ended: false,
+        }
+    }
+}
+
+impl SessionLog {
+    /// Begins with the last records: the last `limit` of those that are selected.
+    pub async fn skip_to_last(&mut self, limit: usize) -> Result<(), RuntimeError> {
+        let (mut end, mut left) = (self.view.head().number(), limit);
+        (self.next, self.page) = (self.view.head(), VecDeque::new());
+        while end > 0 && left > 0 {
+            let start = end.saturating_sub(PAGE as u64);
+            self.next = Position::new(start);
+            for record in self.read(self.next, Position::new(end)).await?.iter().rev() {
+                if self.filter.text(record).is_some() {
+                    left -= 1;
+                }
+                if left == 0 {
+                    self.next = record.position;
+                    break;
+                }
+            }
+            end = start;
+        }
+        Ok(())
+    }
+
+    /// Returns the next selected record; `None` at the head.
+    pub async fn next(&mut self) -> Result<Option<LogEntry>, RuntimeError> {
+        loop {
+            let Some(record) = self.page.pop_front() else {
+                let end = self.view.head().min(self.next.after(PAGE));
+                self.page = self.read(self.next, end).await?.into();
+                match self.page.back() {
+                    Some(last) => self.next = last.position.next(),
+                    None => return Ok(None),
+                }
+                continue;
+            };
+            if let Some(entry) = self.entry(Arc::new(record)).await? {
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    /// Waits for the next selected record that is appended after the head; `None` once the session has ended, stopped or paused.
+    pub async fn next_new(&mut self) -> Result<Option<LogEntry>, RuntimeError> {
+        let session = self.view.session_id();
+        while !self.has_ended {
+            let events =
+                self.events.get_or_insert_with(|| self.runtime.events(session).from(self.view.head()));
+            let record = match events.next().await? {
+                Some(SessionEvent::Record(record)) => record,
+                Some(_) => continue,
+                None => break,
+            };
+            // Only these depend on the view: a rewind changes what is visible, and a pause names a call.
+            if matches!(record.body, RecordBody::Rewound(_) | RecordBody::Paused(_)) {
+                self.view = self.runtime.view(session).await?;
+                self.visible = self.view.lineage().visible(self.view.head());
+                self.files = CallFiles::default();
+            }
+            self.has_ended = matches!(
+                record.body,
+                RecordBody::EvaluationFinished(_) | RecordBody::Paused(_) | RecordBody::SessionStopped(_)
+            );
+            if let Some(entry) = self.entry(record).await? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&self, from: Position, to: Position) -> Result<Vec<Record>, RuntimeError> {
+        let wanted = usize::try_from(to.number().saturating_sub(from.number())).unwrap_or(usize::MAX);
+        if wanted == 0 {
+            return Ok(Vec::new());
+        }
+        let store = &self.runtime.store.store;
+        store.read(self.view.session_id(), from, wanted).await.map_err(RuntimeError::Store)
+    }
+
+    /// Describes a record, if it is selected.
+    async fn entry(&mut self, record: Arc<Record>) -> Result<Option<LogEntry>, RuntimeError> {
+        let changes = self.files.changes(&*self.runtime.store.objects, &self.view, &record);
+        let Some(mut text) = self.filter.text(&record) else { return Ok(None) };
+        if let Some(changes) = changes {
+            text = format!("{text} ({changes})");
+        }
+        let is_new = record.position >= self.view.head();
+        let is_visible = is_new || self.visible.iter().any(|range| range.contains(&record.position));
+        let branch = self.view.lineage().branch_of(record.position).0;
+        let decision = self.decision_of(&record).await?;
+        Ok(Some(LogEntry { record, branch, is_visible, text, decision }))
+    }
+
+    /// Returns the decision that a pause is about. A call before a rewind is looked up in the session as it was then.
+    async fn decision_of(&self, record: &Record) -> Result<Option<PendingDecision>, RuntimeError> {
+        let RecordBody::Paused(paused) = &record.body else { return Ok(None) };
+        let store = &*self.runtime.store.store;
+        if paused.call_id.is_none_or(|call| self.view.call(call).is_some()) {
+            return decision_about(store, &self.view, paused).await.map(Some);
+        }
+        let then = load_view(store, self.view.session_id(), Some(record.position.next())).await?;
+        decision_about(store, &then, paused).await.map(Some)
+    }
+}
+
+impl LogEntry {
+    /// Returns the record as it was appended: position, time, kind, version of the kind, data, and fields that this version does not
+    /// know.
+    pub fn line(&self) -> Result<LogLine, RuntimeError> {
+        let record = &*self.record;
+        let stored = serde_json::to_value(record)
+            .map_err(|error| RuntimeError::Internal { reason: format!("a record has no JSON: {error}") })?;
+        let Value::Object(mut extra) = stored else {
+            return Err(RuntimeError::Internal { reason: "a record is not an object".to_owned() });
+        };
+        let data = extra.get_mut("data").map(Value::take).unwrap_or_default();
+        KNOWN.iter().for_each(|known| _ = extra.remove(*known));
+        let call = self.decision.as_ref().filter(|decision| decision.call.is_some());
+        Ok(LogLine {
+            v: Version,
+            position: record.position,
+            at: record.at,
+            kind: record.body.kind().to_owned(),
+            version: record.version(),
+            data,
+            extra,
+            branch: self.branch,
+            visible: self.is_visible,
+            text: self.text.clone(),
+            name: call.and_then(|call| call.name.clone()),
+            arguments: call.map(|call| call.arguments.clone().unwrap_or_default()),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! A session as it is, or as it was at a point.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use backstitch_runtime::{PointSpec, RuntimeError, SystemClock};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::files::paths;
+use super::point::LocatedPoint;
+use crate::agent_file::recorded_definition;
+use crate::approval::ApprovalRule;
+use crate::journal::{InnerMessage, WorkspaceRevision};
+use crate::ports::{IndexedStatus, SessionPresence};
+use crate::report::{
+    CallLine, EvaluationReport, LastStop, PendingDecision, RecordEntry, RequestEntry, SessionParts,
+    SessionReport, Version,
+};
+use crate::runtime::Runtime;
+use crate::session::{CaptureOptions, Session};
+use crate::view::{DriverPresence, Evaluation, JournalEntry, JournalView, Request};
+
+/// A session at a point. Each part is read when it is asked for, so that a program can show the beginning of a long session at
+/// once; [`SessionAt::report`] returns all of it.
+pub struct SessionAt {
+    pub(super) runtime: Runtime,
+    pub(super) view: JournalView,
+    files: Option<WorkspaceRevision>,
+    driver: DriverPresence,
+}
+
+impl Runtime {
+    /// Finds a session at a point, or at its head. `head` is its view there.
+    pub async fn session_at(
+        &self,
+        head: &JournalView,
+        point: Option<&PointSpec>,
+    ) -> Result<SessionAt, RuntimeError> {
+        let store = &*self.store.store;
+        let (view, files) = match point {
+            None => (head.clone(), head.files()),
+            Some(point) => {
+                let found = LocatedPoint::find(store, head, point).await?;
+                let files = found.files();
+                (found.into_view(store, head).await?, files)
+            }
+        };
+        let holder = store.holder(head.session_id()).await.map_err(RuntimeError::Store)?;
+        let driver = if holder.is_some() { DriverPresence::Present } else { DriverPresence::Absent };
+        Ok(SessionAt { runtime: self.clone(), view, files, driver })
+    }
+
+    /// Reports a session at a point, or at its head. `head` is its view there.
+    pub async fn show(
+        &self,
+        head: &JournalView,
+        point: Option<&PointSpec>,
+        parts: SessionParts,
+    ) -> Result<SessionReport, RuntimeError> {
+        self.session_at(head, point).await?.report(parts).await
+    }
+}
+
+impl SessionAt {
+    /// Returns the view at the point.
+    pub fn view(&self) -> &JournalView {
+        &self.view
+    }
+
+    /// Returns what the session is doing. Items that wait in its inbox do not count.
+    pub fn status(&self) -> IndexedStatus {
+        let is_held = self.driver == DriverPresence::Present;
+        IndexedStatus::of(self.view.journal_state(), SessionPresence { is_held, has_waiting: false })
+    }
+
+    /// Returns the messages at these places of the conversation.
+    pub fn messages(&self, places: Range<usize>) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        Ok(self.view.messages(places)?)
+    }
+
+    /// Lists the decisions that it waits for, including those of child sessions.
+    pub async fn waiting(&self) -> Result<Vec<PendingDecision>, RuntimeError> {
+        self.runtime.waiting(&self.view).await
+    }
+
+    /// Describes what its agent may do. Empty for a session of another program.
+    pub async fn rights(&self) -> Vec<String> {
+        if self.view.created().agent.is_null() {
+            return Vec::new();
+        }
+        let definition = recorded_definition(&*self.runtime.store.store, &self.view, None).await;
+        definition.map(|definition| definition.rights()).unwrap_or_default()
+    }
+
+    /// Lists the rules about approvals that were made in the session.
+    pub fn rules(&self) -> Result<Vec<Arc<ApprovalRule>>, RuntimeError> {
+        Ok(self.session().all::<ApprovalRule>()?.iter().cloned().collect())
+    }
+
+    /// Returns the names and items of its slices that are not empty, without the transcript.
+    pub fn state(&self) -> Result<Vec<(String, Vec<Value>)>, RuntimeError> {
+        let stored = self.session().snapshot_with(CaptureOptions::include_all()).stored_slices()?;
+        let others =
+            stored.into_iter().filter(|slice| slice.name != "inner_message" && !slice.items.is_empty());
+        Ok(others.map(|slice| (slice.name, slice.items)).collect())
+    }
+
+    /// Lists the paths of its files.
+    pub fn files(&self) -> Result<Vec<String>, RuntimeError> {
+        Ok(paths(&*self.runtime.store.objects, self.files)?)
+    }
+
+    /// Reports all of it, with these parts.
+    pub async fn report(&self, parts: SessionParts) -> Result<SessionReport, RuntimeError> {
+        let view = &self.view;
+        let (waiting, rights) = (self.waiting().await?, self.rights().await);
+        let turns = match parts.turns {
+            true => Some(self.turns().await?.into_iter().flat_map(|of_one| of_one.turns).collect()),
+            false => None,
+        };
+        let calls = view.calls().map(|call| CallLine {
+            call: call.call_id,
+            name: call.name.clone(),
+            status: call.status(),
+            checkpoint: call.checkpoint(),
+        });
+        let current = view.stopped().is_some();
+        let last_stop = view.last_stop().map(record).transpose()?;
+        Ok(SessionReport {
+            v: Version,
+            session: view.session_id(),
+            records: view.head(),
+            status: view.status(self.driver),
+            pauses: view.pauses().cloned().collect(),
+            spent: view.ledger().charged(),
+            messages: view.messages(0..view.message_count())?,
+            calls: calls.collect(),
+            root: self.files.map(|files| files.root),
+            failure: view.failure(),
+            last_stop: last_stop.map(|record| LastStop { record, current }),
+            evaluations: view.evaluations().map(evaluation).collect::<Result<_, _>>()?,
+            waiting,
+            rights,
+            state: parts.state.then(|| self.state()).transpose()?.map(|slices| slices.into_iter().collect()),
+            files: parts.files.then(|| self.files()).transpose()?,
+            turns,
+        })
+    }
+
+    fn session(&self) -> Session {
+        self.view.session(Arc::new(SystemClock::new()))
+    }
+}
+
+fn evaluation(evaluation: &Evaluation) -> Result<EvaluationReport, RuntimeError> {
+    Ok(EvaluationReport {
+        evaluation: evaluation.evaluation_id,
+        turns: evaluation.turns,
+        outcome: evaluation.outcome(),
+        error: evaluation.finished.as_ref().and_then(|finished| finished.record.error.clone()),
+        requests: evaluation.requests.iter().map(|one| request(one)).collect::<Result<_, _>>()?,
+    })
+}
+
+fn request(request: &Request) -> Result<RequestEntry, RuntimeError> {
+    Ok(RequestEntry {
+        attempts: request.attempts(),
+        started: record(&request.started)?,
+        failures: request.failures.iter().map(record).collect::<Result<_, _>>()?,
+        finished: request.finished.as_ref().map(record).transpose()?,
+    })
+}
+
+fn record<T: Serialize>(recorded: &JournalEntry<T>) -> Result<RecordEntry, RuntimeError> {
+    let JournalEntry { point, at, record } = recorded;
+    let data = serde_json::to_value(&**record)
+        .map_err(|error| RuntimeError::Internal { reason: format!("a record has no JSON: {error}") })?;
+    Ok(RecordEntry { session: point.session, position: point.position, at: *at, data })
+}
