@@ -1,4 +1,6 @@
-//! Numbers and amounts of money, as people read them.
+//! Numbers, amounts of money and lengths of time, as people read them.
+
+use std::time::Duration;
 
 /// Formats a number with commas between groups of three digits.
 pub(crate) fn grouped(number: u64) -> String {
@@ -27,9 +29,26 @@ pub(crate) fn money(micros: u64) -> String {
     }
 }
 
+/// Formats a length of time with a fitting unit.
+pub(crate) fn duration(took: Duration) -> String {
+    match took.as_secs() {
+        0 => format!("{} ms", took.as_millis()),
+        seconds @ 1..60 => format!("{seconds}.{} s", took.subsec_millis() / 100),
+        seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_of_time_have_fitting_units() {
+        let lengths = [0, 999, 1_000, 59_990, 60_000, 3_599_999, 3_600_000].map(Duration::from_millis);
+        let expected = ["0 ms", "999 ms", "1.0 s", "59.9 s", "1 min 0 s", "59 min 59 s", "1 h 0 min"];
+        assert_eq!(lengths.map(duration), expected);
+    }
 
     #[test]
     fn numbers_are_readable() {

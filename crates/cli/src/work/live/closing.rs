@@ -5,7 +5,7 @@ use std::time::Duration;
 use backstitch::budget::Amounts;
 use serde_json::{Value, json};
 
-use crate::terminal::number::{grouped, money};
+use crate::terminal::number::{duration, grouped, money};
 
 /// Renders all amounts as JSON, including those that are zero.
 pub(super) fn as_json(spent: Amounts) -> Value {
@@ -19,7 +19,7 @@ pub(super) fn as_json(spent: Amounts) -> Value {
 
 /// Formats what an evaluation took.
 pub(super) fn closing_line(took: Duration, turns: u64, spent: Amounts) -> String {
-    let mut parts = vec![duration(took), counted(turns, "turn")];
+    let mut parts = vec![run_time(took), counted(turns, "turn")];
     parts.extend(tokens_and_money(spent));
     format!("({})", parts.join(", "))
 }
@@ -43,13 +43,9 @@ fn counted(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(number)) }
 }
 
-fn duration(took: Duration) -> String {
-    let seconds = took.as_secs();
-    match seconds {
-        0..60 => format!("{:.1} s", took.as_secs_f64()),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
+/// Formats the time of a run, in seconds also where it was short.
+fn run_time(took: Duration) -> String {
+    if took.as_secs() < 60 { format!("{:.1} s", took.as_secs_f64()) } else { duration(took) }
 }
 
 #[cfg(test)]
