@@ -25,6 +25,7 @@ mod panics;
 mod people;
 mod programs;
 mod project;
+mod report;
 mod setup;
 mod store;
 mod trust;

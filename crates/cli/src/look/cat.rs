@@ -3,15 +3,13 @@
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
-use backstitch::filesystem::format;
-use backstitch::host::locate;
 use clap::Args;
-use serde_json::json;
 
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::open::file_names::{FileAtPoint, in_session};
-use crate::open::place::OpenStore;
+use crate::open::place::{OpenStore, short};
+use crate::report::Report;
 use crate::terminal;
 
 #[derive(Args)]
@@ -31,32 +29,16 @@ impl Cat {
         let view = place.view(session).await?;
         let FileAtPoint { point, path } = &self.file;
         let path = in_session(&view, path)?;
-        let found = locate(&*place.store, &view, point).await?;
-        let object = match found.files {
-            Some(files) => format::read_at(&*place.objects, files.root, path.as_str().as_bytes())?,
-            None => None,
-        };
-        let object = object.ok_or_else(|| {
+        let report = place.runtime.file(&view, point, &path).await?.ok_or_else(|| {
             let message = format!("there is no file {path} at {point}");
-            let list =
-                common.hint(format_args!("show {} {point} --files", crate::open::place::short(session)));
+            let list = common.hint(format_args!("show {} {point} --files", short(session)));
             CommandError::new(ErrorCode::FileNotFound, message).with_hint(format!("`{list}` lists the files"))
         })?;
-        let bytes = object.bytes();
         if common.json {
-            let text = std::str::from_utf8(bytes).ok();
-            let hex =
-                text.is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "session": session, "point": point.to_string(), "path": path.as_str(),
-                    "bytes": bytes.len(), "text": text, "hex": hex,
-                })
-            );
-        } else {
-            terminal::bytes(bytes);
+            return Ok(Report::new(&report).print(common));
         }
+        // Its bytes, which need not be text.
+        terminal::bytes(&report.content());
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,12 +1,9 @@
 //! Why a session has no answer: the error that stopped it, the failure of its evaluation, or the last failed
 //! attempt.
 
-use backstitch::journal::{SessionFailure, SessionStopped};
-use backstitch::view::{JournalEntry, JournalView, Request};
-use serde::Serialize;
-use serde_json::{Value, json};
-
 use backstitch::host::one_line;
+use backstitch::journal::SessionFailure;
+use backstitch::view::JournalView;
 
 /// A failure in a line.
 pub(crate) fn text(failure: &SessionFailure) -> String {
@@ -35,43 +32,4 @@ pub(crate) fn attempts(view: &JournalView) -> Vec<String> {
         )
     });
     failures.collect()
-}
-
-/// Renders the requests of all evaluations as JSON, with the data of their records.
-pub(crate) fn evaluations(view: &JournalView) -> Value {
-    let all = view.evaluations().map(|evaluation| {
-        let requests: Vec<Value> = evaluation.requests.iter().map(|request| as_json(request)).collect();
-        json!({
-            "evaluation": evaluation.evaluation_id, "turns": evaluation.turns, "outcome": evaluation.outcome(),
-            "error": evaluation.finished.as_ref().and_then(|finished| finished.record.error.as_ref()),
-            "requests": requests,
-        })
-    });
-    all.collect()
-}
-
-fn as_json(request: &Request) -> Value {
-    json!({
-        "attempts": request.attempts(), "started": record(&request.started),
-        "failures": request.failures.iter().map(record).collect::<Vec<_>>(),
-        "finished": request.finished.as_ref().map(record),
-    })
-}
-
-/// Renders the last stop as JSON. `current` says whether it is the reason why no process drives the session.
-pub(crate) fn last_stop(view: &JournalView) -> Value {
-    let current: Option<&SessionStopped> = view.stopped();
-    match view.last_stop() {
-        Some(stop) => {
-            let mut json = record(stop);
-            json["current"] = json!(current.is_some());
-            json
-        }
-        None => Value::Null,
-    }
-}
-
-fn record<T: Serialize>(recorded: &JournalEntry<T>) -> Value {
-    let JournalEntry { point, at, record } = recorded;
-    json!({"session": point.session, "position": point.position, "at": at, "data": &**record})
 }

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use backstitch::SystemClock;
 use backstitch::agent_file::Span;
-use backstitch::id::SessionId;
 use backstitch::journal::EvaluationOutcome;
-use backstitch::ports::{IndexedSession, IndexedStatus, OriginKind, SessionOrder, SessionQuery, TimeRange};
-use backstitch::stores::{self, KnownStore, StoreAddress};
+use backstitch::ports::{IndexedStatus, SessionQuery, TimeRange};
+use backstitch::report::{ListOptions, ListedSession, SessionList};
+use backstitch::stores::{self, StoreAddress};
 use backstitch::time::{Clock as _, Timestamp};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use serde::Serialize;
 use serde_json::json;
 
-use super::session_json;
 use super::table;
 use crate::common::{Common, counted};
 use crate::error::message_of;
-use crate::open::index::SessionIndex;
+use crate::open::index::IndexedStore;
 use crate::open::place::{OpenStore, elsewhere};
 use crate::terminal;
 use crate::terminal::pager::Pager;
@@ -64,18 +64,20 @@ pub(crate) struct List {
     limit: Option<usize>,
 }
 
-/// The sessions to print, oldest first, and how many older ones are not among them.
-struct Listing {
-    sessions: Vec<IndexedSession>,
-    left_out: u64,
+/// A line about a session of several stores.
+#[derive(Serialize)]
+struct LineOfStore<'a> {
+    #[serde(flatten)]
+    session: &'a ListedSession,
+    store: &'a Path,
+    project: &'a Path,
 }
 
 impl List {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let _pager = Pager::new();
         if !self.all {
-            let index = SessionIndex::open(&OpenStore::address(common)?).await?;
-            self.one(common, &index, None).await?;
+            self.one(common, &OpenStore::address(common)?, None).await?;
             return Ok(ExitCode::SUCCESS);
         }
         let all = stores::all().map_err(elsewhere)?;
@@ -89,7 +91,9 @@ impl List {
                 terminal::line(&project.plain(" ").add(Role::Dim, format!("({})", store.display())));
             }
             // A store that cannot be read does not hide the others.
-            match (self.one_of_all(common, &known, &store).await, common.json) {
+            let of = Some((store.as_path(), project.as_path()));
+            let listed = self.one(common, &StoreAddress::File(store.clone()), of).await;
+            match (listed, common.json) {
                 (Ok(()), _) => {}
                 (Err(error), true) => {
                     println!(
@@ -103,18 +107,15 @@ impl List {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn one_of_all(&self, common: &Common, known: &KnownStore, store: &Path) -> anyhow::Result<()> {
-        let index = SessionIndex::open(&StoreAddress::File(store.to_owned())).await?;
-        self.one(common, &index, Some(known)).await
-    }
-
+    /// Lists the sessions of a store. With several stores, `of` is its path and that of its project.
     async fn one(
         &self,
         common: &Common,
-        index: &SessionIndex,
-        of: Option<&KnownStore>,
+        address: &StoreAddress,
+        of: Option<(&Path, &Path)>,
     ) -> anyhow::Result<()> {
-        let query = self.query(&index.place).await?;
+        let IndexedStore { place, index } = IndexedStore::open(address).await?;
+        let query = self.query(&place).await?;
         let is_filtered = query != SessionQuery::new();
         let limit = match self.limit {
             Some(0) => None,
@@ -122,19 +123,15 @@ impl List {
             None if common.json || !std::io::stdout().is_terminal() => None,
             None => Some(SHOWN.min(terminal::rows().saturating_sub(AROUND)).max(1)),
         };
-        let unreadable = if is_filtered { Vec::new() } else { index.unreadable().await };
+        // For people, sub-agents are listed below their parents, and selected by themselves where something is selected.
+        let with_sub_agents = !common.json && !is_filtered && limit.is_some();
+        let query = if with_sub_agents { SessionQuery::roots() } else { query };
+        let options = ListOptions { query, limit, with_sub_agents, with_unreadable: !is_filtered };
+        let list = index.list(options).await?;
         if common.json {
-            let listing = newest(index, query, limit).await?;
-            return session_json::print(&listing.sessions, &unreadable, of);
+            return print_lines(&list, of);
         }
-        // Sub-agents are listed below their parents, and selected by themselves where something is selected.
-        let has_all = is_filtered || limit.is_none();
-        let tops = if has_all { query } else { SessionQuery::roots() };
-        let mut listing = newest(index, tops, limit).await?;
-        if !has_all {
-            add_sub_agents(index, &mut listing.sessions).await?;
-        }
-        if listing.sessions.is_empty() && unreadable.is_empty() {
+        if list.sessions.is_empty() && list.unreadable.is_empty() {
             if is_filtered {
                 println!("no session matches");
             } else {
@@ -142,12 +139,12 @@ impl List {
             }
             return Ok(());
         }
-        if listing.left_out > 0 {
+        if list.left_out > 0 {
             let all = common.hint("ls --limit 0");
-            let what = counted(listing.left_out, "older session");
+            let what = counted(list.left_out, "older session");
             terminal::line(&Text::new().add(Role::Dim, format!("{what} not shown: `{all}` lists all")));
         }
-        table::print(&listing.sessions, &unreadable, SystemClock::default().now());
+        table::print(&list, SystemClock::default().now());
         Ok(())
     }
 
@@ -198,34 +195,21 @@ fn before(now: Timestamp, ago: Duration) -> Option<Timestamp> {
     Timestamp::from_unix_micros(now.unix_micros().checked_sub(micros)?).ok()
 }
 
-/// The newest sessions that a query selects, oldest first.
-async fn newest(index: &SessionIndex, query: SessionQuery, limit: Option<usize>) -> anyhow::Result<Listing> {
-    let Some(limit) = limit else {
-        let sessions = index.all(query.with_order(SessionOrder::OldestFirst)).await?;
-        return Ok(Listing { sessions, left_out: 0 });
-    };
-    let mut query = query.with_order(SessionOrder::NewestFirst).with_limit(limit);
-    let page = index.sessions(query.clone()).await?;
-    let mut listing = Listing { sessions: page.sessions, left_out: 0 };
-    listing.sessions.reverse();
-    query.after = page.next;
-    if query.after.is_some() {
-        listing.left_out = index.count(query).await?;
+/// Prints a list for programs: one session in a line, with those that cannot be read before them.
+fn print_lines(list: &SessionList, of: Option<(&Path, &Path)>) -> anyhow::Result<()> {
+    let mut lines = String::new();
+    for entry in &list.unreadable {
+        lines.push_str(&serde_json::to_string(entry)?);
+        lines.push('\n');
     }
-    Ok(listing)
-}
-
-/// Adds the sessions of sub-agents, and of theirs.
-async fn add_sub_agents(index: &SessionIndex, sessions: &mut Vec<IndexedSession>) -> anyhow::Result<()> {
-    let mut parents: Vec<SessionId> = sessions.iter().map(IndexedSession::id).collect();
-    while !parents.is_empty() {
-        let mut query =
-            SessionQuery::new().with_origin(OriginKind::Call).with_order(SessionOrder::OldestFirst);
-        query.parents = parents;
-        let found = index.all(query).await?;
-        parents = found.iter().map(IndexedSession::id).collect();
-        sessions.extend(found);
+    for session in &list.sessions {
+        lines.push_str(&match of {
+            Some((store, project)) => serde_json::to_string(&LineOfStore { session, store, project })?,
+            None => serde_json::to_string(session)?,
+        });
+        lines.push('\n');
     }
+    print!("{lines}");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Commands that show sessions, and change nothing.
 
-pub(crate) mod calls;
+mod call;
 pub(crate) mod cat;
 pub(crate) mod diff;
 pub(crate) mod failure;
@@ -8,7 +8,6 @@ pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod query;
 pub(crate) mod request;
-pub(crate) mod session_json;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod table;

@@ -2,30 +2,23 @@
 
 use std::process::ExitCode;
 
-use backstitch::SystemClock;
-use backstitch::approval::ApprovalRule;
-use backstitch::filesystem::format;
-use backstitch::host::one_line;
-use backstitch::host::{reason_word, unfinished};
-use backstitch::journal::{InnerMessage, Role as Speaker, WorkspaceRevision};
+use backstitch::host::{SessionAt, money, one_line, reason_word, unfinished};
+use backstitch::journal::{InnerMessage, Role as Speaker};
 use backstitch::message::Large;
-use backstitch::ports::{IndexedStatus, ObjectOverlay, SessionPresence};
-use backstitch::session::CaptureOptions;
+use backstitch::ports::{IndexedStatus, SessionPresence};
+use backstitch::report::{FileDetail, SessionParts};
 use backstitch::view::{Call, CallStatus, DriverPresence, JournalView};
 use clap::Args;
-use serde_json::{Value, json};
 
-use super::calls::{self, CallReport};
-use super::failure::{attempts, evaluations, last_stop, text};
+use super::call::call_lines;
+use super::failure::{attempts, text};
 use super::target::{ShownPoint, ShownTarget};
 use super::tool_result::result_line;
 use super::turns;
-use super::waiting::{self, PendingDecision, waiting};
+use super::waiting::call_text;
 use crate::common::{Common, counted};
-use crate::open::definition::definition_of;
-use crate::open::located::LocatedPoint;
 use crate::open::place::{OpenStore, short};
-use crate::open::rights::rights;
+use crate::report::Report;
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{Role, Text};
 use crate::terminal::{self, columns};
@@ -58,71 +51,31 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::for_reading(common)?;
-        let (head, point) =
-            match ShownTarget::find(&place, self.session.as_deref(), self.point.as_ref()).await? {
-                ShownTarget::Call(report) => return self.call(common, &place, &report),
-                ShownTarget::Session { view, point } => (view, point),
-            };
-        let session = head.session_id();
-        let (view, files) = match &point {
-            None => {
-                let files = head.files();
-                (*head, files)
+        let detail = if self.diff { FileDetail::Diffs } else { FileDetail::Names };
+        let target = ShownTarget::find(&place, self.session.as_deref(), self.point.as_ref(), detail).await?;
+        let shown = match target {
+            ShownTarget::Call(report) => {
+                let _pager = Pager::new();
+                return Ok(Report::new(&report).lines(call_lines(&report)).print(common));
             }
-            Some(point) => {
-                let found = LocatedPoint::find(&place, &head, point).await?;
-                let files = found.files();
-                (found.into_view(&place, &head).await?, files)
-            }
+            ShownTarget::Session(shown) => shown,
         };
-        let driver = match place.store.holder(session).await? {
-            Some(_) => DriverPresence::Present,
-            None => DriverPresence::Absent,
-        };
-        let waits = waiting(&*place.store, &view).await?;
         if common.json {
-            let mut shown = self.as_json(&place, &view, files, driver)?;
-            shown["waiting"] = waiting::as_json(&waits);
-            shown["rights"] = json!(agent_rights(&place, &view).await);
-            if self.turns {
-                let all = turns::of(&place, &view).await?;
-                let turns: Vec<_> = all.iter().flat_map(|of_one| &of_one.turns).collect();
-                shown["turns"] = serde_json::to_value(&turns)?;
-            }
-            println!("{shown}");
-            return Ok(ExitCode::SUCCESS);
+            let parts = SessionParts { state: self.state, files: self.files, turns: self.turns };
+            return Ok(Report::new(&shown.report(parts).await?).print(common));
         }
         let _pager = Pager::new();
         if self.turns {
-            turns::print(&place, &view).await?;
-        } else {
-            print_overview(&view, driver, &waits, &agent_rights(&place, &view).await);
-            print_conversation(&view)?;
-            self.print_more(&place, &view, files)?;
+            turns::print(&shown).await?;
+            return Ok(ExitCode::SUCCESS);
         }
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn call(&self, common: &Common, place: &OpenStore, report: &CallReport) -> anyhow::Result<ExitCode> {
-        if common.json {
-            println!("{}", report.as_json(place, self.diff)?);
-        } else {
-            let _pager = Pager::new();
-            calls::print(place, report, self.diff)?;
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn print_more(
-        &self,
-        place: &OpenStore,
-        view: &JournalView,
-        files: Option<WorkspaceRevision>,
-    ) -> anyhow::Result<()> {
+        // A long conversation starts to print at once, so not all of it is read before.
+        print_overview(&shown).await?;
+        print_conversation(&shown)?;
         if self.state {
             println!();
             terminal::line(&Text::new().add(Role::Heading, "state:"));
-            for (name, items) in slices(view)? {
+            for (name, items) in shown.state()? {
                 println!("  {name} ({})", items.len());
                 items.iter().for_each(|item| println!("    {item}"));
             }
@@ -130,52 +83,15 @@ impl Show {
         if self.files {
             println!();
             terminal::line(&Text::new().add(Role::Heading, "files:"));
-            paths(place, files)?.iter().for_each(|path| println!("  {path}"));
+            shown.files()?.iter().for_each(|path| println!("  {path}"));
         }
-        Ok(())
-    }
-
-    fn as_json(
-        &self,
-        place: &OpenStore,
-        view: &JournalView,
-        files: Option<WorkspaceRevision>,
-        driver: DriverPresence,
-    ) -> anyhow::Result<Value> {
-        let transcript = view.transcript()?;
-        let messages: Vec<_> =
-            transcript.all().iter().map(|message| serde_json::to_value(&**message)).collect();
-        let calls: Vec<_> = view.calls().map(|call| {
-            json!({"call": call.call_id, "name": call.name, "status": call.status(), "checkpoint": call.checkpoint()})
-        }).collect();
-        let mut shown = json!({
-            "v": 1, "session": view.session_id(), "records": view.head(), "status": view.status(driver),
-            "pauses": view.pauses().map(|pause| serde_json::to_value(&**pause)).collect::<Result<Vec<_>, _>>()?,
-            "spent": view.ledger().charged(), "messages": messages.into_iter().collect::<Result<Vec<_>, _>>()?,
-            "calls": calls, "root": files.map(|files| files.root), "failure": view.failure(),
-            "last_stop": last_stop(view), "evaluations": evaluations(view),
-        });
-        if self.state {
-            shown["state"] =
-                slices(view)?.into_iter().map(|(name, items)| (name, Value::Array(items))).collect();
-        }
-        if self.files {
-            shown["files"] = json!(paths(place, files)?);
-        }
-        Ok(shown)
+        Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Describes what the agent of a session may do. Empty for a session of another program.
-async fn agent_rights(place: &OpenStore, view: &JournalView) -> Vec<String> {
-    if view.created().agent.is_null() {
-        return Vec::new();
-    }
-    definition_of(place, view, None).await.map(|definition| rights(&definition)).unwrap_or_default()
-}
-
-fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDecision], rights: &[String]) {
-    let status = status_word(view, driver);
+async fn print_overview(shown: &SessionAt) -> anyhow::Result<()> {
+    let (view, waits) = (shown.view(), shown.waiting().await?);
+    let status = shown.status();
     let role = match status {
         IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
         IndexedStatus::Idle => Role::Success,
@@ -191,14 +107,14 @@ fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDe
     };
     let money = match spent.money_micros {
         0 => String::new(),
-        micros => format!("; {} spent", calls::money(micros)),
+        micros => format!("; {} spent", money(micros)),
     };
     println!(
         "{}; {} tokens spent{cached}{money}",
         counted(view.calls().count(), "call"),
         spent.total_tokens()
     );
-    for line in rights {
+    for line in shown.rights().await {
         terminal::line(&Text::new().add(Role::Dim, "agent: ").plain(line));
     }
     for line in attempts(view) {
@@ -207,27 +123,26 @@ fn print_overview(view: &JournalView, driver: DriverPresence, waits: &[PendingDe
     if let Some(failure) = view.failure() {
         terminal::line(&Text::new().add(Role::Failure, format!("no answer: {}", text(&failure))));
     }
-    for one in waits {
+    for one in &waits {
         let reason = format!("waits ({}): ", reason_word(one.reason));
         terminal::line(&Text::new().add(Role::Warning, reason).plain(&one.detail));
-        if let Some(call) = &one.call {
-            println!("{}", call.text("  "));
+        if let Some(call) = call_text(one, "  ") {
+            println!("{call}");
         }
     }
-    if let Ok(rules) = view.session(std::sync::Arc::new(SystemClock::new())).all::<ApprovalRule>() {
-        for rule in rules.iter() {
-            terminal::line(&Text::new().add(Role::Dim, "rule of this session: ").plain(rule.to_string()));
-        }
+    for rule in shown.rules().unwrap_or_default() {
+        terminal::line(&Text::new().add(Role::Dim, "rule of this session: ").plain(rule.to_string()));
     }
     println!();
+    Ok(())
 }
 
 /// Prints the messages page by page, so that a long conversation starts to print at once.
-fn print_conversation(view: &JournalView) -> anyhow::Result<()> {
-    let count = view.message_count();
+fn print_conversation(shown: &SessionAt) -> anyhow::Result<()> {
+    let count = shown.view().message_count();
     let mut system = None;
     for start in (0..count).step_by(PAGE) {
-        for message in view.messages(start..count.min(start + PAGE))? {
+        for message in shown.messages(start..count.min(start + PAGE))? {
             // Each evaluation has its system message, which is nearly always that of the one before.
             let is_system = message.role() == Speaker::System && message.message.option_call().is_none();
             let text = is_system.then(|| message.content());
@@ -236,7 +151,7 @@ fn print_conversation(view: &JournalView) -> anyhow::Result<()> {
                 continue;
             }
             system = text.or(system);
-            print_message(view, &message);
+            print_message(shown.view(), &message);
         }
     }
     Ok(())
@@ -290,26 +205,6 @@ fn edited(call: &Call) -> Option<String> {
         Large::Inline(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
         Large::Object(object) => format!("arguments of {} bytes", object.length),
     })
-}
-
-/// Returns the names and items of a session's slices, without the transcript.
-pub(crate) fn slices(view: &JournalView) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
-    let session = view.session(std::sync::Arc::new(SystemClock::new()));
-    let stored = session.snapshot_with(CaptureOptions::include_all()).stored_slices()?;
-    let others = stored.into_iter().filter(|slice| slice.name != "inner_message" && !slice.items.is_empty());
-    Ok(others.map(|slice| (slice.name, slice.items)).collect())
-}
-
-/// Returns the paths of recorded files.
-fn paths(place: &OpenStore, files: Option<WorkspaceRevision>) -> anyhow::Result<Vec<String>> {
-    let Some(files) = files else { return Ok(Vec::new()) };
-    let nothing = backstitch::journal::WorkspaceRoot {
-        tree: format::empty_tree().id(),
-        manifest: format::Manifest::default().to_object().id(),
-    };
-    let brought = [format::empty_tree(), format::Manifest::default().to_object()];
-    let known = ObjectOverlay::new(brought, &*place.objects);
-    Ok(format::diff(&known, nothing, files.root)?.into_iter().map(|change| change.path).collect())
 }
 
 /// What a session is doing, in a word.

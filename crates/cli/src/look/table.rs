@@ -7,12 +7,13 @@ use std::io::IsTerminal as _;
 
 use backstitch::host::{one_line, reason_word};
 use backstitch::id::SessionId;
-use backstitch::journal::{EvaluationOutcome, Origin};
-use backstitch::ports::{IndexedSession, IndexedStatus};
+use backstitch::journal::EvaluationOutcome;
+use backstitch::ports::{IndexedStatus, OriginKind};
+use backstitch::report::{ListedSession, SessionList, UnreadableEntry};
 use backstitch::time::Timestamp;
 
 use super::failure;
-use crate::open::guarded::is_guarded;
+use crate::open::guarded::PROGRAM;
 use crate::open::place::short;
 use crate::terminal::style::{Role, Text};
 use crate::terminal::table::Table;
@@ -27,13 +28,13 @@ const LONGEST: usize = 1_000;
 /// Columns that a mission gets before other columns are left out.
 const ROOM: usize = 24;
 
-/// Prints the sessions, which are given oldest first, with those that cannot be read before them.
-pub(crate) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, String)], now: Timestamp) {
-    for (session, error) in unreadable {
+/// Prints the sessions, with those that cannot be read before them.
+pub(crate) fn print(list: &SessionList, now: Timestamp) {
+    for UnreadableEntry { session, error, .. } in &list.unreadable {
         let text = Text::new().add(Role::Id, short(session)).plain("  ").add(Role::Failure, "unreadable");
         terminal::line(&text.plain(": ").plain(one_line(error, 200)));
     }
-    if sessions.is_empty() {
+    if list.sessions.is_empty() {
         return;
     }
     let for_person = std::io::stdout().is_terminal();
@@ -44,27 +45,26 @@ pub(crate) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, Strin
     } else {
         Table::new(["session", "created", "status", "outcome", "turns", "mission"]).align_right(4)
     };
-    for (depth, session) in arranged(sessions) {
-        let summary = &session.summary;
-        let id = Text::new().plain("  ".repeat(depth)).add(Role::Id, short(session.id()));
-        let created = Text::new().add(Role::Dim, time::local(summary.created_at));
-        let turns = if summary.turns == 0 { String::new() } else { summary.turns.to_string() };
+    for (depth, session) in arranged(&list.sessions) {
+        let id = Text::new().plain("  ".repeat(depth)).add(Role::Id, short(session.session));
+        let created = Text::new().add(Role::Dim, time::local(session.created_at));
+        let turns = if session.turns == 0 { String::new() } else { session.turns.to_string() };
         let (status, outcome, turns) = (status(session), outcome(session), Text::from(turns));
-        let isolated = if summary.project.is_some() { "(isolated) " } else { "" };
+        let isolated = if session.isolated_from.is_some() { "(isolated) " } else { "" };
         let mission = origin(session, depth).add(Role::Dim, isolated);
-        let mission = match &*summary.mission {
+        let mission = match &*session.mission {
             // The index holds the beginning of a mission, unless that is too large for its record.
-            "" if summary.turns > 0 => mission.add(Role::Dim, "(a long mission)"),
+            "" if session.turns > 0 => mission.add(Role::Dim, "(a long mission)"),
             text => mission.plain(one_line(text, if for_person { LONGEST } else { MISSION })),
         };
         if for_person {
-            let age = Text::from(time::relative(summary.created_at, now));
+            let age = Text::from(time::relative(session.created_at, now));
             table.row([id, created, age, status, outcome, turns, mission]);
         } else {
             table.row([id, created, status, outcome, turns, mission]);
         }
         // Why it has no answer.
-        if let Some(failure) = &summary.failure {
+        if let Some(failure) = &session.failure {
             table.below(Text::new().add(Role::Dim, failure::text(failure)));
         }
     }
@@ -72,50 +72,52 @@ pub(crate) fn print(sessions: &[IndexedSession], unreadable: &[(SessionId, Strin
 }
 
 /// The sessions in the order of the table, each with its depth: sub-agents follow their parent.
-fn arranged(sessions: &[IndexedSession]) -> Vec<(usize, &IndexedSession)> {
-    let listed: HashSet<SessionId> = sessions.iter().map(IndexedSession::id).collect();
-    let mut children: HashMap<SessionId, Vec<&IndexedSession>> = HashMap::new();
+fn arranged(sessions: &[ListedSession]) -> Vec<(usize, &ListedSession)> {
+    let listed: HashSet<SessionId> = sessions.iter().map(|session| session.session).collect();
+    let mut children: HashMap<SessionId, Vec<&ListedSession>> = HashMap::new();
     let mut tops = Vec::new();
     for session in sessions {
-        match session.summary.origin {
-            Origin::Call { session: parent, .. } if listed.contains(&parent) => {
+        match session.parent.filter(|parent| listed.contains(parent)) {
+            Some(parent) if session.origin == OriginKind::Call => {
                 children.entry(parent).or_default().push(session);
             }
             _ => tops.push(session),
         }
     }
-    let mut open: Vec<(usize, &IndexedSession)> = tops.into_iter().rev().map(|top| (0, top)).collect();
+    let mut open: Vec<(usize, &ListedSession)> = tops.into_iter().rev().map(|top| (0, top)).collect();
     let mut arranged = Vec::with_capacity(sessions.len());
     while let Some((depth, session)) = open.pop() {
         arranged.push((depth, session));
-        let below = children.remove(&session.id()).unwrap_or_default();
+        let below = children.remove(&session.session).unwrap_or_default();
         open.extend(below.into_iter().rev().map(|child| (depth + 1, child)));
     }
     arranged
 }
 
 /// What a session is doing.
-fn status(session: &IndexedSession) -> Text {
-    let status = session.status();
+fn status(session: &ListedSession) -> Text {
+    let status = session.status;
     let role = match status {
         IndexedStatus::Running | IndexedStatus::Runnable => Role::Accent,
         IndexedStatus::Interrupted | IndexedStatus::Stopped | IndexedStatus::Paused => Role::Warning,
         IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
         _ => Role::Plain,
     };
-    match (status, session.summary.pause) {
+    match (status, session.reason) {
         (IndexedStatus::Paused, Some(reason)) => {
             Text::new().add(role, format!("paused ({})", reason_word(reason)))
         }
         // Between two hooks no process holds it.
-        (IndexedStatus::Interrupted, _) if is_guarded(session) => Text::new().add(Role::Accent, "guarded"),
+        (IndexedStatus::Interrupted, _) if session.tags.contains_key(PROGRAM) => {
+            Text::new().add(Role::Accent, "guarded")
+        }
         _ => Text::new().add(role, status.to_string()),
     }
 }
 
 /// How the latest evaluation ended.
-fn outcome(session: &IndexedSession) -> Text {
-    match (session.summary.outcome, &session.summary.failure) {
+fn outcome(session: &ListedSession) -> Text {
+    match (session.outcome, &session.failure) {
         (None, _) => Text::new(),
         (Some(EvaluationOutcome::Failed), Some(failure)) => {
             Text::new().add(Role::Failure, one_line(&failure.kind, 24))
@@ -128,12 +130,11 @@ fn outcome(session: &IndexedSession) -> Text {
 }
 
 /// The session that a session comes from, if that is not shown by its place.
-fn origin(session: &IndexedSession, depth: usize) -> Text {
-    match session.summary.origin {
-        Origin::Fork { session, .. } => Text::new().add(Role::Dim, format!("(fork of {}) ", short(session))),
-        Origin::Call { session, .. } if depth == 0 => {
-            Text::new().add(Role::Dim, format!("(sub-agent of {}) ", short(session)))
-        }
-        _ => Text::new(),
-    }
+fn origin(session: &ListedSession, depth: usize) -> Text {
+    let words = match (session.origin, session.parent) {
+        (OriginKind::Fork, Some(parent)) => format!("(fork of {}) ", short(parent)),
+        (OriginKind::Call, Some(parent)) if depth == 0 => format!("(sub-agent of {}) ", short(parent)),
+        _ => return Text::new(),
+    };
+    Text::new().add(Role::Dim, words)
 }

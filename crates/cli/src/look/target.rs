@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
+use backstitch::PointSpec;
 use backstitch::code::ErrorCode;
-use backstitch::view::{Call, JournalView};
-use backstitch::{PointSpec, RuntimeError};
+use backstitch::host::SessionAt;
+use backstitch::report::{CallReport, FileDetail};
 
-use super::calls::CallReport;
 use crate::error::{CommandError, code_of};
 use crate::open::place::OpenStore;
 
@@ -31,7 +31,7 @@ impl FromStr for ShownPoint {
 
 /// What to show.
 pub(crate) enum ShownTarget {
-    Session { view: Box<JournalView>, point: Option<PointSpec> },
+    Session(Box<SessionAt>),
     Call(Box<CallReport>),
 }
 
@@ -42,18 +42,19 @@ impl ShownTarget {
         place: &OpenStore,
         name: Option<&str>,
         point: Option<&ShownPoint>,
+        detail: FileDetail,
     ) -> anyhow::Result<Self> {
-        let Some(name) = name else { return Self::of_session(place, None, None).await };
+        let Some(name) = name else { return Self::of_session(place, None, None, detail).await };
         if point.is_some() {
-            return Self::of_session(place, Some(name), point).await;
+            return Self::of_session(place, Some(name), point, detail).await;
         }
         let alone = name.parse::<ShownPoint>().ok();
         match alone {
             None | Some(ShownPoint::Call(_) | ShownPoint::Point(PointSpec::Position(_))) => {
                 let error = match place.session(Some(name)).await {
                     Ok(session) => {
-                        let view = Box::new(place.view(session).await?);
-                        return Ok(Self::Session { view, point: None });
+                        let view = place.view(session).await?;
+                        return Ok(Self::Session(Box::new(place.runtime.session_at(&view, None).await?)));
                     }
                     Err(error) => error,
                 };
@@ -61,10 +62,11 @@ impl ShownTarget {
                 if code_of(&error) != ErrorCode::SessionNotFound {
                     return Err(error);
                 }
-                let latest = place.session(None).await?;
-                Self::call_below(place, place.view(latest).await?, &call).await
+                let latest = place.view(place.session(None).await?).await?;
+                let found = place.runtime.call_below(latest, &call, detail).await?;
+                Ok(Self::Call(Box::new(found.ok_or_else(|| missing(&call))?)))
             }
-            Some(point) => Self::of_session(place, None, Some(&point)).await,
+            Some(point) => Self::of_session(place, None, Some(&point), detail).await,
         }
     }
 
@@ -72,49 +74,24 @@ impl ShownTarget {
         place: &OpenStore,
         session: Option<&str>,
         point: Option<&ShownPoint>,
+        detail: FileDetail,
     ) -> anyhow::Result<Self> {
-        let session = place.session(session).await?;
-        let view = place.view(session).await?;
-        match point {
+        let view = place.view(place.session(session).await?).await?;
+        let point = match point {
             Some(ShownPoint::Call(call)) => {
-                Ok(Self::Call(Box::new(CallReport::find(place, &view, call).await?)))
+                return Ok(Self::Call(Box::new(place.runtime.call(&view, call, detail).await?)));
             }
-            Some(ShownPoint::Point(point)) => {
-                Ok(Self::Session { view: Box::new(view), point: Some(point.clone()) })
-            }
-            None => Ok(Self::Session { view: Box::new(view), point: None }),
-        }
-    }
-
-    /// Finds a call of the latest session or of its sub-agents.
-    async fn call_below(place: &OpenStore, latest: JournalView, call: &str) -> anyhow::Result<Self> {
-        let mut views = vec![latest];
-        while let Some(view) = views.pop() {
-            match CallReport::find(place, &view, call).await {
-                Ok(report) => return Ok(Self::Call(Box::new(report))),
-                Err(error) if is_missing(&error) => {}
-                Err(error) => return Err(error),
-            }
-            for child in view.calls().filter_map(Call::session) {
-                match place.view(child).await {
-                    Ok(view) => views.push(view),
-                    // The process crashed before the sub-agent had a journal.
-                    Err(error) if code_of(&error) == ErrorCode::SessionNotFound => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        let message = format!("there is no session {call}, and no call {call} in the latest session");
-        Err(CommandError::new(ErrorCode::SessionNotFound, message)
-            .with_hint(
-                "`backstitch ls` lists the sessions, `backstitch show SESSION CALL` names a session too",
-            )
-            .into())
+            Some(ShownPoint::Point(point)) => Some(point),
+            None => None,
+        };
+        Ok(Self::Session(Box::new(place.runtime.session_at(&view, point).await?)))
     }
 }
 
-fn is_missing(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<RuntimeError>(), Some(RuntimeError::NoSuchPoint { .. }))
+fn missing(call: &str) -> CommandError {
+    let message = format!("there is no session {call}, and no call {call} in the latest session");
+    CommandError::new(ErrorCode::SessionNotFound, message)
+        .with_hint("`backstitch ls` lists the sessions, `backstitch show SESSION CALL` names a session too")
 }
 
 #[cfg(test)]

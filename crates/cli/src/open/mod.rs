@@ -7,7 +7,6 @@ pub(crate) mod file_names;
 pub(crate) mod guarded;
 pub(crate) mod holder;
 pub(crate) mod index;
-pub(crate) mod located;
 pub(crate) mod mission;
 pub(crate) mod place;
 pub(crate) mod progress;

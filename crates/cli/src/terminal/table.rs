@@ -83,6 +83,13 @@ impl Table {
         super::output::stdout(all.as_bytes());
     }
 
+    /// Returns the lines of the table, as they are printed to standard output.
+    pub(crate) fn lines(self) -> Vec<Text> {
+        let mut lines = Vec::new();
+        self.each_line(io::stdout().is_terminal().then(super::columns), |line| lines.push(line));
+        lines
+    }
+
     /// Passes the lines of the table one after the other, for a terminal with so many columns, or for another output.
     fn each_line(mut self, columns: Option<usize>, mut each: impl FnMut(Text)) {
         let header = self.header.iter().map(|name| Text::new().add(Role::Heading, name)).collect();

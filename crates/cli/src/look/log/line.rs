@@ -4,12 +4,12 @@
 
 use std::io::{self, IsTerminal as _};
 
-use backstitch::journal::{Record, RecordBody, Role as Speaker};
+use backstitch::host::{LogEntry, is_failure};
+use backstitch::journal::{RecordBody, Role as Speaker};
 use backstitch::time::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::super::waiting::PendingCall;
-use super::filter::is_failure;
+use super::super::waiting::call_text;
 use crate::terminal::style::{Role, Text};
 use crate::terminal::{self, columns, wrapped};
 
@@ -66,18 +66,12 @@ impl Lines {
     }
 
     /// Prints the line of a record, and the call that a pause is about.
-    pub(super) fn print(
-        &mut self,
-        record: &Record,
-        branch: u64,
-        is_visible: bool,
-        text: &str,
-        call: Option<&PendingCall>,
-    ) {
+    pub(super) fn print(&mut self, entry: &LogEntry) {
+        let (record, is_visible) = (&entry.record, entry.is_visible);
         if let Some(day) = self.times.new_day(record.at) {
             terminal::line(&Text::new().add(Role::Heading, day));
         }
-        let rail = "| ".repeat(usize::try_from(branch).unwrap_or(MOST_RAILS).min(MOST_RAILS));
+        let rail = "| ".repeat(usize::try_from(entry.branch).unwrap_or(MOST_RAILS).min(MOST_RAILS));
         let mark = if is_visible { "*" } else { "·" };
         let number = format!("{:>5} ", record.position.number());
         let time = format!("{} ", self.times.time(record.at));
@@ -85,12 +79,13 @@ impl Lines {
         let role = if is_visible { role_of(&record.body) } else { Role::Dim };
         let start = Text::new().add(Role::Id, number).add(Role::Dim, time).add(Role::Dim, &rail);
         let mut start = start.plain(format!("{mark} "));
-        for part in self.fitting(text, indent) {
+        for part in self.fitting(&entry.text, indent) {
             terminal::line(&start.add(role, part));
             start = Text::new().plain(" ".repeat(indent));
         }
-        if let Some(call) = call {
-            println!("{}", call.text(&format!("{}  ", " ".repeat(indent))));
+        let decision = entry.decision.as_ref();
+        if let Some(call) = decision.and_then(|decision| call_text(decision, &" ".repeat(indent + 2))) {
+            println!("{call}");
         }
     }
 

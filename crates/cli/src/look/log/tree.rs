@@ -6,25 +6,26 @@
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 
-use backstitch::host::one_line;
+use backstitch::host::{LogFilter, is_failure, one_line};
 use backstitch::id::SessionId;
 use backstitch::journal::{ObservationCause, Origin, Position, Record, RecordBody};
 use backstitch::ports::{IndexedSession, SessionQuery};
 use backstitch::view::JournalView;
 
-use super::PAGE;
-use super::filter::{RecordFilter, is_failure};
 use super::graph::{Characters, Graph, Leaf};
 use super::line::{Times, role_of};
 use crate::open::place::{OpenStore, short};
 use crate::terminal::style::{Role, Text};
 use crate::terminal::{self, columns};
 
+/// How many records are read at a time.
+const PAGE: u64 = 500;
+
 /// Draws the graph of a session. With a limit, only the newest records.
 pub(super) async fn print(
     place: &OpenStore,
     view: &JournalView,
-    filter: &RecordFilter,
+    filter: &LogFilter,
     limit: Option<usize>,
 ) -> anyhow::Result<()> {
     let session = view.session_id();

@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal as _;
 
-use backstitch::ports::SqlValue;
-use serde_json::{Map, Value, json};
+use backstitch::ports::{RowSink, SqlValue};
+use backstitch::report::QueryRow;
+use serde_json::json;
 
 use crate::terminal::style::{Role, Text};
 use crate::terminal::{self, columns, width};
@@ -37,28 +38,6 @@ impl Output {
         Self { format, names: Vec::new(), rows: Vec::new() }
     }
 
-    pub(super) fn columns(&mut self, names: Vec<String>) {
-        if self.format == Format::Csv {
-            print_csv(names.iter().map(String::as_str));
-        }
-        self.names = names;
-    }
-
-    pub(super) fn row(&mut self, values: &[SqlValue]) {
-        match self.format {
-            Format::Table => self.rows.push(values.iter().map(cell).collect()),
-            Format::Csv => {
-                let values: Vec<String> = values.iter().map(text).collect();
-                print_csv(values.iter().map(String::as_str));
-            }
-            Format::Json => {
-                let row: Map<String, Value> =
-                    self.names.iter().cloned().zip(values.iter().map(json)).collect();
-                println!("{}", json!({"v": 1, "row": row}));
-            }
-        }
-    }
-
     /// Prints what was collected.
     pub(super) fn end(&self) {
         if self.format != Format::Table || self.names.is_empty() {
@@ -79,6 +58,27 @@ impl Output {
             self.names.iter().map(|name| Cell { text: name.clone(), is_number: false }).collect();
         print_line(&header, &widths, Role::Heading, is_terminal);
         self.rows.iter().for_each(|row| print_line(row, &widths, Role::Plain, is_terminal));
+    }
+}
+
+impl RowSink for Output {
+    fn columns(&mut self, names: Vec<String>) {
+        if self.format == Format::Csv {
+            print_csv(names.iter().map(String::as_str));
+        }
+        self.names = names;
+    }
+
+    fn row(&mut self, values: Vec<SqlValue>) -> bool {
+        match self.format {
+            Format::Table => self.rows.push(values.iter().map(cell).collect()),
+            Format::Csv => {
+                let values: Vec<String> = values.iter().map(text).collect();
+                print_csv(values.iter().map(String::as_str));
+            }
+            Format::Json => println!("{}", json!(QueryRow::new(&self.names, &values))),
+        }
+        true
     }
 }
 
@@ -109,16 +109,6 @@ fn text(value: &SqlValue) -> String {
         SqlValue::Real(number) => number.to_string(),
         SqlValue::Text(text) => text.clone(),
         SqlValue::Blob(bytes) => hex(bytes),
-    }
-}
-
-fn json(value: &SqlValue) -> Value {
-    match value {
-        SqlValue::Null => Value::Null,
-        SqlValue::Integer(number) => json!(number),
-        SqlValue::Real(number) => json!(number),
-        SqlValue::Text(text) => json!(text),
-        SqlValue::Blob(bytes) => json!(hex(bytes)),
     }
 }
 

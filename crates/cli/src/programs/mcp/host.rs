@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch::id::{CallId, SessionId};
 use backstitch::ports::Store;
+use backstitch::report::FileDetail;
 use backstitch_mcp::{HostError, HostFuture, OpenCalls, ServerHost, ToolOffer};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -14,7 +15,6 @@ use super::served::ServedSessions;
 use crate::common::Common;
 use crate::error::{code_of, message_of};
 use crate::history::travel::forked;
-use crate::look::diff::compared;
 use crate::open::place::short;
 
 /// The command, as the server sees it.
@@ -100,8 +100,10 @@ impl ServerHost for CommandHost {
     fn diff(&self, from: String, to: String) -> HostFuture<'_, Result<Value, String>> {
         Box::pin(async move {
             let served = self.ready().await.map_err(|error| error.to_string())?;
-            let points = [parsed(&from)?, parsed(&to)?];
-            compared(&served.place, served.own, [&points[0], &points[1]], false).await.map_err(text)
+            let (from, to) = (parsed(&from)?, parsed(&to)?);
+            let view = served.place.view(served.own).await.map_err(text)?;
+            let report = served.place.runtime.diff(&view, &from, &to, FileDetail::Diffs).await;
+            Ok(json!(report.map_err(|error| text(error.into()))?))
         })
     }
 

@@ -1,0 +1,65 @@
+//! What a command prints: one JSON object for programs, or lines for people.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::common::Common;
+use crate::terminal;
+use crate::terminal::style::Text;
+
+/// The result of a command, in both forms.
+pub(crate) struct Report {
+    json: Value,
+    lines: Vec<ReportLine>,
+}
+
+/// A part of a report for people.
+pub(crate) enum ReportLine {
+    Text(Text),
+    /// Data with its own ends of lines. A pipe gets it byte for byte.
+    Data(String),
+}
+
+impl From<Text> for ReportLine {
+    fn from(text: Text) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Report {
+    /// Reports a value, so far without lines.
+    pub(crate) fn new(value: &impl Serialize) -> Self {
+        Self { json: serde_json::to_value(value).unwrap_or_default(), lines: Vec::new() }
+    }
+
+    /// Adds a line.
+    #[must_use]
+    pub(crate) fn line(mut self, line: impl Into<Text>) -> Self {
+        self.lines.push(ReportLine::Text(line.into()));
+        self
+    }
+
+    /// Adds lines.
+    #[must_use]
+    pub(crate) fn lines(mut self, lines: impl IntoIterator<Item = ReportLine>) -> Self {
+        self.lines.extend(lines);
+        self
+    }
+
+    /// Prints the object or the lines. The command has succeeded.
+    pub(crate) fn print(self, common: &Common) -> ExitCode {
+        if common.json {
+            println!("{}", self.json);
+        } else {
+            for line in &self.lines {
+                match line {
+                    ReportLine::Text(text) => terminal::line(text),
+                    ReportLine::Data(text) => terminal::data(text),
+                }
+            }
+        }
+        ExitCode::SUCCESS
+    }
+}
