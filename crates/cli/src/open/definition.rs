@@ -10,12 +10,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use backstitch::agent_file::{
     AgentDefinition, AgentFileError, AnswerMode, BudgetDefinition, BuildOptions, BuiltAgent, DataDefinition,
-    ModelName, Span, ToolChoice,
+    ModelName, Span, ToolChoice, recorded_definition,
 };
 use backstitch::code::ErrorCode;
-use backstitch::host::read_records;
-use backstitch::journal::{Effect, Note, Position, RecordBody};
-use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets, fetch_large};
+use backstitch::journal::{Effect, Note, Position};
+use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
 use backstitch::stores::StoreAddress;
 use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
@@ -23,7 +22,6 @@ use serde_json::{Map, Value};
 
 use super::confinement;
 use super::place::OpenStore;
-use super::rights::{confine, imported_limit};
 use super::trusted::{self, NewAgent};
 use crate::common::Common;
 use crate::config::{ApproveSetting, Config, provider_address, user_directory};
@@ -32,9 +30,6 @@ use crate::instructions;
 use crate::keys;
 use crate::trust::addresses;
 use crate::usage::Usage;
-
-/// Topic of a note that holds a definition.
-const TOPIC: &str = "agent";
 
 /// Time after which a message says that MCP servers are waited for.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -468,42 +463,11 @@ pub(crate) async fn definition_of(
     view: &JournalView,
     before: Option<Position>,
 ) -> anyhow::Result<AgentDefinition> {
-    let session = view.session_id();
-    let visible = view.lineage().visible(view.head());
-    let mut recorded = view.created().agent.clone();
-    let mut latest = None;
-    let mut limit: Option<Sandbox> = None;
-    for record in read_records(&*place.store, session, Position::START, before).await? {
-        let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
-        // What was defined before an import was not defined by this user, and a rewind does not change that.
-        limit = imported_limit(&record.body).or(limit);
-        if let RecordBody::Note(note) = &record.body
-            && note.topic == TOPIC
-        {
-            let mut note = note.clone();
-            let damaged = || format!("a part of session {session} cannot be read from the store");
-            fetch_large(&*place.store, &mut note).await.with_context(damaged)?;
-            let noted = note.data.inline().cloned().unwrap_or_default();
-            if is_visible {
-                recorded = noted.clone();
-                limit = None;
-            }
-            latest = Some(noted);
-        }
-    }
-    let read = |recorded: &Value| {
-        AgentDefinition::from_recorded(recorded)
-            .map_err(|error| CommandError::new(error.code(), error.to_string()))
-    };
-    let mut definition = read(&recorded)?;
-    // A rewind does not move the directory.
-    if let (Some(latest), None) = (latest, before) {
-        definition.workspace.path = read(&latest)?.workspace.path;
-    }
-    if let Some(limit) = limit {
-        confine(&mut definition, &limit);
-    }
-    Ok(definition)
+    recorded_definition(&*place.store, view, before).await.map_err(|error| match error {
+        AgentFileError::Runtime(error) => error.into(),
+        // What is recorded is not an input of the command.
+        error => CommandError::new(error.code(), error.to_string()).into(),
+    })
 }
 
 /// The new directory of a session whose files were moved.
@@ -533,23 +497,20 @@ impl MovedTo {
 
 /// Names what answers: the model, or the engine.
 pub(crate) fn answers_with(definition: &AgentDefinition) -> String {
-    let engine = definition.engine.as_ref().map(ToString::to_string);
-    definition.model.as_ref().map(ToString::to_string).or(engine).unwrap_or_default()
+    definition.answerer()
 }
 
 /// Builds the note that a session continues with another definition.
 pub(crate) fn changed(definition: &AgentDefinition) -> Note {
-    let model = answers_with(definition);
-    let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
-    let files = definition.workspace.path.as_ref();
-    let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
-    let text = format!("continues with {model}{at}{files}");
-    Note::new(TOPIC, text).with_data(definition.to_recorded())
+    definition.change_note()
 }
 
 /// Builds the record that a session continues with another definition of its MCP servers or tools.
 #[cfg(feature = "mcp")]
-pub(crate) fn changed_tools(before: &AgentDefinition, after: &AgentDefinition) -> RecordBody {
+pub(crate) fn changed_tools(
+    before: &AgentDefinition,
+    after: &AgentDefinition,
+) -> backstitch::journal::RecordBody {
     let mut text = "continues with another definition of the agent".to_owned();
     for server in after.mcp_servers() {
         let known = before.mcp_servers().into_iter().find(|other| other.name == server.name);
@@ -562,7 +523,7 @@ pub(crate) fn changed_tools(before: &AgentDefinition, after: &AgentDefinition) -
             }
         }
     }
-    Note::new(TOPIC, text).with_data(after.to_recorded()).into()
+    after.note(text).into()
 }
 
 /// Parses limits of the form `tokens=100000,turns=20`.
