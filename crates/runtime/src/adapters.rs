@@ -99,6 +99,16 @@ pub enum DirectoryError {
         /// The store.
         store: PathBuf,
     },
+    /// It holds files that are not those of the session. They are not touched.
+    #[error("{} holds files that are not those of session {session}: {}", directory.display(), listed(files))]
+    OtherFiles {
+        /// The directory.
+        directory: PathBuf,
+        /// The session.
+        session: SessionId,
+        /// The paths of these files.
+        files: Vec<String>,
+    },
     /// It could not be copied.
     #[error("{source}")]
     Copy {
@@ -140,11 +150,20 @@ impl DirectoryError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Gone { .. } | Self::Replaced { .. } | Self::CopyGone { .. } => ErrorCode::WorkspaceGone,
-            Self::InStore { .. } => ErrorCode::WorkspaceRefused,
+            Self::InStore { .. } | Self::OtherFiles { .. } => ErrorCode::WorkspaceRefused,
             Self::Copy { code, .. } => *code,
             Self::Setup { .. } => ErrorCode::SetupFailed,
             Self::SetupStart { source, .. } => source.code(),
         }
+    }
+}
+
+/// Lists the first of several paths.
+fn listed(paths: &[String]) -> String {
+    let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(5) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

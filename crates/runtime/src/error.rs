@@ -6,9 +6,10 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::PauseReason;
 use backstitch_core::machine::MachineError;
 use backstitch_core::message::MessageError;
-use backstitch_core::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch_core::ports::{BundleError, OpenError, PolicyError, ProcessError, StoreError, WorkspaceError};
 use backstitch_core::prompt::PromptError;
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
+use backstitch_core::time::Timestamp;
 use backstitch_core::tool::with_causes;
 use backstitch_core::view::FoldError;
 
@@ -52,6 +53,12 @@ pub enum RuntimeError {
     /// The store failed.
     #[error(transparent)]
     Store(StoreError),
+    /// A store or another file cannot be opened or created.
+    #[error(transparent)]
+    Open(OpenError),
+    /// A session cannot be moved, or a bundle cannot be read.
+    #[error(transparent)]
+    Bundle(BundleError),
     /// Another process drives the session now. This one writes nothing more.
     #[error("session {session} was taken over; nothing more is written here")]
     ClaimLost {
@@ -236,6 +243,18 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
+    /// The session has no files, which the operation is about.
+    #[error("session {session} has no files")]
+    NoFiles {
+        /// The session.
+        session: SessionId,
+    },
+    /// The clock was never set, so ages cannot be computed. Nothing was deleted.
+    #[error("the clock of this machine says {now}, so ages cannot be computed")]
+    UnsetClock {
+        /// The time of the clock.
+        now: Timestamp,
+    },
     /// The answer reached its token limit before it was complete.
     #[error("the answer reached its token limit before it was complete")]
     Truncated {
@@ -378,11 +397,14 @@ impl RuntimeError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
+            Self::Open(error) => error.code(),
+            Self::Bundle(error) => error.code(),
             Self::ClaimLost { .. } => ErrorCode::ClaimLost,
             Self::Fold(_) | Self::CircularFork { .. } => ErrorCode::JournalInvalid,
             Self::Session(_) | Self::State(_) => ErrorCode::State,
             Self::Workspace(error) => error.code(),
             Self::NoWorkspace { .. } => ErrorCode::Workspace,
+            Self::NoFiles { .. } | Self::UnsetClock { .. } => ErrorCode::Usage,
             Self::Poisoned { .. } => ErrorCode::Poisoned,
             Self::NoEvaluation { .. } => ErrorCode::EvaluationNotFound,
             Self::SessionNotFound { .. } => ErrorCode::SessionNotFound,
@@ -436,11 +458,39 @@ impl RuntimeError {
         }
     }
 
+    /// What to do instead, for something that the store does not support.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.cause() {
+            Self::Store(error) => error.hint(),
+            Self::Open(error) => error.hint(),
+            _ => None,
+        }
+    }
+
     /// Returns the error itself, if it is shared.
     pub fn cause(&self) -> &Self {
         match self {
             Self::Shared(shared) => shared.cause(),
             own => own,
+        }
+    }
+}
+
+impl From<OpenError> for RuntimeError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => Self::Store(error),
+            other => Self::Open(other),
+        }
+    }
+}
+
+impl From<BundleError> for RuntimeError {
+    fn from(error: BundleError) -> Self {
+        match error {
+            BundleError::Store(error) => Self::Store(error),
+            BundleError::Open(error) => error.into(),
+            other => Self::Bundle(other),
         }
     }
 }

@@ -189,11 +189,13 @@ impl Runtime {
         &self.store
     }
 
-    pub(crate) fn owner(&self) -> &Owner {
+    /// Returns the owner that claims sessions.
+    pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+    /// Returns the clock of new records.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
