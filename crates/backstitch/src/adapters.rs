@@ -213,7 +213,7 @@ impl HostAdapters {
     }
 
     /// Returns the directory of a whole copy of this store's sessions.
-    fn whole_copy<'a>(&self, directory: &'a Path, session: SessionId) -> Option<&'a Path> {
+    pub(crate) fn whole_copy<'a>(&self, directory: &'a Path, session: SessionId) -> Option<&'a Path> {
         if self.store.address.directory().is_some() {
             return isolated::copy_of(directory, session);
         }

@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use backstitch_workspace::{
-    CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, remove_copy,
-    supports_reflinks, unclaimed_copies,
+    CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, supports_reflinks,
+    unclaimed_copies,
 };
 
 use crate::code::ErrorCode;
@@ -88,12 +88,6 @@ pub fn copy_of(directory: &Path, session: SessionId) -> Option<&Path> {
     let is_beside = copy.parent()?.parent()?.file_name().is_some_and(|name| name == BESIDE);
     let is_in_place = is_beside || all.into_iter().any(|all| copy.starts_with(all));
     (is_plain && is_own && is_in_place).then_some(copy)
-}
-
-/// Removes the copy of a session. Returns whether there was one.
-pub fn remove(directory: &Path, session: SessionId) -> std::io::Result<bool> {
-    let Some(copy) = copy_of(directory, session).filter(|copy| copy.exists()) else { return Ok(false) };
-    remove_copy(copy).map(|()| true)
 }
 
 /// Returns the copies that no process is making or using. Those that belong to no session of the store, asked after this, may be

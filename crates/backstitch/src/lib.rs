@@ -153,6 +153,7 @@ pub mod host {
         EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost,
         is_failure, money, pending_decisions,
     };
+    pub use crate::runtime::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::workspace_event::WorkspaceEvent;
     #[doc(inline)]

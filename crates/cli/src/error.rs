@@ -11,13 +11,10 @@ use backstitch::RuntimeError;
 use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
 use backstitch::host::DirectoryError;
-use backstitch::ports::{
-    BundleError, OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError,
-};
+use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
 use backstitch::stores::{DIRECTORY, FILE, StoresError};
-use backstitch::workspace::export::ExportError;
 use backstitch_bridge::settings::SettingsError;
 use rustyline::error::ReadlineError;
 use serde_json::json;
@@ -91,9 +88,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
         .or_else(|| of(error, StoreError::code))
         .or_else(|| of(error, OpenError::code))
-        .or_else(|| of(error, BundleError::code))
         .or_else(|| of(error, SelectError::code))
-        .or_else(|| of(error, ExportError::code))
         .or_else(|| of(error, StoresError::code))
         .or_else(|| of(error, WorkspaceError::code))
         .or_else(|| of(error, PolicyError::code))
@@ -134,10 +129,14 @@ fn is_usage(error: &anyhow::Error) -> bool {
             .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
         let is_unnamed =
             error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
+        let about_files = error
+            .downcast_ref::<RuntimeError>()
+            .is_some_and(|error| matches!(error.cause(), RuntimeError::NoFiles { .. }));
         let about_sql = error
             .downcast_ref::<SelectError>()
             .is_some_and(|error| matches!(error, SelectError::Refused { .. } | SelectError::Invalid { .. }));
         about_file
+            || about_files
             || about_sql
             || is_unnamed
             || error.is::<Usage>()
@@ -231,8 +230,8 @@ fn store_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     error
         .downcast_ref::<StoreError>()
         .and_then(StoreError::hint)
+        .or_else(|| error.downcast_ref::<RuntimeError>()?.hint())
         .or_else(|| error.downcast_ref::<OpenError>()?.hint())
-        .or_else(|| error.downcast_ref::<BundleError>()?.hint())
         .or_else(|| error.downcast_ref::<SelectError>()?.hint())
 }
 

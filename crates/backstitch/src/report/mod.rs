@@ -4,6 +4,7 @@
 //! its field says that it is left out. Text for people is made from the same values, by the program that prints them.
 
 mod look;
+mod store;
 mod version;
 
 pub use look::{
@@ -12,5 +13,10 @@ pub use look::{
     MessageCounts, ModelUsage, PendingDecision, QueryRow, RecordEntry, RenderedRequest, RequestEntry,
     RequestError, RequestForm, RequestReport, SessionList, SessionParts, SessionReport, UnreadableEntry,
     UsageKey, UsageReport, UsageRow, UsageSum,
+};
+pub use store::{
+    BundleExport, GitExport, GitOmission, IndexState, RedactedRecords, SessionCopy, SessionImport,
+    SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck, StoreCollection,
+    StoreSalvage, UncoveredFile, WrongSnapshot,
 };
 pub use version::Version;

@@ -1,9 +1,10 @@
 //! The runtime: a store, the models and directories that agents name, and every operation on them.
 //!
 //! Operations on one session are those of [`backstitch_runtime::Runtime`], to which this one dereferences. What concerns the
-//! whole store is added here. Each operation opens, claims and releases by itself.
+//! whole store, or shows sessions, is added here. Each operation opens, claims and releases by itself.
 
 mod look;
+mod store;
 
 use std::fmt;
 use std::ops::Deref;
@@ -23,6 +24,7 @@ pub use look::{
     EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure,
     money, pending_decisions,
 };
+pub use store::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
 
 /// A runtime could not be opened.
 ///

@@ -17,6 +17,7 @@ mod plan_tools;
 mod served;
 #[cfg(unix)]
 mod shell;
+mod storing;
 mod take_over;
 mod told;
 mod tool_macro;

@@ -5,20 +5,18 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
-use backstitch::ports::{
-    Erasure, ErasureMode, ForkRemoval, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-};
+use backstitch::host::RemoveOptions;
+use backstitch::id::SessionId;
+use backstitch::ports::{Erasure, ErasureMode, ForkRemoval, RemovalReport};
 use backstitch::redaction::SensitiveValue;
-use backstitch::time::Clock as _;
-use backstitch::{SystemClock, id::SessionId};
+use backstitch::report::{SessionRedaction, SessionRemoval};
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ReportedError, code_of};
-use crate::history::isolated::{copies_of, remove_copies};
 use crate::open::place::{OpenStore, part_of_id, short};
+use crate::report::Report;
 use crate::usage::Usage;
 
 /// Where a redaction does not look.
@@ -41,22 +39,9 @@ impl Redact {
         let mode = mode(self.dry_run);
         let place = open(common, mode)?;
         let session = place.session(Some(&self.session)).await?;
-        let (owner, at) = (owner("redact"), SystemClock::new().now());
-        // They may hold the value too.
-        let left = remainders::remove(&*place.admin, self.dry_run).await;
-        let report = place.store.redact(Redaction { session, value, owner, at, mode }).await?;
-        match common.json {
-            true => {
-                let mut line = redaction_json(&report, self.dry_run);
-                line["left"] = json!(left);
-                println!("{line}");
-            }
-            false => {
-                remainders::print(&left, self.dry_run);
-                print_redaction(&report, self.dry_run);
-            }
-        }
-        finished(common, &report.erasure)
+        let redacted = place.runtime.redact(session, value, mode).await?;
+        redaction_lines(&redacted).into_iter().fold(Report::new(&redacted), Report::line).print(common);
+        finished(common, &redacted.content.erasure)
     }
 }
 
@@ -88,75 +73,56 @@ fn open(common: &Common, mode: ErasureMode) -> anyhow::Result<OpenStore> {
     }
 }
 
-fn owner(command: &str) -> Owner {
-    Owner::new(format!("`{command}` (process {})", std::process::id()))
-}
-
 fn names(sessions: &[SessionId]) -> String {
     sessions.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-fn redaction_json(report: &RedactionReport, dry_run: bool) -> Value {
-    let session = |one: &backstitch::ports::RedactedSession| {
-        json!({
-            "session": one.session, "positions": one.positions, "replacements": one.replacements,
-            "inbox": one.inbox,
-        })
-    };
-    json!({
-        "v": 1, "dry_run": dry_run, "sessions": report.sessions.iter().map(session).collect::<Vec<_>>(),
-        "objects": report.objects, "files": report.files, "shared_with": report.shared_with,
-        "elsewhere": report.elsewhere, "kept": report.kept, "file_names": report.file_names,
-        "erasure": erasure_json(&report.erasure),
-    })
-}
-
-fn erasure_json(erasure: &Erasure) -> Value {
-    match erasure {
-        Erasure::Complete => json!({"state": "complete"}),
-        Erasure::NotStarted => json!({"state": "not_started"}),
-        Erasure::Pending { reason } => json!({"state": "pending", "reason": reason}),
-    }
-}
-
-fn print_redaction(report: &RedactionReport, dry_run: bool) {
-    let would = if dry_run { "would be " } else { "" };
-    for one in &report.sessions {
-        let records = counted(one.positions.len() as u64, "record");
+fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
+    let (content, would) = (&redacted.content, would_be(redacted.dry_run));
+    let mut lines: Vec<String> = remainders::lines(&redacted.left, redacted.dry_run).collect();
+    for one in &content.sessions {
+        let records = counted(one.positions.len(), "record");
         let inbox = match one.inbox {
             0 => String::new(),
             items => format!(", {}", counted(items, "inbox item")),
         };
         let replaced = counted(one.replacements, "replacement");
-        println!("{}: {records}{inbox} {would}changed, {replaced}", short(one.session));
+        lines.push(format!("{}: {records}{inbox} {would}changed, {replaced}", short(one.session)));
     }
-    if !report.objects.is_empty() {
-        let objects = counted(report.objects.len() as u64, "object");
-        println!("{objects} {would}removed: large texts, results and files");
+    if !content.objects.is_empty() {
+        let objects = counted(content.objects.len(), "object");
+        lines.push(format!("{objects} {would}removed: large texts, results and files"));
     }
-    if report.sessions.is_empty() && report.objects.is_empty() {
-        println!("the value was not found");
+    if content.sessions.is_empty() && content.objects.is_empty() {
+        lines.push("the value was not found".to_owned());
     }
-    if !report.files.is_empty() {
-        println!("files with the value in the latest state of the workspace:");
-        report.files.iter().for_each(|path| println!("  {path}"));
-        println!("remove it there too: the next call that changes files stores what it finds");
+    if !content.files.is_empty() {
+        lines.push("files with the value in the latest state of the workspace:".to_owned());
+        lines.extend(content.files.iter().map(|path| format!("  {path}")));
+        lines.push("remove it there too: the next call that changes files stores what it finds".to_owned());
     }
-    if !report.shared_with.is_empty() {
-        println!("these objects are also used by {}", names(&report.shared_with));
+    if !content.shared_with.is_empty() {
+        lines.push(format!("these objects are also used by {}", names(&content.shared_with)));
     }
-    if !report.elsewhere.is_empty() {
-        println!("the value is also in {}, which {would}left as it is", names(&report.elsewhere));
+    if !content.elsewhere.is_empty() {
+        let sessions = names(&content.elsewhere);
+        lines.push(format!("the value is also in {sessions}, which {would}left as it is"));
     }
-    if !report.kept.is_empty() {
-        let records = counted(report.kept.len() as u64, "record");
-        println!("kept in {records}: there the value is part of a name, an id, a time or a number");
+    if !content.kept.is_empty() {
+        let records = counted(content.kept.len(), "record");
+        lines
+            .push(format!("kept in {records}: there the value is part of a name, an id, a time or a number"));
     }
-    if !report.file_names.is_empty() {
-        let lists = counted(report.file_names.len() as u64, "list");
-        println!("kept in {lists} of files: there the value is part of a file name");
+    if !content.file_names.is_empty() {
+        let lists = counted(content.file_names.len(), "list");
+        lines.push(format!("kept in {lists} of files: there the value is part of a file name"));
     }
-    println!("{NOT_SEARCHED}");
+    lines.push(NOT_SEARCHED.to_owned());
+    lines
+}
+
+fn would_be(dry_run: bool) -> &'static str {
+    if dry_run { "would be " } else { "" }
 }
 
 /// Fails if the files of the store may still hold what was removed.
@@ -192,43 +158,18 @@ impl Remove {
         for name in &self.sessions {
             sessions.push(named(&place, name).await?);
         }
-        let removal = |mode| Removal {
-            sessions: sessions.clone(),
-            forks: if self.with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse },
-            owner: owner("rm"),
-            at: SystemClock::new().now(),
-            mode,
-        };
+        let forks = if self.with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse };
         if !(self.dry_run || self.yes) {
-            let rehearsed = place.store.remove(removal(ErasureMode::DryRun)).await?;
-            if !confirmed(&rehearsed)? {
+            let options = RemoveOptions { forks, mode: ErasureMode::DryRun };
+            let rehearsed = place.runtime.remove(sessions.iter().copied(), options).await?;
+            if !confirmed(&rehearsed.content)? {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        let concerned = place.store.remove(removal(ErasureMode::DryRun)).await?.sessions;
-        let copies = copies_of(&place, concerned.into_iter().map(|one| one.session)).await;
-        let report = place.store.remove(removal(mode(self.dry_run))).await?;
-        let copies = if self.dry_run { copies.len() } else { remove_copies(copies)? };
-        let left = remainders::remove(&*place.admin, self.dry_run).await;
-        if common.json {
-            let session = |one: &backstitch::ports::RemovedSession| json!({"session": one.session, "records": one.records});
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "dry_run": self.dry_run,
-                    "sessions": report.sessions.iter().map(session).collect::<Vec<_>>(),
-                    "objects": report.objects, "bytes": report.bytes, "copies": copies, "left": left, "erasure": erasure_json(&report.erasure),
-                })
-            );
-        } else {
-            print_removal(&report, self.dry_run);
-            remainders::print(&left, self.dry_run);
-            if copies > 0 {
-                let would = if self.dry_run { "would be " } else { "" };
-                println!("{} {would}removed", counted(copies as u64, "isolated workspace"));
-            }
-        }
-        finished(common, &report.erasure)
+        let options = RemoveOptions { forks, mode: mode(self.dry_run) };
+        let removed = place.runtime.remove(sessions, options).await?;
+        removal_lines(&removed).into_iter().fold(Report::new(&removed), Report::line).print(common);
+        finished(common, &removed.content.erasure)
     }
 }
 
@@ -240,7 +181,7 @@ async fn named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> {
         return Err(error);
     }
     let part = part_of_id(name)?;
-    let removed = place.admin.removed().await?.into_iter().map(|one| one.session);
+    let removed = place.runtime.removed_sessions().await?.into_iter().map(|one| one.session);
     let matching: Vec<SessionId> = removed
         .filter(|id| {
             let id = id.to_string();
@@ -253,12 +194,18 @@ async fn named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> {
     }
 }
 
-fn print_removal(report: &RemovalReport, dry_run: bool) {
-    let would = if dry_run { "would be " } else { "" };
-    for one in &report.sessions {
-        println!("{}: {} {would}deleted", short(one.session), counted(one.records, "record"));
+fn removal_lines(removed: &SessionRemoval) -> Vec<String> {
+    let (content, would) = (&removed.content, would_be(removed.dry_run));
+    let sessions = content.sessions.iter();
+    let mut lines: Vec<String> = sessions
+        .map(|one| format!("{}: {} {would}deleted", short(one.session), counted(one.records, "record")))
+        .collect();
+    lines.push(format!("{} {would}deleted, {} bytes", counted(content.objects, "object"), content.bytes));
+    lines.extend(remainders::lines(&removed.left, removed.dry_run));
+    if removed.copies > 0 {
+        lines.push(format!("{} {would}removed", counted(removed.copies, "isolated workspace")));
     }
-    println!("{} {would}deleted, {} bytes", counted(report.objects, "object"), report.bytes);
+    lines
 }
 
 /// Asks on a terminal whether sessions may be deleted.

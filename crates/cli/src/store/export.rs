@@ -9,14 +9,16 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
+use backstitch::report::GitExport;
 use clap::Args;
 use serde_json::json;
 
-use super::moving::{TransferLines, as_json, print, written_to};
-use super::{commits, markdown};
+use super::markdown;
+use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::open::place::{OpenStore, short};
+use crate::report::Report;
 use crate::terminal;
 
 #[derive(Args)]
@@ -48,7 +50,7 @@ impl Export {
         let session = place.session(Some(&self.session)).await?;
         match (&self.form.bundle, &self.form.git, &self.form.markdown) {
             (Some(path), ..) => bundle(common, &place, session, path).await?,
-            (_, Some(path), _) => commits::export(common, &place, session, path).await?,
+            (_, Some(path), _) => repository(common, &place, session, path).await?,
             (.., Some(path)) => document(common, &place, session, path).await?,
             (None, None, None) => {}
         }
@@ -57,42 +59,64 @@ impl Export {
 }
 
 async fn bundle(common: &Common, place: &OpenStore, session: SessionId, path: &Path) -> anyhow::Result<()> {
-    let driven = place.store.holder(session).await?;
     let mut lines = TransferLines::new();
-    let mut step = |step| lines.report(step);
-    let report = place.admin.export_bundle(session, path, &mut step).await;
-    let report = report.with_context(|| format!("session {session} cannot be exported"))?;
-    if let Some(owner) = driven {
+    let exported = place.runtime.export(session, path, &mut |step| lines.report(step)).await;
+    let exported = exported.with_context(|| unexported(session))?;
+    if let Some(owner) = &exported.driver {
         eprintln!("session {} is driven by {owner}: the bundle holds its records of now", short(session));
     }
-    if common.json {
-        let mut line = as_json(&report.content);
-        (line["bundle"], line["bytes"]) = (json!(path), json!(report.bytes));
-        println!("{line}");
-    } else {
-        print(&report.content, "exported");
-        println!("{}", written_to(path, report.bytes));
-        println!("`backstitch import {}` imports it elsewhere", quoted(&path.to_string_lossy()));
-    }
+    let lines = transfer_lines(&exported.transfer, "exported").into_iter();
+    let report = lines.fold(Report::new(&exported), Report::line);
+    let name = quoted(&path.to_string_lossy());
+    report
+        .line(written_to(path, exported.bytes))
+        .line(format!("`backstitch import {name}` imports it elsewhere"))
+        .print(common);
     Ok(())
+}
+
+async fn repository(
+    common: &Common,
+    place: &OpenStore,
+    session: SessionId,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let exported = place.runtime.export_git(session, path).await.with_context(|| unexported(session))?;
+    let GitExport { commits, left_out, uncovered, pruned_calls, .. } = &exported;
+    let id = short(session);
+    let mut report = Report::new(&exported).line(format!(
+        "{} commits of session {id} in {}",
+        commits.len(),
+        path.display()
+    ));
+    for one in left_out {
+        report = report.line(format!("left out: {} ({})", one.path, one.reason));
+    }
+    for one in uncovered {
+        report = report.line(format!("not covered: {} ({})", one.path, one.reason));
+    }
+    if !pruned_calls.is_empty() {
+        let calls = pruned_calls.len();
+        report = report.line(format!("left out: the files of {calls} calls, which retention has deleted"));
+    }
+    report.print(common);
+    Ok(())
+}
+
+fn unexported(session: SessionId) -> String {
+    format!("session {session} cannot be exported")
 }
 
 async fn document(common: &Common, place: &OpenStore, session: SessionId, path: &Path) -> anyhow::Result<()> {
     let text = markdown::render(place, session).await?;
-    if path == Path::new("-") {
-        if common.json {
-            println!("{}", json!({"v": 1, "session": session, "markdown": text}));
-        } else {
-            terminal::data(&text);
-        }
-        return Ok(());
-    }
-    write_new(path, &text)?;
-    let bytes = text.len() as u64;
-    if common.json {
-        println!("{}", json!({"v": 1, "session": session, "file": path, "bytes": bytes}));
+    if path != Path::new("-") {
+        write_new(path, &text)?;
+        let written = json!({"v": 1, "session": session, "file": path, "bytes": text.len()});
+        Report::new(&written).line(written_to(path, text.len() as u64)).print(common);
+    } else if common.json {
+        Report::new(&json!({"v": 1, "session": session, "markdown": text})).print(common);
     } else {
-        println!("{}", written_to(path, bytes));
+        terminal::data(&text);
     }
     Ok(())
 }

@@ -4,22 +4,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::SystemClock;
 use backstitch::code::ErrorCode;
-use backstitch::ports::{
-    Erasure, ErasureMode, Expiry, ForkRemoval, GcMode, IndexedStatus, Owner, Removal, RemovedSession,
-    Retention,
-};
-use backstitch::stores;
-use backstitch::time::{Clock as _, Timestamp};
+use backstitch::host::CollectOptions;
+use backstitch::ports::{Erasure, GcMode, IndexedStatus};
+use backstitch::{Runtime, RuntimeError};
 use clap::Args;
-use serde_json::json;
 
 use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, code_of, message_of};
-use crate::history::isolated::{copies_of, remove_copies};
-use crate::open::place::{OpenStore, short, unopened};
+use crate::open::place::{OpenStore, short};
+use crate::report::Report;
 
 #[derive(Args)]
 pub(crate) struct Salvage {
@@ -43,49 +38,26 @@ fn unsalvageable(common: &Common, error: anyhow::Error) -> anyhow::Error {
 impl Salvage {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let from = OpenStore::address(common)?;
-        let admin = stores::open_for_rescue(&from).map_err(|error| unopened(&from, error))?;
-        let report = admin.salvage(&self.to).await;
-        let report = report
+        let salvaged = Runtime::salvage(&from, &self.to).await;
+        let salvaged = salvaged
             .with_context(|| format!("{from} cannot be salvaged"))
             .map_err(|error| unsalvageable(common, error))?;
-        if common.json {
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "complete": report.is_complete(), "sessions": report.sessions,
-                    "objects": report.objects, "lost_objects": report.lost_objects, "notes": report.notes,
-                })
-            );
-        } else {
-            for one in &report.sessions {
-                match &one.lost {
-                    None => println!("{}: whole, {}", short(one.session), counted(one.records, "record")),
-                    Some(lost) => println!(
-                        "{}: {}; {} from position {} on are lost ({})",
-                        short(one.session),
-                        counted(one.records, "record"),
-                        lost.records,
-                        lost.position,
-                        lost.reason
-                    ),
-                }
-            }
-            println!("{} kept, {} lost", counted(report.objects, "object"), report.lost_objects.len());
-            report.notes.iter().for_each(|note| println!("{note}"));
-            println!("written to {}", self.to.display());
+        let (content, mut report) = (&salvaged.content, Report::new(&salvaged));
+        for one in &content.sessions {
+            let (id, records) = (short(one.session), counted(one.records, "record"));
+            report = report.line(match &one.lost {
+                None => format!("{id}: whole, {records}"),
+                Some(lost) => format!(
+                    "{id}: {records}; {} from position {} on are lost ({})",
+                    lost.records, lost.position, lost.reason
+                ),
+            });
         }
-        Ok(ExitCode::SUCCESS)
+        let objects = counted(content.objects, "object");
+        report = report.line(format!("{objects} kept, {} lost", content.lost_objects.len()));
+        report = content.notes.iter().cloned().fold(report, Report::line);
+        Ok(report.line(format!("written to {}", self.to.display())).print(common))
     }
-}
-
-/// Refuses to count days from a clock that was never set.
-fn check_clock(now: Timestamp) -> Result<(), CommandError> {
-    if now >= Timestamp::UNIX_EPOCH {
-        return Ok(());
-    }
-    let message = format!("the clock of this machine says {now}, and ages cannot be told from it");
-    Err(CommandError::new(ErrorCode::Usage, message)
-        .with_hint("nothing was deleted; set the clock, or leave out `--expire-days` and `--keep-days`"))
 }
 
 #[derive(Args)]
@@ -116,88 +88,47 @@ pub(crate) struct Gc {
 }
 
 impl Gc {
-    /// Removes the sessions that have expired.
-    async fn expire(&self, place: &OpenStore) -> anyhow::Result<Vec<RemovedSession>> {
-        let Some(days) = self.expire_days else { return Ok(Vec::new()) };
-        // Only what is indexed can expire.
-        place.runtime.index(|_| {}).await?;
-        let now = SystemClock::new().now();
-        let expiry = Expiry::after_days(now, days).with_statuses(self.expire_status.iter().copied());
-        let removal = Removal {
-            sessions: place.admin.expired(expiry).await?,
-            forks: ForkRemoval::Refuse,
-            owner: Owner::new(format!("`gc` (process {})", std::process::id())),
-            at: now,
-            mode: if self.dry_run { ErasureMode::DryRun } else { ErasureMode::Now },
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = OpenStore::existing(common)?;
+        let options = CollectOptions {
+            mode: if self.dry_run { GcMode::DryRun } else { GcMode::Now },
+            keep_days: self.keep_days,
+            keep_boundaries: self.keep_boundaries,
+            expire_days: self.expire_days,
+            expire_statuses: self.expire_status,
         };
-        let copies = copies_of(place, removal.sessions.iter().copied()).await;
-        let report = place.store.remove(removal).await?;
-        if !self.dry_run {
-            remove_copies(copies)?;
-        }
-        if let Erasure::Pending { reason } = &report.erasure {
+        let collected = place.runtime.collect(options).await.map_err(uncollected)?;
+        if let Some(Erasure::Pending { reason }) = &collected.erasure {
             eprintln!("warning: the store's files may still hold expired sessions: {reason}");
         }
-        Ok(report.sessions)
-    }
-
-    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        if self.expire_days.is_some() || self.keep_days.is_some() {
-            check_clock(SystemClock::new().now())?;
-        }
-        let place = OpenStore::existing(common)?;
-        let mut retention = Retention::keep_all();
-        if let Some(days) = self.keep_days {
-            retention = retention.keep_days(SystemClock::new().now(), days);
-        }
-        if let Some(boundaries) = self.keep_boundaries {
-            retention = retention.keep_boundaries(boundaries);
-        }
-        let expired = self.expire(&place).await?;
-        let left = remainders::remove(&*place.admin, self.dry_run).await;
-        let collect = if self.dry_run { GcMode::DryRun } else { GcMode::Now };
-        let report = place.admin.collect(retention, collect).await?;
-        if common.json {
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "dry_run": self.dry_run, "freed": report.freed, "freed_bytes": report.freed_bytes(),
-                    "kept_objects": report.kept_objects, "kept_bytes": report.kept_bytes,
-                    "pruned_roots": report.pruned_roots,
-                    "left": left, "expired": expired.iter().map(|one| one.session).collect::<Vec<_>>(),
-                })
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
+        let mut report = Report::new(&collected);
         let verb = if self.dry_run { "would expire" } else { "expired" };
-        expired
-            .iter()
-            .for_each(|one| println!("{}: {verb}, {}", short(one.session), counted(one.records, "record")));
-        remainders::print(&left, self.dry_run);
-        for freed in &report.freed {
+        for session in &collected.expired {
+            report = report.line(format!("{}: {verb}", short(session)));
+        }
+        report = remainders::lines(&collected.left, self.dry_run).fold(report, Report::line);
+        for freed in &collected.content.freed {
             let session = freed.session.map_or_else(|| "no session".to_owned(), short);
-            println!(
+            report = report.line(format!(
                 "{session}: {} ({}), {}",
                 counted(freed.objects, "object"),
                 freed.kind.as_str(),
                 counted(freed.bytes, "byte")
-            );
+            ));
         }
         let verb = if self.dry_run { "would be freed" } else { "freed" };
-        println!("{} {verb}, {} kept", counted(report.freed_bytes(), "byte"), report.kept_bytes);
-        Ok(ExitCode::SUCCESS)
+        let freed = counted(collected.freed_bytes, "byte");
+        let kept = collected.content.kept_bytes;
+        Ok(report.line(format!("{freed} {verb}, {kept} kept")).print(common))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_before_1970_is_refused() {
-        assert!(check_clock("2026-01-02T03:04:05Z".parse().unwrap()).is_ok());
-        assert!(check_clock(Timestamp::UNIX_EPOCH).is_ok());
-        let refused = check_clock("1969-12-31T23:59:59Z".parse().unwrap()).unwrap_err();
-        assert!(refused.to_string().contains("says 1969"), "{refused}");
+/// Adds the options that help to an error about the clock.
+fn uncollected(error: RuntimeError) -> anyhow::Error {
+    match error {
+        RuntimeError::UnsetClock { .. } => CommandError::new(error.code(), error.to_string())
+            .with_hint("nothing was deleted; set the clock, or leave out `--expire-days` and `--keep-days`")
+            .into(),
+        error => error.into(),
     }
 }

@@ -1,6 +1,5 @@
 //! Commands about a whole store: check, copy, export, erase.
 
-pub(crate) mod commits;
 pub(crate) mod erase;
 pub(crate) mod export;
 pub(crate) mod import;

@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use backstitch::Runtime;
 use backstitch::code::ErrorCode;
-use backstitch::ports::{
-    BackupProgress, OpenError, SessionRole, TransferOutcome, TransferProgress, TransferReport, TransferStep,
-};
-use backstitch::stores::{self, StoreAddress};
+use backstitch::ports::{BackupProgress, SessionRole, TransferOutcome, TransferProgress, TransferStep};
+use backstitch::report::SessionTransfer;
+use backstitch::stores::StoreAddress;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueHint};
-use serde_json::{Value, json};
 
 use crate::common::{Common, counted};
 use crate::error::CommandError;
-use crate::open::place::{OpenStore, short, unopened};
+use crate::open::place::{OpenStore, short};
 use crate::open::progress::ProgressLines;
+use crate::report::Report;
 
 #[derive(Args)]
 pub(crate) struct Backup {
@@ -27,26 +27,16 @@ pub(crate) struct Backup {
 impl Backup {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let from = OpenStore::address(common)?;
-        let admin = stores::open_for_rescue(&from).map_err(|error| unopened(&from, error))?;
         let mut lines = ProgressLines::new("wrote", "MiB");
         let mebibytes = |bytes: u64| usize::try_from(bytes >> 20).unwrap_or(usize::MAX);
-        let mut report = |progress: BackupProgress| {
+        let mut progress = |progress: BackupProgress| {
             lines.report(mebibytes(progress.written), mebibytes(progress.total.max(progress.written)));
         };
-        let bytes = admin.backup(&self.to, &mut report).await;
-        let bytes = bytes.with_context(|| format!("{from} cannot be backed up"))?;
-        let damage = damage_in(&self.to).await;
-        if common.json {
-            let is_sound = damage.is_empty();
-            println!(
-                "{}",
-                json!({"v": 1, "store": from.to_string(), "backup": self.to, "bytes": bytes, "sound": is_sound})
-            );
-        } else {
-            println!("written to {} ({bytes} bytes)", self.to.display());
-        }
-        let Some(first) = damage.first() else { return Ok(ExitCode::SUCCESS) };
-        let more = match damage.len() - 1 {
+        let backup = Runtime::backup(&from, &self.to, &mut progress).await;
+        let backup = backup.with_context(|| format!("{from} cannot be backed up"))?;
+        let done = Report::new(&backup).line(written_to(&self.to, backup.bytes)).print(common);
+        let Some((first, more)) = backup.findings.split_first() else { return Ok(done) };
+        let more = match more.len() {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
@@ -57,19 +47,6 @@ impl Backup {
             common.hint("salvage NEW")
         );
         Err(CommandError::new(ErrorCode::StoreDamaged, message).with_hint(hint).into())
-    }
-}
-
-/// Verifies a backup, and returns what is damaged. One of an older version is copied as it is, and not verified.
-async fn damage_in(backup: &Path) -> Vec<String> {
-    let store = match stores::open_read_only(&StoreAddress::File(backup.to_owned())) {
-        Ok(store) => store,
-        Err(OpenError::Older { .. }) => return Vec::new(),
-        Err(error) => return vec![error.to_string()],
-    };
-    match store.admin.verify().await {
-        Ok(report) => report.findings.iter().map(ToString::to_string).collect(),
-        Err(error) => vec![error.to_string()],
     }
 }
 
@@ -89,18 +66,12 @@ impl Copy {
         let other = Common { store: Some(self.to.clone()), ..common.clone() };
         let target = OpenStore::existing_or_new(&other, &std::env::current_dir()?)?;
         let mut lines = TransferLines::new();
-        let mut step = |step| lines.report(step);
-        let report = place.admin.copy_session(session, &*target.admin, &mut step).await;
-        let report = report.with_context(|| format!("session {session} cannot be copied"))?;
-        if common.json {
-            let mut line = as_json(&report);
-            line["store"] = json!(target.address.to_string());
-            println!("{line}");
-        } else {
-            print(&report, "copied");
-            println!("`{}` continues it there", other.hint(format_args!("resume {}", short(session))));
-        }
-        Ok(ExitCode::SUCCESS)
+        let copied = place.runtime.copy(session, &target.runtime, &mut |step| lines.report(step)).await;
+        let copied = copied.with_context(|| format!("session {session} cannot be copied"))?;
+        let next = other.hint(format_args!("resume {}", short(session)));
+        let lines = transfer_lines(&copied.transfer, "copied").into_iter();
+        let report = lines.fold(Report::new(&copied), Report::line);
+        Ok(report.line(format!("`{next}` continues it there")).print(common))
     }
 }
 
@@ -132,36 +103,30 @@ fn lines_of(step: TransferStep) -> ProgressLines {
     }
 }
 
-/// Renders what was moved as JSON.
-pub(crate) fn as_json(report: &TransferReport) -> Value {
-    json!({
-        "v": 1, "session": report.session, "outcome": report.outcome(), "sessions": report.sessions,
-        "objects": report.objects,
-    })
-}
-
-/// Prints what was moved.
-pub(crate) fn print(report: &TransferReport, verb: &str) {
-    let id = short(report.session);
-    let records = report.sessions.last().map_or(0, |main| main.records);
-    match report.outcome() {
-        TransferOutcome::Created => println!("{verb} session {id} ({})", counted(records, "record")),
+/// Describes what was moved.
+pub(crate) fn transfer_lines(transfer: &SessionTransfer, verb: &str) -> Vec<String> {
+    let content = &transfer.content;
+    let id = short(content.session);
+    let records = content.sessions.last().map_or(0, |main| main.records);
+    let mut lines = vec![match transfer.outcome {
+        TransferOutcome::Created => format!("{verb} session {id} ({})", counted(records, "record")),
         TransferOutcome::Extended { from } => {
-            println!("session {id} was there up to position {from}; {verb} the records from there on");
+            format!("session {id} was there up to position {from}; {verb} the records from there on")
         }
-        TransferOutcome::Present => println!("session {id} is already there, and nothing was changed"),
-    }
+        TransferOutcome::Present => format!("session {id} is already there, and nothing was changed"),
+    }];
     let others: Vec<String> =
         [(SessionRole::Ancestor, "it was forked from"), (SessionRole::SubAgent, "of its sub-agents")]
             .into_iter()
             .filter_map(|(role, what)| {
-                let count = report.sessions.iter().filter(|one| one.role == role).count();
+                let count = content.sessions.iter().filter(|one| one.role == role).count();
                 (count > 0).then(|| format!("{count} {what}"))
             })
             .collect();
     if !others.is_empty() {
-        println!("with other sessions: {}", others.join(", "));
+        lines.push(format!("with other sessions: {}", others.join(", ")));
     }
+    lines
 }
 
 /// Formats a size for people.

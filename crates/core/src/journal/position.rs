@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
@@ -54,11 +55,13 @@ impl fmt::Debug for Position {
 
 /// A position in the journal of one session. A fork shares records with its parent, so a position alone is
 /// ambiguous.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// The session.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// Position in the journal of that session.
+    #[schemars(with = "u64")]
     pub position: Position,
 }
 

@@ -1,5 +1,6 @@
 //! The record of a redaction.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Position;
@@ -24,12 +25,14 @@ pub struct RecordsRedacted {
 }
 
 /// An object whose content was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectRedacted {
     /// Names the object.
+    #[schemars(with = "String")]
     pub object: ObjectId,
     /// The redacted copy that records name instead, if there is one. Files of a workspace have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub replacement: Option<ObjectId>,
 }
 

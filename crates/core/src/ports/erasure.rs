@@ -3,7 +3,8 @@
 //! Two things can be removed: a value, from all that a session recorded ([`Redaction`]), and whole sessions ([`Removal`]). Both are
 //! refused while a process holds a session that they concern.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::store::Owner;
 use crate::id::SessionId;
@@ -37,7 +38,7 @@ pub struct Redaction {
 }
 
 /// What a redaction did, or would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RedactionReport {
     /// The sessions that were redacted, in the order of their creation. Those without a trace of the value are not listed.
     pub sessions: Vec<RedactedSession>,
@@ -47,23 +48,28 @@ pub struct RedactionReport {
     /// that still holds the value is stored again when the directory is next captured.
     pub files: Vec<String>,
     /// Other sessions that need an object whose content was removed.
+    #[schemars(with = "Vec<String>")]
     pub shared_with: Vec<SessionId>,
     /// Other sessions that hold the value themselves. They were not changed.
+    #[schemars(with = "Vec<String>")]
     pub elsewhere: Vec<SessionId>,
     /// Records in which the value is still a part of a name, an id, a time or a number, and cannot be replaced.
     pub kept: Vec<Point>,
     /// Lists of files in which the value is a part of a name. They were not changed.
+    #[schemars(with = "Vec<String>")]
     pub file_names: Vec<ObjectId>,
     /// Whether the store's files are free of what was removed.
     pub erasure: Erasure,
 }
 
 /// A session that was redacted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RedactedSession {
     /// The session.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// The records whose texts were changed.
+    #[schemars(with = "Vec<u64>")]
     pub positions: Vec<Position>,
     /// The number of replacements in them.
     pub replacements: u64,
@@ -88,7 +94,8 @@ impl RedactionReport {
 }
 
 /// Whether the files of a store are free of what was removed from it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum Erasure {
     /// They are.
     #[default]
@@ -127,7 +134,7 @@ pub enum ForkRemoval {
 }
 
 /// What a removal did, or would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemovalReport {
     /// The sessions that were deleted, in the order of their creation.
     pub sessions: Vec<RemovedSession>,
@@ -140,9 +147,10 @@ pub struct RemovalReport {
 }
 
 /// A session that was deleted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedSession {
     /// The session.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// The number of its records.
     pub records: u64,

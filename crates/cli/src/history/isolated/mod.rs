@@ -4,11 +4,9 @@ mod apply;
 mod commits;
 mod pending;
 
-use anyhow::Context as _;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::host::OpenedWorkspace;
 use backstitch::id::SessionId;
-use backstitch::isolated;
 use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
@@ -51,30 +49,4 @@ pub(crate) async fn bring_back(
         place.runtime.open_workspace(&spec, view.session_id()).await?;
     }
     Ok(())
-}
-
-/// Returns the copies of sessions that are going to be removed.
-pub(crate) async fn copies_of(
-    place: &OpenStore,
-    sessions: impl IntoIterator<Item = SessionId>,
-) -> Vec<(SessionId, std::path::PathBuf)> {
-    let mut copies = Vec::new();
-    for session in sessions {
-        // A session that cannot be read is removed all the same.
-        let Ok(view) = place.view(session).await else { continue };
-        if let Some(isolated) = view.isolation().filter(|isolated| isolated.point.session == session) {
-            copies.push((session, isolated.record.directory.clone().into()));
-        }
-    }
-    copies
-}
-
-/// Removes the copies of sessions that were removed. Returns how many there were.
-pub(crate) fn remove_copies(copies: Vec<(SessionId, std::path::PathBuf)>) -> anyhow::Result<usize> {
-    let mut removed = 0;
-    for (session, directory) in copies {
-        let failed = || format!("the copy {} cannot be removed", directory.display());
-        removed += usize::from(isolated::remove(&directory, session).with_context(failed)?);
-    }
-    Ok(removed)
 }

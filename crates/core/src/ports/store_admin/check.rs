@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 use crate::journal::Position;
@@ -11,7 +12,7 @@ use crate::object::ObjectId;
 use crate::ports::erasure::RemovedSession;
 
 /// Result of verifying a store.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct VerifyReport {
     /// Number of sessions read.
     pub sessions: u64,
@@ -22,7 +23,6 @@ pub struct VerifyReport {
     /// Damage in the order of detection.
     pub findings: Vec<Finding>,
     /// Replaced records by session, in the order of their creation.
-    #[serde(serialize_with = "by_session")]
     pub redacted: Vec<(SessionId, Vec<Position>)>,
     /// Needed objects whose content was redacted.
     pub redacted_objects: BTreeSet<ObjectId>,
@@ -46,20 +46,7 @@ impl VerifyReport {
     }
 }
 
-/// Writes the replaced records of each session as an object with names.
-fn by_session<S: Serializer>(
-    redacted: &[(SessionId, Vec<Position>)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Named<'a> {
-        session: &'a SessionId,
-        positions: &'a [Position],
-    }
-    serializer.collect_seq(redacted.iter().map(|(session, positions)| Named { session, positions }))
-}
-
-/// One instance of damage. Its serialized form is its text.
+/// One instance of damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Location of the damage.
@@ -71,12 +58,6 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.place, self.problem)
-    }
-}
-
-impl Serialize for Finding {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
@@ -105,13 +86,14 @@ impl fmt::Display for StoreLocation {
 }
 
 /// Result of salvaging a damaged store.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SalvageReport {
     /// Sessions in the order of creation.
     pub sessions: Vec<SalvagedSession>,
     /// Number of copied objects.
     pub objects: u64,
     /// Needed objects that could not be read.
+    #[schemars(with = "Vec<String>")]
     pub lost_objects: Vec<ObjectId>,
     /// Descriptions of other data that could not be copied.
     pub notes: Vec<String>,
@@ -126,9 +108,10 @@ impl SalvageReport {
 }
 
 /// Result for one session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SalvagedSession {
     /// Id of the session, the same in both stores.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// Number of copied records. A session without any does not exist in the new store.
     pub records: u64,
@@ -137,31 +120,13 @@ pub struct SalvagedSession {
 }
 
 /// The end of a journal that could not be copied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostTail {
     /// Position of the first lost record.
+    #[schemars(with = "u64")]
     pub position: Position,
     /// Description of the damage at that position.
     pub reason: String,
     /// Number of lost records, as far as they can be counted.
     pub records: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn reports_serialize_as_the_command_prints_them() {
-        let session: SessionId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-        let mut report =
-            VerifyReport { redacted: vec![(session, vec![Position::new(3)])], ..VerifyReport::default() };
-        report.add(StoreLocation::Session(session), "it is damaged");
-        let value = serde_json::to_value(&report).unwrap();
-        assert_eq!(value["findings"], json!([format!("session {session}: it is damaged")]));
-        assert_eq!(value["redacted"], json!([{"session": session, "positions": [3]}]));
-        assert!(!report.is_sound());
-    }
 }

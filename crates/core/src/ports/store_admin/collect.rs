@@ -1,6 +1,7 @@
 //! Rules for what a store keeps, and the report of a collection of garbage.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 use crate::object::ObjectKind;
@@ -17,7 +18,7 @@ pub enum GcMode {
 }
 
 /// Result of a collection, or of a dry run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GcReport {
     /// Deleted objects by session and kind.
     pub freed: Vec<FreedSpace>,
@@ -37,12 +38,14 @@ impl GcReport {
 }
 
 /// Deleted objects of one session and kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FreedSpace {
     /// Session whose old boundaries needed the objects, or `None` if no root named them. Objects that several
     /// sessions needed count for the first of them.
+    #[schemars(with = "Option<String>")]
     pub session: Option<SessionId>,
     /// Object kind that this entry counts.
+    #[schemars(with = "String")]
     pub kind: ObjectKind,
     /// Number of deleted objects.
     pub objects: u64,

@@ -1,12 +1,13 @@
 //! Disk usage of a store.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 use crate::object::ObjectKind;
 
 /// Disk usage of a store. All numbers are bytes, unless documented otherwise.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoreSize {
     /// Size of the database file. Zero for a store in memory.
     pub file: u64,
@@ -21,9 +22,10 @@ pub struct StoreSize {
 }
 
 /// Usage by a session, without the objects that it may share with others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSize {
     /// Session that the numbers belong to.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// Number of records.
     pub records: u64,
@@ -34,9 +36,10 @@ pub struct SessionSize {
 }
 
 /// Usage by objects of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectsSize {
     /// Object kind that this entry counts.
+    #[schemars(with = "String")]
     pub kind: ObjectKind,
     /// Number of objects.
     pub objects: u64,

@@ -7,7 +7,8 @@
 use std::any::Any;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::code::ErrorCode;
 use crate::id::SessionId;
@@ -39,9 +40,10 @@ pub enum TransferStep {
 }
 
 /// Result of moving a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferReport {
     /// The session that was named.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// All moved sessions, the named one last.
     pub sessions: Vec<TransferredSession>,
@@ -57,20 +59,22 @@ impl TransferReport {
 }
 
 /// Result for one session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferredSession {
     /// Id of the session, the same in both stores.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// Reason why it was moved.
     pub role: SessionRole,
     /// Number of moved records.
     pub records: u64,
     /// What happened to it.
+    #[serde(flatten)]
     pub outcome: TransferOutcome,
 }
 
 /// Reason why a session is moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionRole {
     /// It was named.
@@ -81,32 +85,24 @@ pub enum SessionRole {
     SubAgent,
 }
 
-/// What happened to a moved session in the target. Its serialized form is one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What happened to a moved session in the target. Its serialized form is the field `outcome` of what it is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum TransferOutcome {
     /// It is new there.
     Created,
     /// Its journal there was the beginning of the moved one, and has the rest now.
     Extended {
         /// Position of the first new record.
+        #[schemars(with = "u64")]
         from: Position,
     },
     /// All of its records were there already.
     Present,
 }
 
-impl Serialize for TransferOutcome {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(match self {
-            Self::Created => "created",
-            Self::Extended { .. } => "extended",
-            Self::Present => "present",
-        })
-    }
-}
-
 /// Size and content of a written bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleReport {
     /// Sessions and objects in the bundle.
     pub content: TransferReport,

@@ -1,0 +1,13 @@
+//! Reports of operations on a whole store.
+
+mod check;
+mod erase;
+mod moving;
+
+pub use check::{
+    IndexState, RedactedRecords, StoreBackup, StoreCheck, StoreCollection, StoreSalvage, WrongSnapshot,
+};
+pub use erase::{SessionRedaction, SessionRemoval};
+pub use moving::{
+    BundleExport, GitExport, GitOmission, SessionCopy, SessionImport, SessionTransfer, UncoveredFile,
+};

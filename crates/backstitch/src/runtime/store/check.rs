@@ -1,0 +1,91 @@
+//! Verification of a store, and repair of its index and snapshots.
+
+use backstitch_runtime::{IndexCheck, IndexProgress, IndexRepair, SnapshotState, check_snapshot};
+
+use crate::ports::Progress;
+use crate::report::{IndexState, RedactedRecords, StoreCheck, Version, WrongSnapshot};
+use crate::{Runtime, RuntimeError};
+
+impl Runtime {
+    /// Reads everything and reports damage. Index and snapshots are compared with the journals. Nothing is changed, and other readers and
+    /// writers continue.
+    ///
+    /// ```
+    /// use backstitch::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), RuntimeError> {
+    /// let runtime = Runtime::in_memory();
+    /// assert!(runtime.verify(&mut |_| {}).await?.sound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn verify(&self, progress: Progress<'_, IndexProgress>) -> Result<StoreCheck, RuntimeError> {
+        self.check(IndexRepair::Report, progress).await
+    }
+
+    /// Like [`verify`](Self::verify). Summaries that differ from their journals are written again, and such snapshots are deleted.
+    /// Nothing else is changed: journals and objects are never repaired.
+    pub async fn repair(&self, progress: Progress<'_, IndexProgress>) -> Result<StoreCheck, RuntimeError> {
+        self.store.admin.remove_stray_summaries().await.map_err(RuntimeError::Store)?;
+        self.check(IndexRepair::Rebuild, progress).await
+    }
+
+    async fn check(
+        &self,
+        repair: IndexRepair,
+        progress: Progress<'_, IndexProgress>,
+    ) -> Result<StoreCheck, RuntimeError> {
+        let admin = &self.store.admin;
+        let wrong_snapshots = self.wrong_snapshots().await;
+        if repair == IndexRepair::Rebuild {
+            for wrong in &wrong_snapshots {
+                admin.remove_snapshot(wrong.session).await.map_err(RuntimeError::Store)?;
+            }
+        }
+        let report = admin.verify().await.map_err(RuntimeError::Store)?;
+        let index = match self.check_index(repair, progress).await {
+            Ok(index) => index,
+            // The damage is the finding.
+            Err(_) if !report.is_sound() => IndexCheck::default(),
+            Err(error) => return Err(error),
+        };
+        let agrees =
+            repair == IndexRepair::Rebuild || index.differing.is_empty() && wrong_snapshots.is_empty();
+        let sound = report.is_sound() && agrees;
+        let records_of = |(session, positions)| RedactedRecords { session, positions };
+        Ok(StoreCheck {
+            v: Version,
+            sound,
+            sessions: report.sessions,
+            records: report.records,
+            objects: report.objects,
+            findings: report.findings.iter().map(ToString::to_string).collect(),
+            lost: report.lost,
+            wrong_snapshots,
+            redacted: report.redacted.into_iter().map(records_of).collect(),
+            redacted_objects: report.redacted_objects,
+            removed: report.removed,
+            index: IndexState {
+                compared: index.compared,
+                differing: index.differing,
+                unindexed: index.unindexed,
+                rebuilt: index.rebuilt,
+            },
+        })
+    }
+
+    /// Compares all snapshots with the journals. A journal that cannot be read is a finding of the store already.
+    async fn wrong_snapshots(&self) -> Vec<WrongSnapshot> {
+        let mut wrong = Vec::new();
+        for session in self.store().sessions().await.unwrap_or_default() {
+            let reason = match check_snapshot(&**self.store(), session).await {
+                Ok(SnapshotState::Wrong(part)) => format!("it differs from the journal ({part})"),
+                Ok(SnapshotState::Damaged) => "it is damaged".to_owned(),
+                _ => continue,
+            };
+            wrong.push(WrongSnapshot { session, reason });
+        }
+        wrong
+    }
+}

@@ -1,0 +1,217 @@
+//! Import of sessions from bundles.
+//!
+//! A bundle is checked completely before anything is written. The files of the session can be written to a directory of this machine,
+//! which has to be new, empty, or hold nothing but files of the session; then the directory is recorded. Each step can be interrupted,
+//! and the import repeated.
+//!
+//! Another person may have defined the session. So its rules that let calls run without a question are removed, and its sandbox is limited
+//! to that of this user.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use backstitch_runtime::{DirectoryError, WorkspaceSpec, latest_files, resolve_writable};
+use backstitch_workspace::diff;
+
+use super::blocking;
+use crate::__private::in_place;
+use crate::agent_file::{AgentDefinition, imported_note, recorded_definition};
+use crate::approval::{ApprovalRule, ApprovalVerdict};
+use crate::id::SessionId;
+use crate::journal::WorkspaceRevision;
+use crate::ports::{
+    ChangeKind, ClaimMode, ObjectOverlay, Objects, OpenBundle, OpenError, Progress, Sandbox, SessionRole,
+    TransferProgress, TransferReport, Workspace,
+};
+use crate::report::SessionImport;
+use crate::stores::{self, StoreAddress};
+use crate::{Runtime, RuntimeError};
+
+/// A bundle whose content was checked completely. What is imported is what was checked.
+pub struct SessionBundle {
+    opened: Box<dyn OpenBundle>,
+    has_files: bool,
+}
+
+impl fmt::Debug for SessionBundle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SessionBundle").field("session", &self.session()).finish_non_exhaustive()
+    }
+}
+
+impl SessionBundle {
+    /// Opens a bundle, and checks all of it: tables, checksums, journals, objects, references. The file is not changed.
+    pub async fn open(path: &Path, progress: Progress<'_, TransferProgress>) -> Result<Self, RuntimeError> {
+        let opened = in_place(|| stores::open_bundle(path, progress))?;
+        let store = stores::open_read_only(&StoreAddress::File(opened.path().to_owned()))?;
+        let definition = Runtime::over(store).agent_of(opened.session()).await?;
+        let has_files = definition.is_some_and(|definition| definition.workspace.path.is_some());
+        Ok(Self { opened, has_files })
+    }
+
+    /// Returns the session that the bundle was written for.
+    pub fn session(&self) -> SessionId {
+        self.opened.session()
+    }
+
+    /// Returns whether the session worked in a directory.
+    pub fn has_files(&self) -> bool {
+        self.has_files
+    }
+}
+
+/// Where an imported session continues, and what it may do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportOptions {
+    /// Directory for the files of the session, which is created if it is missing. By default no file is written, and the recorded
+    /// directory is used.
+    pub workspace: Option<PathBuf>,
+    /// Limits of this user. A sandbox that allows more is confined to them.
+    pub sandbox: Sandbox,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self { workspace: None, sandbox: Sandbox::workspace() }
+    }
+}
+
+impl Runtime {
+    /// Imports a session, with everything that it depends on. What the store has already is not written again. Fails with
+    /// [`BundleError::Conflict`](crate::ports::BundleError::Conflict) if it has another session of the same id, with
+    /// [`RuntimeError::NoFiles`] if a directory is named for a session without files, and with [`DirectoryError::OtherFiles`] if the
+    /// directory holds anything else. In the last case the session itself was imported.
+    pub async fn import(
+        &self,
+        bundle: &SessionBundle,
+        options: ImportOptions,
+        progress: Progress<'_, TransferProgress>,
+    ) -> Result<SessionImport, RuntimeError> {
+        let session = bundle.session();
+        let directory = match options.workspace {
+            Some(_) if !bundle.has_files => return Err(RuntimeError::NoFiles { session }),
+            Some(directory) => Some(blocking(move || create(&directory)).await?),
+            None => None,
+        };
+        let report = self.store.admin.import_bundle(&*bundle.opened, progress).await?;
+        // The session may have been here before, with a directory on this machine.
+        let definition = self.agent_of(session).await?;
+        if let (Some(directory), Some(definition)) = (directory, definition) {
+            self.give_directory(session, definition, directory).await?;
+        }
+        let rules = self.distrust(&report, &options.sandbox).await?;
+        // With the limits of this user.
+        let definition = self.agent_of(session).await?;
+        let definition = definition.as_ref();
+        let model = definition.and_then(|definition| definition.model.as_ref());
+        Ok(SessionImport {
+            transfer: report.into(),
+            store: self.store.address.to_string(),
+            workspace: definition.and_then(|definition| definition.workspace.path.clone()),
+            model: model.map(ToString::to_string),
+            base_url: definition.and_then(|definition| definition.base_url.clone()),
+            rights: definition.map(AgentDefinition::rights).unwrap_or_default(),
+            removed_rules: rules.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    /// Returns the definition of a session's agent. A session of another program has none.
+    async fn agent_of(&self, session: SessionId) -> Result<Option<AgentDefinition>, RuntimeError> {
+        let view = self.view(session).await?;
+        if view.created().agent.is_null() {
+            return Ok(None);
+        }
+        Ok(recorded_definition(&*self.store.store, &view, None).await.ok())
+    }
+
+    /// Removes the rules of imported sessions that let calls run without a question, and limits their sandbox: another person decided
+    /// about both. That is also done for a session that is here already, because an import may have been interrupted before this.
+    async fn distrust(
+        &self,
+        report: &TransferReport,
+        limit: &Sandbox,
+    ) -> Result<Vec<ApprovalRule>, RuntimeError> {
+        let mut removed = Vec::new();
+        // An ancestor has only its records before the fork, which no process drives.
+        for one in report.sessions.iter().filter(|one| one.role != SessionRole::Ancestor) {
+            let has_rules = {
+                let rules = self.state(one.session).await?.all::<ApprovalRule>()?;
+                rules.iter().any(|rule| rule.verdict == ApprovalVerdict::Allow)
+            };
+            let is_wider = self.agent_of(one.session).await?.is_some_and(|definition| {
+                let mut confined = definition.clone();
+                confined.confine(limit);
+                confined != definition
+            });
+            if !has_rules && !is_wider {
+                continue;
+            }
+            removed.extend(self.remove_allowing_rules(one.session).await?);
+            if is_wider {
+                self.add_note(one.session, imported_note(limit)).await?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Writes the files of a session to a directory, and records that it continues there.
+    async fn give_directory(
+        &self,
+        session: SessionId,
+        mut definition: AgentDefinition,
+        directory: PathBuf,
+    ) -> Result<(), RuntimeError> {
+        if definition.workspace.path.as_ref() == Some(&directory) {
+            return Ok(());
+        }
+        // Fails if a process drives the session, before a file is written.
+        let claim = self.store().claim(session, self.owner().clone(), ClaimMode::IfFree).await;
+        self.store().release(claim.map_err(RuntimeError::Store)?).await.map_err(RuntimeError::Store)?;
+        let mut spec = WorkspaceSpec::new(&directory);
+        spec.excludes.clone_from(&definition.workspace.excludes);
+        spec.in_place = true;
+        let files = self.open_workspace(&spec, session).await?.workspace;
+        if let Some(wanted) = latest_files(&**self.store(), session).await? {
+            let (objects, directory) = (self.store.objects.clone(), directory.clone());
+            blocking(move || fill(&*objects, &*files, directory, session, wanted)).await?;
+        }
+        definition.workspace.path = Some(directory);
+        if let Some(sandbox) = &mut definition.sandbox {
+            // The session starts anew here, and its paths were those of another machine.
+            let missing = sandbox.missing.take().unwrap_or_default();
+            sandbox.write.extend(missing);
+            resolve_writable(sandbox);
+        }
+        self.add_note(session, definition.change_note()).await
+    }
+}
+
+/// Creates a directory if it is missing, and returns its path without links.
+fn create(directory: &Path) -> Result<PathBuf, RuntimeError> {
+    let created = std::fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
+    created.map_err(|source| OpenError::Io { path: directory.to_owned(), source }.into())
+}
+
+/// Writes files to a directory, unless it holds anything else.
+fn fill(
+    objects: &dyn Objects,
+    files: &dyn Workspace,
+    directory: PathBuf,
+    session: SessionId,
+    wanted: WorkspaceRevision,
+) -> Result<(), RuntimeError> {
+    files.check_restorable(wanted.root, wanted.coverage, &[])?;
+    let found = files.capture_covering(wanted.coverage)?;
+    let objects = ObjectOverlay::new(found.objects, objects);
+    let others: Vec<String> = diff(&objects, wanted.root, found.root)?
+        .into_iter()
+        // A file that is not there yet, or has another mode, is not an obstacle.
+        .filter(|change| !matches!(change.change, ChangeKind::Deleted | ChangeKind::Mode))
+        .map(|change| change.path)
+        .collect();
+    if !others.is_empty() {
+        return Err(DirectoryError::OtherFiles { directory, session, files: others }.into());
+    }
+    files.restore_covering(wanted.root, wanted.coverage)?;
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Operations on a whole store.
+//!
+//! Each returns a [report](crate::report). What a store cannot do, fails with
+//! [`StoreError::Unsupported`](crate::ports::StoreError::Unsupported), and nothing is changed. An operation that was interrupted is
+//! completed by running it again.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | `check` | verification and repair |
+//! | `rescue` | backup and salvage, also of stores that cannot be opened |
+//! | `collect` | collection of garbage, expiry, sizes, remainders of killed processes |
+//! | `erase` | removal of values and of sessions |
+//! | `export` | copies and bundles of sessions |
+//! | `git` | the files of a session as a git repository |
+//! | `import` | sessions of bundles |
+
+mod check;
+mod collect;
+mod erase;
+mod export;
+mod git;
+mod import;
+mod rescue;
+
+pub use collect::CollectOptions;
+pub use erase::RemoveOptions;
+pub use import::{ImportOptions, SessionBundle};
+
+use crate::RuntimeError;
+
+/// Runs work that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RuntimeError> + Send + 'static,
+) -> Result<T, RuntimeError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Err(RuntimeError::ShuttingDown),
+    })
+}
