@@ -157,6 +157,8 @@ pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::workspace_event::WorkspaceEvent;
     #[doc(inline)]
+    pub use backstitch_core::text::{escape_characters, is_steering};
+    #[doc(inline)]
     pub use backstitch_runtime::{
         Adapters, AgentEngine, Approver, ApproverDecision, CallArguments, CallOutcome, CallRequest,
         CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, Driver, EngineError, Engines,

@@ -15,8 +15,8 @@ pub use look::{
     UsageKey, UsageReport, UsageRow, UsageSum,
 };
 pub use store::{
-    BundleExport, GitExport, GitOmission, IndexState, RedactedRecords, SessionCopy, SessionImport,
-    SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck, StoreCollection,
-    StoreSalvage, UncoveredFile, WrongSnapshot,
+    BundleExport, GitExport, GitOmission, IndexState, MarkdownExport, RedactedRecords, SessionCopy,
+    SessionImport, SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck,
+    StoreCollection, StoreSalvage, UncoveredFile, WrongSnapshot,
 };
 pub use version::Version;

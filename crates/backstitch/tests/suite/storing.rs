@@ -328,6 +328,22 @@ async fn the_files_of_a_session_are_a_git_repository() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_a_document() {
+    for store in STORES {
+        let place = TempDir::new().unwrap();
+        let runtime = opened(place.path(), store);
+        let session = sew(&runtime, &agent(place.path(), "", "")).await;
+        let exported = runtime.export_markdown(session).await.unwrap();
+        let text = &exported.markdown;
+        assert_eq!(as_json(&exported), json!({"v": 1, "session": session, "markdown": text}));
+        assert!(text.starts_with("# Sew a scarlet hem\n"), "{store}: {text}");
+        for part in ["### Call `write_file` (completed", "\"path\": \"seam.txt\"", "> Done."] {
+            assert!(text.contains(part), "{store}: {part}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn values_and_sessions_are_removed() {
     for store in STORES {
         let place = TempDir::new().unwrap();

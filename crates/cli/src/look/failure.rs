@@ -7,12 +7,7 @@ use backstitch::view::JournalView;
 
 /// A failure in a line.
 pub(crate) fn text(failure: &SessionFailure) -> String {
-    let attempts = match failure.attempts {
-        None => String::new(),
-        Some(1) => " after 1 attempt".to_owned(),
-        Some(attempts) => format!(" after {attempts} attempts"),
-    };
-    format!("{}{attempts}: {}", failure.kind, one_line(&failure.message, 200))
+    failure.to_string()
 }
 
 /// Formats the failed attempts of all requests, one line each.

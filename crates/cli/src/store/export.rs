@@ -13,7 +13,6 @@ use backstitch::report::GitExport;
 use clap::Args;
 use serde_json::json;
 
-use super::markdown;
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
 use crate::error::CommandError;
@@ -108,15 +107,16 @@ fn unexported(session: SessionId) -> String {
 }
 
 async fn document(common: &Common, place: &OpenStore, session: SessionId, path: &Path) -> anyhow::Result<()> {
-    let text = markdown::render(place, session).await?;
+    let exported = place.runtime.export_markdown(session).await?;
+    let text = &exported.markdown;
     if path != Path::new("-") {
-        write_new(path, &text)?;
+        write_new(path, text)?;
         let written = json!({"v": 1, "session": session, "file": path, "bytes": text.len()});
         Report::new(&written).line(written_to(path, text.len() as u64)).print(common);
     } else if common.json {
-        Report::new(&json!({"v": 1, "session": session, "markdown": text})).print(common);
+        Report::new(&exported).print(common);
     } else {
-        terminal::data(&text);
+        terminal::data(text);
     }
     Ok(())
 }

@@ -7,8 +7,9 @@
 //! text and JSON share one rule. Escaping a text twice changes nothing more.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
+use backstitch::host::escape_characters as escaped;
+pub(super) use backstitch::host::is_steering as steers;
 use serde_json::Value;
 
 /// Maximum length of JSON that is printed on one line, in characters.
@@ -37,34 +38,6 @@ pub(crate) fn exact_text(text: &str) -> String {
     let text = text.replace("\\u", "\\u005cu");
     let is_unsafe = |character| character == '\n' || steers(character) || is_invisible(character);
     escaped(&text, is_unsafe).into_owned()
-}
-
-fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
-    // Most text is plain, and all of it passes here.
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
-    if text.bytes().all(is_plain) || !text.contains(&is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if is_unsafe(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                let _ = write!(safe, "\\u{unit:04x}");
-            }
-        } else {
-            safe.push(character);
-        }
-    }
-    Cow::Owned(safe)
-}
-
-/// Whether a terminal may interpret the character instead of showing it.
-pub(super) fn steers(character: char) -> bool {
-    match character {
-        '\n' | '\t' => false,
-        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        other => other.is_control(),
-    }
 }
 
 /// Whether the character has no width or looks like a space: fillers, joiners, variation selectors and tags.

@@ -7,6 +7,7 @@
 //! ([`IndexedSession`](crate::ports::IndexedSession)).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use super::stop::SessionStopped;
 use crate::budget::Amounts;
 use crate::id::SessionId;
 use crate::payload::EvaluationOutcome;
+use crate::text::one_line;
 use crate::time::Timestamp;
 
 /// What a journal says about its session at its head.
@@ -137,4 +139,17 @@ pub struct SessionFailure {
     /// The number of attempts, where a request failed.
     #[serde(default)]
     pub attempts: Option<u32>,
+}
+
+/// In one line.
+impl fmt::Display for SessionFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.kind)?;
+        match self.attempts {
+            None => {}
+            Some(1) => formatter.write_str(" after 1 attempt")?,
+            Some(attempts) => write!(formatter, " after {attempts} attempts")?,
+        }
+        write!(formatter, ": {}", one_line(&self.message, 200))
+    }
 }

@@ -9,5 +9,6 @@ pub use check::{
 };
 pub use erase::{SessionRedaction, SessionRemoval};
 pub use moving::{
-    BundleExport, GitExport, GitOmission, SessionCopy, SessionImport, SessionTransfer, UncoveredFile,
+    BundleExport, GitExport, GitOmission, MarkdownExport, SessionCopy, SessionImport, SessionTransfer,
+    UncoveredFile,
 };

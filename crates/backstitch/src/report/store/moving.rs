@@ -1,4 +1,4 @@
-//! Reports about sessions that moved: to other stores, to bundles and from them, and to git.
+//! Reports about sessions that moved: to other stores, to bundles and from them, to git and to documents.
 
 use std::path::PathBuf;
 
@@ -125,4 +125,17 @@ pub struct UncoveredFile {
     /// Why it is not covered.
     #[schemars(with = "String")]
     pub reason: UncoveredReason,
+}
+
+/// A conversation as a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct MarkdownExport {
+    /// Version of this form.
+    pub v: Version,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The document.
+    pub markdown: String,
 }

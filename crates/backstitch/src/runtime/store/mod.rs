@@ -13,6 +13,7 @@
 //! | `export` | copies and bundles of sessions |
 //! | `git` | the files of a session as a git repository |
 //! | `import` | sessions of bundles |
+//! | `markdown` | conversations as documents |
 
 mod check;
 mod collect;
@@ -20,6 +21,7 @@ mod erase;
 mod export;
 mod git;
 mod import;
+mod markdown;
 mod rescue;
 
 pub use collect::CollectOptions;

@@ -1,63 +1,69 @@
-//! `export --markdown`: the visible conversation of a session as a document.
+//! The visible conversation of a session as a document. Its text cannot break out of its place in it.
 
 mod text;
 
 use std::collections::{HashMap, VecDeque};
 
-use backstitch::RuntimeError;
-use backstitch::host::{one_line, unfinished};
-use backstitch::id::{CallId, SessionId};
-use backstitch::journal::{InnerMessage, Origin, Role};
-use backstitch::message::{Message, Part};
-use backstitch::view::{CallStatus, DriverPresence, JournalView};
+use backstitch_runtime::{one_line, unfinished, with_content};
 use serde_json::Value;
 
-use crate::look::failure;
-use crate::look::show::status_word;
-use crate::look::waiting::with_content;
-use crate::open::definition::definition_of;
-use crate::open::place::{OpenStore, short};
+use crate::agent_file::recorded_definition;
+use crate::id::{CallId, SessionId};
+use crate::journal::{InnerMessage, Origin, Role};
+use crate::message::{Message, Part};
+use crate::ports::{IndexedStatus, SessionPresence};
+use crate::report::{MarkdownExport, Version};
+use crate::view::{CallStatus, JournalView};
+use crate::{Runtime, RuntimeError};
 use text::{block, cut, quote, span, words};
 
 /// Maximum length of arguments and results, in characters and in lines.
 const MOST_CHARACTERS: usize = 8_000;
 const MOST_LINES: usize = 200;
 
-/// Renders a session and its sub-agents.
-pub(crate) async fn render(place: &OpenStore, session: SessionId) -> anyhow::Result<String> {
-    let view = place.view(session).await?;
-    let mut document = Document { place, text: String::new(), children: VecDeque::new() };
-    let title = mission(&view)?;
-    document.line(&format!("# {}", if title.is_empty() { "Session".to_owned() } else { words(&title) }));
-    document.session(&view).await?;
-    let mut known = vec![session];
-    while let Some(child) = document.children.pop_front() {
-        if known.contains(&child) {
-            continue;
-        }
-        known.push(child);
-        // A sub-agent whose call was interrupted early has no session yet.
-        match place.runtime.view(child).await {
-            Ok(view) => {
-                document.line(&format!("# Sub-agent {}", short(child)));
-                document.session(&view).await?;
+impl Runtime {
+    /// Renders the visible conversation of a session, and those of its sub-agents, as Markdown.
+    pub async fn export_markdown(&self, session: SessionId) -> Result<MarkdownExport, RuntimeError> {
+        let view = self.view(session).await?;
+        let mut document = Document { runtime: self, text: String::new(), children: VecDeque::new() };
+        let title = mission(&view)?;
+        document.line(&format!("# {}", if title.is_empty() { "Session".to_owned() } else { words(&title) }));
+        document.session(&view).await?;
+        let mut known = vec![session];
+        while let Some(child) = document.children.pop_front() {
+            if known.contains(&child) {
+                continue;
             }
-            Err(RuntimeError::SessionNotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
+            known.push(child);
+            // A sub-agent whose call was interrupted early has no session yet.
+            match self.view(child).await {
+                Ok(view) => {
+                    document.line(&format!("# Sub-agent {}", short(child)));
+                    document.session(&view).await?;
+                }
+                Err(RuntimeError::SessionNotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(MarkdownExport { v: Version, session, markdown: document.text })
     }
-    Ok(document.text)
+}
+
+/// Returns the end of an id, as it is shown to people.
+fn short(id: impl ToString) -> String {
+    let id = id.to_string();
+    id.rsplit('-').next().map_or(id.clone(), str::to_owned)
 }
 
 /// Returns the first message of the user, as one line.
-fn mission(view: &JournalView) -> anyhow::Result<String> {
+fn mission(view: &JournalView) -> Result<String, RuntimeError> {
     let transcript = view.transcript()?;
     let first = transcript.all().iter().find(|message| message.role() == Role::User);
     Ok(first.map(|message| one_line(&message.content(), 80)).unwrap_or_default())
 }
 
 struct Document<'a> {
-    place: &'a OpenStore,
+    runtime: &'a Runtime,
     text: String,
     /// Sub-agents that calls name, in the order of the calls.
     children: VecDeque<SessionId>,
@@ -75,18 +81,18 @@ impl Document<'_> {
         }
     }
 
-    async fn session(&mut self, view: &JournalView) -> anyhow::Result<()> {
+    async fn session(&mut self, view: &JournalView) -> Result<(), RuntimeError> {
         self.head(view).await?;
         let transcript = view.transcript()?;
         let mut results: HashMap<CallId, InnerMessage> = HashMap::new();
         for message in transcript.all().iter() {
             if let Some(call) = message.tool_call_id() {
-                results.insert(call, with_content(&*self.place.store, message).await?);
+                results.insert(call, with_content(&**self.runtime.store(), message).await?);
             }
         }
         let mut speaker = None;
         for message in transcript.all().iter().filter(|message| message.role() != Role::Tool) {
-            let message = with_content(&*self.place.store, message).await?;
+            let message = with_content(&**self.runtime.store(), message).await?;
             let said = (message.role(), message.evaluation_id, message.turn);
             let is_call = message.message.option_call().is_some();
             if speaker != Some(said) && !is_call {
@@ -107,24 +113,23 @@ impl Document<'_> {
             }
         }
         if let Some(failure) = view.failure() {
-            self.line(&format!("**No answer:** {}", words(&failure::text(&failure))));
+            self.line(&format!("**No answer:** {}", words(&failure.to_string())));
         }
         Ok(())
     }
 
-    async fn head(&mut self, view: &JournalView) -> anyhow::Result<()> {
+    async fn head(&mut self, view: &JournalView) -> Result<(), RuntimeError> {
         let session = view.session_id();
-        let driver = match self.place.store.holder(session).await? {
-            Some(_) => DriverPresence::Present,
-            None => DriverPresence::Absent,
-        };
+        let store = self.runtime.store();
+        let is_held = store.holder(session).await.map_err(RuntimeError::Store)?.is_some();
+        let presence = SessionPresence { is_held, has_waiting: false };
         let created = view.created();
         let mut lines = vec![
             format!("- Session: {}", span(&session.to_string())),
             format!("- Created: {}", created.created_at),
-            format!("- Status: {}", status_word(view, driver)),
+            format!("- Status: {}", IndexedStatus::of(view.journal_state(), presence)),
         ];
-        if let Ok(definition) = definition_of(self.place, view, None).await
+        if let Ok(definition) = recorded_definition(&**store, view, None).await
             && let Some(model) = &definition.model
         {
             lines.push(format!("- Model: {}", span(&model.to_string())));
@@ -155,7 +160,7 @@ impl Document<'_> {
         message: &Message,
         status: CallStatus,
         result: Option<&InnerMessage>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), RuntimeError> {
         let Some(call) = message.option_call() else { return Ok(()) };
         let status = match status {
             CallStatus::Pending => "no result yet",

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use crate::terminal::safe;
+use backstitch_core::text::{escape_characters, is_steering};
 
 /// Formats a block quote.
 pub(super) fn quote(text: &str) -> String {
@@ -81,7 +81,7 @@ pub(super) fn cut(text: &str, characters: usize, lines: usize) -> (&str, Option<
 }
 
 fn plain(text: &str) -> String {
-    safe(&text.replace("\r\n", "\n")).into_owned()
+    escape_characters(&text.replace("\r\n", "\n"), is_steering).into_owned()
 }
 
 fn longest_run(text: &str) -> usize {
