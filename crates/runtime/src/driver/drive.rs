@@ -57,12 +57,12 @@ impl Driver {
     /// Drives an evaluation from the state in its journal to its end, or to a pause.
     pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
-        self.live.set_driven(true);
+        self.live.condition().start_driving();
         let ended = boxed(|| self.drive_on(evaluation)).instrument(span.clone()).await;
         if let Err(error) = &ended {
             self.record_stop(evaluation, error).await;
         }
-        self.live.set_driven(false);
+        self.live.condition().stop_driving();
         if let Ok(DriveOutcome::Failed { failure, .. }) = &ended {
             spans::failed(&span, &failure.kind);
         }

@@ -360,7 +360,7 @@ impl Driver {
             match pause.as_ref().map(|pause| pause.session) {
                 // It waits for files that a sub-agent of another call has, or it is decided.
                 None => {
-                    if !self.live.files_are_lent() {
+                    if !self.live.condition().has_lent_files() {
                         return Ok(WaitEnd::Decided);
                     }
                 }

@@ -82,7 +82,7 @@ impl Driver {
             .await?;
         let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
         let opening = self.opening(said).await?;
-        self.live.is_asked();
+        self.live.condition().mark_asked();
         self.live.say_with(evaluation, 0, opening, objects).await?;
         self.set_deadline(evaluation).await;
         Ok(evaluation)

@@ -13,7 +13,7 @@ use backstitch_core::ports::Store;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, LiveStatus, read_records, recorded, spent_for};
+use crate::live::{LiveSession, read_records, recorded, spent_for};
 
 impl LiveSession {
     /// Applies a decision: about a call, or about the session as a whole. It takes effect at once, as far as
@@ -138,8 +138,7 @@ impl LiveSession {
         if !waits {
             return Err(RuntimeError::Unresolvable("the session does not wait for anything".to_owned()));
         }
-        let was_poisoned = self.check_sound().is_err();
-        self.set_status(LiveStatus::Sound);
+        let was_poisoned = self.condition().repair();
         self.record(vec![PauseResolved::new(decision).by(by).into()]).await?;
         if was_poisoned {
             // Resources that could not be restored before may be restorable now.
@@ -204,7 +203,7 @@ impl LiveSession {
             CallVerdict::Failed => Vec::new(),
         };
         if call.session().is_some() {
-            self.lend_files(false);
+            self.condition().reclaim_files();
         }
         self.commit(|commit| {
             let transcript = commit.view().transcript()?;

@@ -110,7 +110,7 @@ impl LiveSession {
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         let rewound = SessionRewound { reason: Some(why.to_owned()), ..SessionRewound::new(place.cut) };
         self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await?;
-        self.owes_nothing();
+        self.condition().settle_files();
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl LiveSession {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }
-        self.owes_nothing();
+        self.condition().settle_files();
         Ok(RewindReport { at, to: place.cut, root: files.map(|files| files.root), rescue, effects })
     }
 }

@@ -10,8 +10,7 @@
 //! completes even if its caller is dropped. If it turns out that it cannot be made durable, memory and store
 //! may differ, and the session has to be opened again.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
@@ -29,7 +28,7 @@ use tracing::Instrument as _;
 
 use super::build::{Commit, Durable};
 use super::detached::DetachedTask;
-use super::{LiveSession, LiveState, LiveStatus};
+use super::{LiveSession, LiveState};
 use crate::error::RuntimeError;
 use crate::spans;
 
@@ -128,14 +127,8 @@ impl LiveSession {
 
     /// Holds the first batch of a session, and all later ones, until its first mission.
     pub(super) async fn hold_until_asked(&self, first: Batch) {
-        self.until_asked.store(true, Ordering::SeqCst);
+        self.condition().hold_until_asked();
         self.state.lock().await.held.batch = Some((Position::START, first));
-    }
-
-    /// Ends the holding by [`hold_until_asked`](Self::hold_until_asked): the next commit contains the
-    /// mission.
-    pub(crate) fn is_asked(&self) {
-        self.until_asked.store(false, Ordering::SeqCst);
     }
 
     /// Makes all held records durable.
@@ -172,7 +165,7 @@ impl LiveSession {
         prepared: PreparedCommit,
         when: Durable,
     ) -> Result<(), RuntimeError> {
-        let when = if self.until_asked.load(Ordering::SeqCst) { Durable::WithNext } else { when };
+        let when = if self.condition().is_unasked() { Durable::WithNext } else { when };
         let head = state.view.head();
         // Records that join a batch are stored with its time.
         let at = state.held.batch.as_ref().map_or(batch.time(), |(_, held)| held.time());
@@ -205,13 +198,13 @@ impl LiveSession {
         DetachedTask::plain(async move {
             crash_point!("append.before");
             let ahead = start != head;
-            live.set_status(LiveStatus::AheadOfStore);
+            live.condition().begin_append();
             let span = spans::append(live.id, whole.len());
             let appended = live.store.append(live.id, start, live.claim.fence, whole).instrument(span).await;
             appended.map_err(|error| live.failed_append(error, ahead))?;
             crash_point!("append.after");
             state.advance(view, prepared);
-            live.set_status(LiveStatus::Sound);
+            live.condition().end_append();
             live.became_durable(state);
             Ok(())
         })
@@ -245,15 +238,14 @@ impl LiveSession {
         batch.summarize(view.summary());
         let (live, to) = (self.this(), prefix.head());
         DetachedTask::plain(async move {
-            live.set_status(LiveStatus::AheadOfStore);
+            live.condition().begin_append();
             let appended = live.store.append(live.id, head, live.claim.fence, batch).await;
             appended.map_err(|error| live.failed_append(error, false))?;
             live.snapshots.went_back(to);
-            live.owes.store(true, Ordering::SeqCst);
-            live.set_status(LiveStatus::Sound);
+            live.condition().owe_files();
+            live.condition().end_append();
             view.load_into(&mut state.execution.session);
             state.view = view;
-            live.lend_files(false);
             live.became_durable(state);
             Ok(head)
         })
@@ -263,9 +255,8 @@ impl LiveSession {
     /// Marks the session as poisoned, so that nothing more runs. That is recorded if it still can be.
     pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
         let paused = SessionPaused::new(PauseReason::Poisoned).with_detail(reason.clone());
-        self.poisoned_by.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&reason);
         // Also takes effect if the caller is dropped.
-        let poisoned = PoisonGuard(self);
+        let poisoned = PoisonGuard { live: self, reason: reason.clone() };
         if let Err(error) = self.record(vec![paused.into()]).await {
             tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
         }
@@ -284,8 +275,9 @@ impl LiveSession {
 
     fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
         // A refused batch is not applied, unless parts of it were held before.
-        if !ahead {
-            self.set_status(LiveStatus::Sound);
+        match ahead {
+            true => self.condition().fail_append(),
+            false => self.condition().end_append(),
         }
         match error {
             StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
@@ -294,32 +286,17 @@ impl LiveSession {
             other => RuntimeError::Store(other),
         }
     }
-
-    /// Sets whether the session can be driven. While an append is in progress, it is not known whether the
-    /// store has the batch: if the async runtime ends then, the session has to be opened again.
-    pub(crate) fn set_status(&self, status: LiveStatus) {
-        self.status.store(status as u8, Ordering::SeqCst);
-    }
-
-    /// Fails if the session can no longer be driven.
-    pub(crate) fn check_sound(&self) -> Result<(), RuntimeError> {
-        match LiveStatus::from(self.status.load(Ordering::SeqCst)) {
-            LiveStatus::Sound => Ok(()),
-            LiveStatus::Poisoned => {
-                let reason = self.poisoned_by.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                Err(RuntimeError::Poisoned { session: self.id, reason })
-            }
-            LiveStatus::AheadOfStore => Err(RuntimeError::AheadOfStore { session: self.id }),
-        }
-    }
 }
 
 /// Poisons a session when it is dropped.
-struct PoisonGuard<'a>(&'a LiveSession);
+struct PoisonGuard<'a> {
+    live: &'a LiveSession,
+    reason: String,
+}
 
 impl Drop for PoisonGuard<'_> {
     fn drop(&mut self) {
-        self.0.set_status(LiveStatus::Poisoned);
+        self.live.condition().poison(std::mem::take(&mut self.reason));
     }
 }
 

@@ -12,7 +12,7 @@ use backstitch_core::ports::BoxFuture;
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
-use super::{LiveSession, LiveStatus};
+use super::LiveSession;
 use crate::error::RuntimeError;
 
 /// Receives the rest of the work when the caller is dropped.
@@ -110,7 +110,7 @@ impl CutOff {
 impl Drop for CutOff {
     fn drop(&mut self) {
         if let Some(live) = self.live.take() {
-            live.set_status(LiveStatus::AheadOfStore);
+            live.condition().cut_off();
         }
     }
 }

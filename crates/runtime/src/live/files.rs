@@ -3,8 +3,6 @@
 //! Captures and restores hold the files exclusively, as a call that writes does. If the files cannot be
 //! restored, the session is poisoned: it does not continue until a person decides.
 
-use std::sync::atomic::Ordering;
-
 use backstitch_core::journal::{
     ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRevision, WorkspaceRoot,
 };
@@ -114,7 +112,7 @@ impl LiveSession {
     /// Restores the files to the state in the journal, if that is still owed after a rewind or in a fork.
     pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
         self.end_survivors().await?;
-        if self.owes.load(Ordering::SeqCst) {
+        if self.condition().owes_files() {
             self.restore_resources().await?;
         }
         let owed = self.state().await.view.owed_files();
@@ -125,7 +123,7 @@ impl LiveSession {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }
-        self.owes_nothing();
+        self.condition().settle_files();
         Ok(())
     }
 
@@ -166,11 +164,6 @@ impl LiveSession {
         }
         let (rescued, objects) = recorded(found.captured);
         Ok((Some(rescued.root), objects))
-    }
-
-    /// Marks files and resources as equal to the state in the journal.
-    pub(crate) fn owes_nothing(&self) {
-        self.owes.store(false, Ordering::SeqCst);
     }
 
     /// Reconciles the files with the journal, if no call is writing them: an emptied directory is restored,

@@ -14,6 +14,7 @@ mod checkpoints;
 mod children;
 mod claims;
 mod commit;
+mod condition;
 mod detached;
 mod export;
 mod files;
@@ -28,8 +29,7 @@ mod unprotected;
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 
 use backstitch_core::crash_point;
 use backstitch_core::execution::{ExecutionState, Resources};
@@ -57,6 +57,7 @@ pub use snapshots::SNAPSHOT_INTERVAL;
 pub use unprotected::SandboxGap;
 
 use self::claims::ClaimedEffects;
+use self::condition::LiveCondition;
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
 use crate::error::RuntimeError;
@@ -92,30 +93,17 @@ pub struct LiveSession {
     /// The lock of files and snapshotable resources. It is fair, so that of two calls of one turn the later
     /// sees the changes of the earlier.
     pub(crate) files: Arc<RwLock<()>>,
-    /// Whether a child session that has not ended has the files. Nothing else may use them then.
-    files_are_lent: AtomicBool,
-    /// Whether files and resources may have to be restored to the state in the journal.
-    owes: AtomicBool,
     /// Calls that have not ended, and whose callers were dropped.
     abandoned: TaskTracker,
     state: Arc<Mutex<LiveState>>,
     snapshots: SnapshotWriter,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
-    status: AtomicU8,
-    /// Why the session is poisoned, if it is.
-    poisoned_by: std::sync::Mutex<String>,
-    /// Whether an evaluation is driven here. Stays set if the driving future is dropped.
-    is_driven: AtomicBool,
-    /// Whether all records are held until the first mission.
-    until_asked: AtomicBool,
+    /// Everything that is not in the journal and can change, see [`condition`](self::condition).
+    condition: std::sync::Mutex<LiveCondition>,
     /// The discarded effects that calls of this process were given.
     pub(crate) claimed_effects: Mutex<ClaimedEffects>,
     /// The outermost session that this one is a sub-agent of, and whether any of those went back.
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,
-    /// Whether a note says what is not protected from its processes.
-    noted_unprotected: AtomicBool,
-    /// Whether a note says that its processes have no supervisor.
-    noted_unsupervised: AtomicBool,
     /// Files that rewinds leave as they are.
     pub(crate) kept_files: OnceLock<KeptFiles>,
     channel: Arc<Channel>,
@@ -151,24 +139,6 @@ impl Deref for StateView {
 
     fn deref(&self) -> &LiveState {
         &self.0
-    }
-}
-
-/// Whether a session can be driven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum LiveStatus {
-    Sound,
-    Poisoned,
-    AheadOfStore,
-}
-
-impl From<u8> for LiveStatus {
-    fn from(number: u8) -> Self {
-        [Self::Sound, Self::Poisoned, Self::AheadOfStore]
-            .get(usize::from(number))
-            .copied()
-            .unwrap_or(Self::Poisoned)
     }
 }
 
@@ -300,9 +270,13 @@ impl LiveSession {
             SnapshotWriter::new(&surroundings.store, &claim, surroundings.snapshot_interval, snapshot);
         let mut session = view.session(surroundings.clock.clone());
         set_up(&mut session);
-        let poisoned = view.pause().filter(|pause| pause.reason == PauseReason::Poisoned);
-        let status = if poisoned.is_some() { LiveStatus::Poisoned } else { LiveStatus::Sound };
-        let reason = poisoned.map(|pause| pause.detail.clone().unwrap_or_default()).unwrap_or_default();
+        let mut condition = LiveCondition::default();
+        if let Some(pause) = view.pause().filter(|pause| pause.reason == PauseReason::Poisoned) {
+            condition.poison(pause.detail.clone().unwrap_or_default());
+        }
+        if view.owed_files().is_some() && surroundings.workspace.is_some() {
+            condition.owe_files();
+        }
         let resources = surroundings.resources.with_workspace(surroundings.workspace.clone());
         let execution = ExecutionState::new(session, resources.clone());
         let abandoned = TaskTracker::new();
@@ -314,16 +288,11 @@ impl LiveSession {
             claim,
             mode,
             clock: surroundings.clock,
-            owes: AtomicBool::new(view.owed_files().is_some() && surroundings.workspace.is_some()),
             abandoned,
             workspace: surroundings.workspace,
             resources,
             files: Arc::default(),
-            files_are_lent: AtomicBool::new(false),
-            is_driven: AtomicBool::new(false),
-            until_asked: AtomicBool::new(false),
-            noted_unprotected: AtomicBool::new(false),
-            noted_unsupervised: AtomicBool::new(false),
+            condition: std::sync::Mutex::new(condition),
             claimed_effects: Mutex::default(),
             outer_root: OnceCell::new(),
             kept_files: OnceLock::new(),
@@ -331,8 +300,6 @@ impl LiveSession {
             state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
             snapshots,
             deadlines: std::sync::Mutex::default(),
-            status: AtomicU8::new(status as u8),
-            poisoned_by: std::sync::Mutex::new(reason),
         })
     }
 
@@ -371,14 +338,14 @@ impl LiveSession {
         self.workspace.as_ref()
     }
 
-    /// Sets whether a child session has the files. It has them until its call has ended, even while it waits.
-    pub(crate) fn lend_files(&self, are_lent: bool) {
-        self.files_are_lent.store(are_lent, Ordering::SeqCst);
+    /// Locks the condition of the session, for one question or one transition.
+    pub(crate) fn condition(&self) -> MutexGuard<'_, LiveCondition> {
+        self.condition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if a child session has the files.
-    pub(crate) fn files_are_lent(&self) -> bool {
-        self.files_are_lent.load(Ordering::SeqCst)
+    /// Fails if the session can no longer be driven.
+    pub(crate) fn check_sound(&self) -> Result<(), RuntimeError> {
+        self.condition().check_sound(self.id)
     }
 
     /// Returns a copy of the current state for reading. Later commits do not change it.
@@ -394,7 +361,7 @@ impl LiveSession {
     /// the state in the journal. Returns at once if there is neither.
     pub(crate) async fn settle(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
-        if self.owes.load(Ordering::SeqCst) {
+        if self.condition().owes_files() {
             self.settle_files().await?;
         }
         Ok(())
@@ -435,11 +402,6 @@ impl LiveSession {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert(evaluation, deadline);
     }
 
-    /// Sets whether an evaluation is driven here.
-    pub(crate) fn set_driven(&self, is_driven: bool) {
-        self.is_driven.store(is_driven, Ordering::SeqCst);
-    }
-
     /// Records why the session is not driven any more. The record is stored with the next one, or when the
     /// session is released.
     pub async fn record_stop(&self, reason: StopReason) -> Result<(), RuntimeError> {
@@ -462,7 +424,8 @@ impl LiveSession {
 
     async fn release_now(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
-        if self.is_driven.swap(false, Ordering::SeqCst) && self.is_interrupted().await {
+        let was_driven = self.condition().stop_driving();
+        if was_driven && self.is_interrupted().await {
             // If it cannot be recorded, the flush fails with the reason.
             let _ = self.record_stop(StopReason::Released).await;
         }

@@ -4,13 +4,13 @@
 //! first such process of a live session is noted in the journal, for the command line and for `log`.
 
 use std::sync::Once;
-use std::sync::atomic::Ordering;
 
 use backstitch_core::journal::{Note, RecordBody};
 use backstitch_core::ports::Sandbox;
 use serde_json::json;
 
 use super::LiveSession;
+use super::condition::MissingProtection;
 use crate::process::{Directories, has_supervisor, probe, unprotected};
 
 /// The topic of the note.
@@ -42,7 +42,7 @@ impl LiveSession {
     /// Returns the note for a process whose sandbox is not enforced completely. Only the first one is noted.
     pub(crate) fn unprotected_note(&self, sandbox: &Sandbox, directories: &Directories) -> Option<Note> {
         let text = unprotected(sandbox, directories.root.as_deref(), directories.own.as_deref())?;
-        if self.noted_unprotected.swap(true, Ordering::SeqCst) {
+        if !self.condition().note_once(MissingProtection::Sandbox) {
             return None;
         }
         let support = probe();
@@ -63,7 +63,7 @@ impl LiveSession {
         LOGGED.call_once(|| {
             tracing::warn!("{UNSUPERVISED}; call `supervise_if_asked` first in `main`, or `set_supervisor`");
         });
-        if self.noted_unsupervised.swap(true, Ordering::SeqCst) {
+        if !self.condition().note_once(MissingProtection::Supervisor) {
             return None;
         }
         let is_first = self.state().await.view.calls().all(|call| call.processes.is_empty());

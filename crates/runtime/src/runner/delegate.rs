@@ -93,7 +93,7 @@ impl ToolRunner {
         };
         let resources = started.resources.clone();
         if hold.is_alone() {
-            self.live.lend_files(true);
+            self.live.condition().lend_files();
         }
         let settled = match boxed(|| self.child(&started, agent, *drive)).await {
             Ok(child) => {
@@ -109,7 +109,7 @@ impl ToolRunner {
         match settled {
             Ok(Settlement::End(CallOutcome::Waits)) => Ok(CallOutcome::Waits),
             Ok(Settlement::End(end)) => {
-                self.live.lend_files(false);
+                self.live.condition().reclaim_files();
                 Ok(end)
             }
             Ok(Settlement::Conflict) => Err(RuntimeError::Internal {

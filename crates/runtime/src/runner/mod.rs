@@ -279,7 +279,7 @@ impl ToolRunner {
         };
         // A child session that waits for a decision keeps the files until it has ended, so other calls that
         // need them wait with it.
-        if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
+        if !matches!(hold, Hold::None) && self.live.condition().has_lent_files() && call.continued.is_none() {
             return Ok(CallOutcome::Waits);
         }
         // Rules are judged before each attempt, since they may be newer than an attempt that was interrupted.

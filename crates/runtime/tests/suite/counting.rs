@@ -39,6 +39,10 @@ impl CountingStore {
         self.stalls.send_replace(true);
     }
 
+    pub(crate) async fn wait_until_stalled(&self) {
+        self.stalls.subscribe().wait_for(|stalls| *stalls).await.unwrap();
+    }
+
     pub(crate) fn unstall(&self) {
         self.stalls.send_replace(false);
     }

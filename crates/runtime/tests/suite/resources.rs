@@ -1,6 +1,7 @@
 //! Snapshotable resources: part of every transaction, of rewinds and forks, and restored when a session is
 //! opened.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,9 +28,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::callers::{Caller, Place, Way, open};
+use crate::counting::CountingStore;
 use crate::findings::Finding;
 use crate::harness::Harness;
-use crate::tailor::scripted;
+use crate::tailor::{reply, scripted};
 
 /// The counter of a session, in memory.
 async fn number(live: &LiveSession) -> u64 {
@@ -304,6 +306,51 @@ async fn a_resource_that_refuses_when_its_session_is_opened_poisons_it() {
     // Also in a process that only reads the cause in the journal.
     let idle = reopened(&harness, Resources::default()).await;
     assert_poisoned(&idle, idle.rewind(&PointSpec::Start, None).await).await;
+}
+
+/// A counter that refuses to be restored, and stalls the store when it does.
+struct StallingCounter {
+    number: Arc<AtomicUsize>,
+    store: Arc<CountingStore>,
+}
+
+impl Snapshotable for StallingCounter {
+    fn snapshot_name(&self) -> &'static str {
+        "counter"
+    }
+
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        ResourceSnapshot::of(&self.number.load(Ordering::SeqCst))
+    }
+
+    fn prepare_restore(&self, _: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
+        self.store.stall();
+        Err("it refuses".into())
+    }
+}
+
+#[tokio::test]
+async fn a_session_stays_poisoned_if_the_caller_is_dropped_while_that_is_recorded() {
+    let store = Arc::new(CountingStore::default());
+    let number = Arc::new(AtomicUsize::new(0));
+    let counter = StallingCounter { number: number.clone(), store: store.clone() };
+    let resources = Resources::builder().with_snapshotable(counter).build().unwrap();
+    let options = SessionOptions { resources, ..SessionOptions::default() };
+    let agent = scripted(vec![reply("done", &[])]);
+    let driver = Runtime::new(store.clone()).create(agent, options).await.unwrap();
+    driver.start("sew").await.unwrap();
+    number.store(1, Ordering::SeqCst);
+    let (live, start) = (driver.session(), PointSpec::Start);
+    {
+        let mut rewind = pin!(live.rewind(&start, None));
+        tokio::select! {
+            biased;
+            _ = &mut rewind => panic!("the store has answered"),
+            () = store.wait_until_stalled() => {}
+        }
+    }
+    store.unstall();
+    assert_poisoned(live, live.flush().await).await;
 }
 
 #[tokio::test]
