@@ -28,11 +28,42 @@ use crate::live::LiveSession;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// The initial content of an adopted session.
-struct Export {
+pub(crate) struct Export {
     slices: Vec<StoredSlice>,
     messages: Vec<Arc<InnerMessage>>,
     provenance: Provenance,
     objects: Vec<Object>,
+}
+
+impl Export {
+    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Result<Self, RuntimeError> {
+        let in_slice = |slice: &str, source: SessionError| SnapshotRestoreError::Slice {
+            slice: slice.to_owned(),
+            source: Box::new(source),
+        };
+        let messages = snapshot.all::<InnerMessage>().map_err(|error| in_slice(InnerMessage::NAME, error))?;
+        let slices = snapshot.stored_slices().map_err(|error| in_slice("(snapshot)", error))?;
+        let provenance = match snapshot.provenance() {
+            Some(provenance) => Provenance::clone(&provenance),
+            None => Provenance::of_session(snapshot.session().id),
+        };
+        Ok(Self {
+            slices: slices.into_iter().filter(|slice| slice.name != InnerMessage::NAME).collect(),
+            messages: messages.iter().cloned().collect(),
+            provenance,
+            objects: snapshot.objects().iter().map(|object| object.0.clone()).collect(),
+        })
+    }
+
+    pub(crate) fn of_conversation(conversation: &ConversationState) -> Result<Self, RuntimeError> {
+        conversation.check()?;
+        Ok(Self {
+            slices: Vec::new(),
+            messages: conversation.inner_messages(),
+            provenance: conversation.provenance(),
+            objects: conversation.objects.iter().map(|object| object.0.clone()).collect(),
+        })
+    }
 }
 
 impl Runtime {
@@ -45,23 +76,8 @@ impl Runtime {
         snapshot: &Snapshot,
         options: SessionOptions,
     ) -> Result<Driver, RuntimeError> {
-        let in_slice = |slice: &str, source: SessionError| SnapshotRestoreError::Slice {
-            slice: slice.to_owned(),
-            source: Box::new(source),
-        };
-        let messages = snapshot.all::<InnerMessage>().map_err(|error| in_slice(InnerMessage::NAME, error))?;
-        let slices = snapshot.stored_slices().map_err(|error| in_slice("(snapshot)", error))?;
-        let provenance = match snapshot.provenance() {
-            Some(provenance) => Provenance::clone(&provenance),
-            None => Provenance::of_session(snapshot.session().id),
-        };
-        let export = Export {
-            slices: slices.into_iter().filter(|slice| slice.name != InnerMessage::NAME).collect(),
-            messages: messages.iter().cloned().collect(),
-            provenance,
-            objects: snapshot.objects().iter().map(|object| object.0.clone()).collect(),
-        };
-        self.adopt(agent, export, options).await
+        let live = self.adopt(&agent, Export::of_snapshot(snapshot)?, options).await?;
+        Ok(Driver::new(live, agent))
     }
 
     /// Creates a session that continues from a conversation of any origin, as [`Runtime::adopt_snapshot`]
@@ -73,22 +89,17 @@ impl Runtime {
         conversation: &ConversationState,
         options: SessionOptions,
     ) -> Result<Driver, RuntimeError> {
-        conversation.check()?;
-        let export = Export {
-            slices: Vec::new(),
-            messages: conversation.inner_messages(),
-            provenance: conversation.provenance(),
-            objects: conversation.objects.iter().map(|object| object.0.clone()).collect(),
-        };
-        self.adopt(agent, export, options).await
+        let live = self.adopt(&agent, Export::of_conversation(conversation)?, options).await?;
+        Ok(Driver::new(live, agent))
     }
 
-    async fn adopt(
+    /// Creates a session that starts with an export.
+    pub(crate) async fn adopt(
         &self,
-        agent: Agent,
+        agent: &Agent,
         export: Export,
         options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
         let Export { slices: mut state, messages, mut provenance, mut objects } = export;
         let spilled: Vec<Arc<InnerMessage>> = messages
             .iter()
@@ -103,8 +114,8 @@ impl Runtime {
             state.push(StoredSlice::of::<InnerMessage>(&spilled)?);
         }
         let created =
-            SessionCreated { adopted: Some(Box::new(provenance)), ..self.created(&agent, &options, state)? };
-        let objects = self.checked(&agent, &created, &spilled, objects).await?;
+            SessionCreated { adopted: Some(Box::new(provenance)), ..self.created(agent, &options, state)? };
+        let objects = self.checked(agent, &created, &spilled, objects).await?;
         let (id, set_up) = (created.session_id, agent.clone());
         let surroundings = self.surroundings(options.workspace, options.resources);
         let first = move |at| {
@@ -120,8 +131,7 @@ impl Runtime {
             let done = live.take_up_files().await;
             live.or_release(done).await
         };
-        let live = self.open_in_task(opening).await?;
-        Ok(self.driver(live, agent))
+        self.open_in_task(opening).await
     }
 
     /// Returns the first record of a session without a parent.

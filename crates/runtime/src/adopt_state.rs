@@ -2,6 +2,7 @@
 
 use backstitch_core::execution::CompositeSnapshot;
 
+use crate::adopt::Export;
 use crate::agent::Agent;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
@@ -24,13 +25,13 @@ impl Runtime {
         let states = snapshot.resources.clone();
         let checked = tokio::task::spawn_blocking(move || resources.check_restore(&states)).await;
         checked.map_err(|_| RuntimeError::ShuttingDown)??;
-        let driver = self.adopt_snapshot(agent, &snapshot.session, options).await?;
-        let (live, states) = (driver.session().clone(), snapshot.resources.clone());
-        self.open_in_task(async move {
-            let done = live.adopt_parts(states).await;
-            live.or_release(done).await
-        })
-        .await?;
-        Ok(driver)
+        let adopted = self.adopt(&agent, Export::of_snapshot(&snapshot.session)?, options).await?;
+        let states = snapshot.resources.clone();
+        let opening = async move {
+            let done = adopted.adopt_parts(states).await;
+            adopted.or_release(done).await
+        };
+        let live = self.open_in_task(opening).await?;
+        Ok(Driver::new(live, agent))
     }
 }

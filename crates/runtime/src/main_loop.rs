@@ -18,6 +18,7 @@ use backstitch_core::prompt::BoundPrompt;
 
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::checkpoint::{CheckpointError, CheckpointHandler};
+use crate::driver::DriverParts;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::live::Saver;
@@ -71,7 +72,7 @@ pub trait MainLoop: Send + Sync {
                     (agent, Some(prompt), mission)
                 }
             };
-            let evaluator = Evaluator::of(*agent).saving(saver);
+            let evaluator = Evaluator::with_parts(*agent, DriverParts { saver, ..DriverParts::default() });
             let (session, begin) = match &saved {
                 Some(snapshot) => {
                     let session = evaluator.adopt_session(runtime, snapshot, options).await?;

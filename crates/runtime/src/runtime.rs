@@ -219,12 +219,21 @@ impl Runtime {
 
     /// Creates a session. Fails with [`RuntimeError::SessionExists`] if the options name one that exists.
     pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
+        let live = self.create_live(&agent, options).await?;
+        Ok(Driver::new(live, agent))
+    }
+
+    pub(crate) async fn create_live(
+        &self,
+        agent: &Agent,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
         if let Some(session) = options.id
             && self.store.head(session).await.is_ok()
         {
             return Err(RuntimeError::SessionExists { session });
         }
-        let created = self.created(&agent, &options, Vec::new())?;
+        let created = self.created(agent, &options, Vec::new())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
         let opening = async move {
@@ -240,8 +249,7 @@ impl Runtime {
             }
             live.or_release(done).await
         };
-        let live = self.open_in_task(opening).await?;
-        Ok(self.driver(live, agent))
+        self.open_in_task(opening).await
     }
 
     /// Opens an existing session, to drive it with this agent.
@@ -251,9 +259,18 @@ impl Runtime {
         agent: Agent,
         options: SessionOptions,
     ) -> Result<Driver, RuntimeError> {
+        let live = self.open_live(session, &agent, options).await?;
+        Ok(Driver::new(live, agent))
+    }
+
+    pub(crate) async fn open_live(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
         let set_up = agent.clone();
-        let live = self.open_with(session, options, move |session| set_up.set_up(session)).await?;
-        Ok(self.driver(live, agent))
+        self.open_with(session, options, move |session| set_up.set_up(session)).await
     }
 
     /// Opens an existing session without an agent. It can be rewound and decided about, but not driven.
@@ -423,10 +440,6 @@ impl Runtime {
 
     pub(crate) async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId, RuntimeError> {
         self.store.send(session, item).await.map_err(RuntimeError::Store)
-    }
-
-    pub(crate) fn driver(&self, live: Arc<LiveSession>, agent: Agent) -> Driver {
-        Driver::new(live, agent)
     }
 
     pub(crate) fn surroundings(

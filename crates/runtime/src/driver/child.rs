@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::ports::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::Driver;
+use super::{Driver, DriverParts};
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
@@ -18,7 +18,7 @@ pub(super) fn drive_child(
     agent: Agent,
     stop: CancellationToken,
 ) -> Box<dyn ChildDriver> {
-    Box::new(Driver::new(live, agent).stopped_by(stop))
+    Box::new(Driver::with_parts(live, agent, DriverParts { stop, ..DriverParts::default() }))
 }
 
 impl ChildDriver for Driver {

@@ -13,7 +13,7 @@ use backstitch_core::ports::BoxFuture;
 use backstitch_core::view::Call;
 
 use super::Driver;
-use super::inbox::{Inbox, InboxRequests, message_of};
+use super::inbox::{InboxRequests, message_of};
 use crate::error::RuntimeError;
 use crate::live::Durable;
 use crate::outcome::DriveOutcome;
@@ -47,19 +47,6 @@ pub(crate) enum StopWish {
 }
 
 impl Driver {
-    /// Gives evaluations to another loop, if there is one.
-    pub(crate) fn driven_by(mut self, engine: Option<Arc<dyn ForeignLoop>>) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// Returns a driver of the same session, for the calls of its engine. It stops with this one.
-    pub(crate) fn beside(&self) -> Self {
-        let inbox =
-            Inbox::new(self.live.clone(), self.inbox.stop.child_token(), self.inbox.cancel.child_token());
-        Self::of_parts(self.live.clone(), self.agent.clone(), inbox, None)
-    }
-
     /// Returns why the work on an evaluation has to stop, if that is known already.
     pub(crate) async fn waiting_stop(
         &self,

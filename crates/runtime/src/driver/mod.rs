@@ -58,6 +58,18 @@ use crate::events::EventStream;
 use crate::live::{LiveSession, Saver};
 use crate::runner::ToolRunner;
 
+/// What a driver has besides its session and its agent.
+#[derive(Clone, Default)]
+pub(crate) struct DriverParts {
+    /// Cancelling it stops the driver. A driver that stops itself does not stop others that have the same
+    /// token.
+    pub(crate) stop: CancellationToken,
+    /// Saves checkpoints.
+    pub(crate) saver: Option<Arc<Saver>>,
+    /// Works on evaluations in place of a machine.
+    pub(crate) engine: Option<Arc<dyn ForeignLoop>>,
+}
+
 /// A live session and the agent that drives it.
 pub struct Driver {
     live: Arc<LiveSession>,
@@ -68,18 +80,33 @@ pub struct Driver {
     asker: Asker,
     calls: Calls,
     saver: Option<Arc<Saver>>,
-    /// Works on evaluations in place of a machine.
     engine: Option<Arc<dyn ForeignLoop>>,
 }
 
 impl Driver {
     /// Creates a driver of a session with this agent.
     pub fn new(live: Arc<LiveSession>, agent: Agent) -> Self {
-        let inbox = Inbox::new(live.clone(), CancellationToken::new(), CancellationToken::new());
-        Self::of_parts(live, Arc::new(agent), inbox, None)
+        Self::with_parts(live, agent, DriverParts::default())
     }
 
-    fn of_parts(live: Arc<LiveSession>, agent: Arc<Agent>, inbox: Inbox, saver: Option<Arc<Saver>>) -> Self {
+    /// Creates a driver of a session with this agent and these parts.
+    pub(crate) fn with_parts(live: Arc<LiveSession>, agent: Agent, parts: DriverParts) -> Self {
+        Self::assemble(live, Arc::new(agent), parts, CancellationToken::new())
+    }
+
+    /// Returns a driver of the same session, for the calls of its engine. It stops with this one.
+    pub(crate) fn beside(&self) -> Self {
+        let parts = DriverParts { stop: self.inbox.stop.clone(), ..DriverParts::default() };
+        Self::assemble(self.live.clone(), self.agent.clone(), parts, self.inbox.cancel.child_token())
+    }
+
+    fn assemble(
+        live: Arc<LiveSession>,
+        agent: Arc<Agent>,
+        DriverParts { stop, saver, engine }: DriverParts,
+        cancel: CancellationToken,
+    ) -> Self {
+        let inbox = Inbox::new(live.clone(), stop.child_token(), cancel);
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(inbox.stop.clone())
@@ -105,21 +132,7 @@ impl Driver {
             pauses: pauses.clone(),
             resumed_with: Mutex::default(),
         };
-        Self { live, agent, inbox, content, pauses, asker, calls, saver, engine: None }
-    }
-
-    /// Makes the cancellation of this token equivalent to [`Driver::stop`].
-    #[must_use]
-    pub fn stopped_by(self, stop: CancellationToken) -> Self {
-        // A driver that stops itself must not stop others that have the same token.
-        let inbox = Inbox::new(self.live.clone(), stop.child_token(), self.inbox.cancel.clone());
-        Self::of_parts(self.live, self.agent, inbox, self.saver)
-    }
-
-    /// Saves checkpoints with `saver`, if there is one.
-    pub(crate) fn saving(self, saver: Option<Arc<Saver>>) -> Self {
-        let inbox = Inbox::new(self.live.clone(), self.inbox.stop.clone(), self.inbox.cancel.clone());
-        Self::of_parts(self.live, self.agent, inbox, saver)
+        Self { live, agent, inbox, content, pauses, asker, calls, saver, engine }
     }
 
     /// Returns the driven session.

@@ -16,14 +16,14 @@ use backstitch_core::prompt::{BoundPrompt, RenderedPrompt, register_slices};
 use backstitch_core::session::Snapshot;
 use backstitch_core::time::Clock;
 use backstitch_core::view::ConversationState;
-use tokio_util::sync::CancellationToken;
 
 pub use again::RequestReplay;
 
+use crate::adopt::Export;
 use crate::agent::{Agent, Mission, ResumeOptions, prompt_path};
-use crate::driver::{Driver, ForeignLoop};
+use crate::driver::{Driver, DriverParts};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, Saver, load_view};
+use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
 
@@ -61,9 +61,7 @@ pub(crate) enum Begin {
 #[derive(Clone)]
 pub struct Evaluator {
     agent: Agent,
-    stop: CancellationToken,
-    saver: Option<Arc<Saver>>,
-    engine: Option<Arc<dyn ForeignLoop>>,
+    parts: DriverParts,
 }
 
 impl Evaluator {
@@ -75,31 +73,17 @@ impl Evaluator {
     /// Creates an evaluator with the policy, the limits and the set-up of an agent. Its tools are offered in
     /// addition to those of each prompt. The prompt's name and text replace its name and system message.
     pub fn of(agent: Agent) -> Self {
-        let agent = agent.and_set_up(register_slices);
-        Self { agent, stop: CancellationToken::new(), saver: None, engine: None }
+        Self::with_parts(agent, DriverParts::default())
     }
 
-    /// Makes the cancellation of this token equivalent to [`Evaluator::stop`].
-    pub(crate) fn stopped_by(mut self, stop: CancellationToken) -> Self {
-        self.stop = stop;
-        self
-    }
-
-    /// Gives evaluations to an engine, if there is one.
-    pub(crate) fn driven_by(mut self, engine: Option<Arc<dyn ForeignLoop>>) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// Saves checkpoints with `saver`, if there is one.
-    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
-        self.saver = saver;
-        self
+    /// Like [`of`](Self::of), with drivers of these parts. Cancelling their token is equivalent to [`Evaluator::stop`].
+    pub(crate) fn with_parts(agent: Agent, parts: DriverParts) -> Self {
+        Self { agent: agent.and_set_up(register_slices), parts }
     }
 
     /// Stops at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
-        self.stop.cancel();
+        self.parts.stop.cancel();
     }
 
     /// Creates a session to evaluate prompts in.
@@ -108,7 +92,7 @@ impl Evaluator {
         runtime: &Runtime,
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
-        Ok(runtime.create(self.agent.clone(), options).await?.session().clone())
+        runtime.create_live(&self.agent, options).await
     }
 
     /// Opens an existing session.
@@ -118,7 +102,7 @@ impl Evaluator {
         session: SessionId,
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
-        Ok(runtime.open(session, self.agent.clone(), options).await?.session().clone())
+        runtime.open_live(session, &self.agent, options).await
     }
 
     /// Creates a session that continues from a snapshot of any origin.
@@ -128,7 +112,7 @@ impl Evaluator {
         snapshot: &Snapshot,
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
-        Ok(runtime.adopt_snapshot(self.agent.clone(), snapshot, options).await?.session().clone())
+        runtime.adopt(&self.agent, Export::of_snapshot(snapshot)?, options).await
     }
 
     /// Creates a session that continues from a conversation of any origin.
@@ -138,7 +122,7 @@ impl Evaluator {
         conversation: &ConversationState,
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
-        Ok(runtime.adopt_conversation(self.agent.clone(), conversation, options).await?.session().clone())
+        runtime.adopt(&self.agent, Export::of_conversation(conversation)?, options).await
     }
 
     /// Resumes an evaluation from a conversation in a new session. Returns that session with the outcome; if
@@ -210,7 +194,7 @@ impl Evaluator {
                 DriveOutcome::Superseded { evaluation, .. } => {
                     Some(self.driver(prompt, session, None).await?.start_over(*evaluation).await?)
                 }
-                DriveOutcome::Completed(_) if answers_waiting && !self.stop.is_cancelled() => {
+                DriveOutcome::Completed(_) if answers_waiting && !self.parts.stop.is_cancelled() => {
                     self.driver(prompt, session, None).await?.start_waiting().await?
                 }
                 _ => None,
@@ -234,13 +218,11 @@ impl Evaluator {
             !matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
         };
         if is_idle && options.evaluation.is_none() {
-            self.driver(prompt, session, None).await?.put_message(&mut options).await?;
-        }
-        if is_idle
-            && options.evaluation.is_none()
-            && let Some(ended) = self.driver(prompt, session, None).await?.start_waiting().await?
-        {
-            return Ok(ended);
+            let driver = self.driver(prompt, session, None).await?;
+            driver.put_message(&mut options).await?;
+            if let Some(ended) = driver.start_waiting().await? {
+                return Ok(ended);
+            }
         }
         let started = {
             let state = session.state().await;
@@ -279,9 +261,7 @@ impl Evaluator {
             let rendered = self.rendered(prompt, session, at).await?;
             agent = agent.with_prompt(prompt, rendered)?;
         }
-        let driver = Driver::new(session.clone(), agent).saving(self.saver.clone());
-        // Stopping one evaluation must not stop the next.
-        Ok(driver.stopped_by(self.stop.child_token()).driven_by(self.engine.clone()))
+        Ok(Driver::with_parts(session.clone(), agent, self.parts.clone()))
     }
 
     async fn rendered(

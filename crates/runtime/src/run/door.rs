@@ -13,6 +13,7 @@ use super::Run;
 use super::opening::new_copy;
 use super::task::async_runtime;
 use crate::agent::{Agent, Mission, ResumeOptions};
+use crate::driver::DriverParts;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
@@ -171,7 +172,8 @@ impl Runtime {
         let (publish, outcome) = watch::channel(None);
         let (begun, has_begun) = oneshot::channel();
         let engine = self.engine_of(&agent)?;
-        let evaluator = Evaluator::of(agent.clone()).stopped_by(stop.clone()).driven_by(engine);
+        let parts = DriverParts { stop: stop.clone(), engine, ..DriverParts::default() };
+        let evaluator = Evaluator::with_parts(agent.clone(), parts);
         let runtime = self.clone();
         let handle = async_runtime()?;
         let driving = async move {
