@@ -191,7 +191,7 @@ impl Runtime {
                     | StoreError::Redacted { .. }
                     | StoreError::MissingObject { .. },
                 ) => missing.push(id),
-                Err(error) => return Err(RuntimeError::Store(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         if !missing.is_empty() {

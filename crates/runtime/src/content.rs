@@ -23,7 +23,7 @@ pub(crate) fn arguments_of(message: &InnerMessage) -> Value {
 pub async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<InnerMessage, RuntimeError> {
     let mut contents = HashMap::new();
     for id in message.object_refs() {
-        let found = content_of(store.object(id).await).map_err(RuntimeError::Store)?;
+        let found = content_of(store.object(id).await)?;
         contents.extend(found.map(|content| (id, content)));
     }
     let mut message = message.clone();

@@ -52,7 +52,7 @@ use crate::tools::DuplicateTool;
 pub enum RuntimeError {
     /// The store failed.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// A store or another file cannot be opened or created.
     #[error(transparent)]
     Open(OpenError),

@@ -73,14 +73,14 @@ impl Runtime {
     pub async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, RuntimeError> {
         let missing = self.missing().await?;
         if missing.is_empty() {
-            return self.store().query(query).await.map_err(RuntimeError::Store);
+            return Ok(self.store().query(query).await?);
         }
         match self.index_these(&missing, |_| {}).await {
             Err(RuntimeError::Store(
                 StoreError::ReadOnly { .. } | StoreError::Full { .. } | StoreError::Busy { .. },
             )) => self.folded(query, &missing).await,
             Err(error) => Err(error),
-            Ok(_) => self.store().query(query).await.map_err(RuntimeError::Store),
+            Ok(_) => Ok(self.store().query(query).await?),
         }
     }
 
@@ -88,7 +88,7 @@ impl Runtime {
     pub async fn count_sessions(&self, query: SessionQuery) -> Result<u64, RuntimeError> {
         let all = SessionQuery { limit: usize::MAX, ..query.clone() };
         match self.missing().await?.is_empty() {
-            true => self.store().count(query).await.map_err(RuntimeError::Store),
+            true => Ok(self.store().count(query).await?),
             false => Ok(self.sessions(all).await?.sessions.len() as u64),
         }
     }
@@ -132,13 +132,13 @@ impl Runtime {
     /// Summarizes the sessions that are not indexed, one after the other, and reports progress. It may be dropped or killed at any
     /// time: what was written stays, and the next call continues. Sessions that cannot be read are skipped.
     pub async fn index(&self, progress: impl FnMut(IndexProgress)) -> Result<IndexReport, RuntimeError> {
-        let missing = self.store().unindexed(usize::MAX).await.map_err(RuntimeError::Store)?;
+        let missing = self.store().unindexed(usize::MAX).await?;
         self.index_these(&missing, progress).await
     }
 
     /// Sessions without a current summary, but for those that could not be read before.
     async fn missing(&self) -> Result<Vec<SessionId>, RuntimeError> {
-        let mut missing = self.store().unindexed(usize::MAX).await.map_err(RuntimeError::Store)?;
+        let mut missing = self.store().unindexed(usize::MAX).await?;
         let unreadable = self.registry().unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         missing.retain(|session| !unreadable.contains(session));
         Ok(missing)
@@ -164,7 +164,7 @@ impl Runtime {
                     Ok(written) => report.indexed += usize::from(written),
                     // Removed since then.
                     Err(StoreError::NotFound { .. }) => {}
-                    Err(error) => return Err(RuntimeError::Store(error)),
+                    Err(error) => return Err(error.into()),
                 }
             }
             done += group.len();
@@ -183,21 +183,21 @@ impl Runtime {
     /// before the next one, in the order of creation.
     async fn folded(&self, query: SessionQuery, missing: &[SessionId]) -> Result<SessionPage, RuntimeError> {
         let all = SessionQuery { after: None, limit: usize::MAX, ..query.clone() };
-        let page = self.store().query(all).await.map_err(RuntimeError::Store)?;
+        let page = self.store().query(all).await?;
         let mut found: HashMap<SessionId, IndexedSession> =
             page.sessions.into_iter().map(|one| (one.summary.session, one)).collect();
         for session in missing {
             let Ok(summary) = self.summarize(*session).await else { continue };
-            let holder = self.store().holder(*session).await.map_err(RuntimeError::Store)?;
-            let has_waiting = !self.store().inbox(*session).await.map_err(RuntimeError::Store)?.is_empty();
+            let holder = self.store().holder(*session).await?;
+            let has_waiting = !self.store().inbox(*session).await?.is_empty();
             found.insert(*session, IndexedSession { summary, holder, has_waiting });
         }
-        let created = self.store().sessions().await.map_err(RuntimeError::Store)?;
+        let created = self.store().sessions().await?;
         let cursor = query.after.as_ref().map(|cursor| {
             let unknown = |_| StoreError::UnknownCursor { cursor: cursor.as_str().to_owned() };
             cursor.as_str().parse::<usize>().map_err(unknown)
         });
-        let cursor = cursor.transpose().map_err(RuntimeError::Store)?;
+        let cursor = cursor.transpose()?;
         let numbered: Vec<(usize, SessionId)> = match query.order {
             SessionOrder::OldestFirst => created.into_iter().enumerate().skip(cursor.unwrap_or(0)).collect(),
             SessionOrder::NewestFirst => {
@@ -253,7 +253,7 @@ impl Runtime {
         repair: IndexRepair,
         mut progress: impl FnMut(IndexProgress),
     ) -> Result<IndexCheck, RuntimeError> {
-        let sessions = self.store().sessions().await.map_err(RuntimeError::Store)?;
+        let sessions = self.store().sessions().await?;
         let total = sessions.len();
         let mut check = IndexCheck::default();
         for (index, session) in sessions.into_iter().enumerate() {
@@ -278,7 +278,7 @@ impl Runtime {
                 }
             }
             if repair == IndexRepair::Rebuild {
-                let written = self.store().put_summary(expected).await.map_err(RuntimeError::Store)?;
+                let written = self.store().put_summary(expected).await?;
                 check.rebuilt += u64::from(written);
             }
             progress(IndexProgress { done: index + 1, total });
@@ -299,7 +299,7 @@ impl Runtime {
                 Err(StoreError::NotFound { session }) => {
                     return Err(RuntimeError::SessionNotFound { session });
                 }
-                Err(error) => return Err(RuntimeError::Store(error)),
+                Err(error) => return Err(error.into()),
             };
             let is_later =
                 matches!(&stored, StoredSummary::Found(stored) if stored.position > expected.position);

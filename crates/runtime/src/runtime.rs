@@ -363,7 +363,7 @@ impl Runtime {
     /// ```
     pub async fn media(&self, media: &MediaPart) -> Result<Option<Arc<[u8]>>, RuntimeError> {
         let Some(object) = media.url.object_id() else { return Ok(None) };
-        match content_of(self.store.object(object).await).map_err(RuntimeError::Store)? {
+        match content_of(self.store.object(object).await)? {
             Some(ObjectContent::Bytes(bytes)) => Ok(Some(bytes)),
             Some(ObjectContent::Redacted) | None => Ok(None),
         }
@@ -387,7 +387,7 @@ impl Runtime {
 
     /// Returns the status of a session: running, paused, interrupted or idle.
     pub async fn status(&self, session: SessionId) -> Result<SessionStatus, RuntimeError> {
-        let holder = self.store.holder(session).await.map_err(RuntimeError::Store)?;
+        let holder = self.store.holder(session).await?;
         let driver = if holder.is_some() { Presence::Present } else { Presence::Absent };
         Ok(self.view(session).await?.status(driver))
     }
@@ -415,7 +415,7 @@ impl Runtime {
     /// Requests that the open evaluation of a session ends. Later evaluations are not affected. Fails with
     /// [`RuntimeError::NothingToCancel`] if none is open.
     pub async fn cancel(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
-        let open = self.open_evaluation(session).await?;
+        let open = self.evaluation_to_stop(session).await?;
         let evaluation = open.ok_or(RuntimeError::NothingToCancel { session })?;
         self.put(session, InboxItem::about(InboxKind::Cancel, evaluation, self.clock.now())).await
     }
@@ -423,14 +423,14 @@ impl Runtime {
     /// Requests that the open evaluation of a session pauses. Later evaluations are not affected. Fails with
     /// [`RuntimeError::NothingToPause`] if none is open.
     pub async fn pause(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
-        let open = self.open_evaluation(session).await?;
+        let open = self.evaluation_to_stop(session).await?;
         let evaluation = open.ok_or(RuntimeError::NothingToPause { session })?;
         self.put(session, InboxItem::about(InboxKind::Pause, evaluation, self.clock.now())).await
     }
 
-    /// Returns the open evaluation of a session. A superseded one counts as open, since the one that replaces
-    /// it may not have started yet.
-    async fn open_evaluation(&self, session: SessionId) -> Result<Option<EvaluationId>, RuntimeError> {
+    /// Returns the evaluation that a request to stop is about: the open one. A superseded one counts as open, since the
+    /// one that replaces it may not have started yet.
+    async fn evaluation_to_stop(&self, session: SessionId) -> Result<Option<EvaluationId>, RuntimeError> {
         let view = self.view(session).await?;
         let latest = view.latest_evaluation();
         let open =
@@ -439,7 +439,7 @@ impl Runtime {
     }
 
     pub(crate) async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId, RuntimeError> {
-        self.store.send(session, item).await.map_err(RuntimeError::Store)
+        Ok(self.store.send(session, item).await?)
     }
 
     pub(crate) fn surroundings(

@@ -55,7 +55,7 @@ pub async fn call_arguments(
     let mut edited = None;
     if let Some(intent) = view.call(call).and_then(|call| call.intent.as_ref()) {
         let mut started = intent.record.clone();
-        fetch_large(store, &mut started).await.map_err(RuntimeError::Store)?;
+        fetch_large(store, &mut started).await?;
         edited = started.arguments.as_ref().and_then(Large::inline).cloned().map(Value::Object);
     }
     let transcript = view.transcript()?;

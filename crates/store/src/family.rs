@@ -132,5 +132,5 @@ impl Origins {
 /// either.
 pub(crate) fn is_open(records: &[Record]) -> bool {
     let view = JournalView::fold(records).ok();
-    view.is_some_and(|view| view.latest_evaluation().is_some_and(|latest| latest.finished.is_none()))
+    view.is_some_and(|view| view.open_evaluation().is_some())
 }

@@ -121,6 +121,11 @@ impl JournalView {
         self.evaluations().next_back()
     }
 
+    /// The evaluation that started last, if it has not ended.
+    pub fn open_evaluation(&self) -> Option<&Evaluation> {
+        self.latest_evaluation().filter(|latest| latest.finished.is_none())
+    }
+
     /// Returns one evaluation.
     pub fn evaluation(&self, evaluation: EvaluationId) -> Option<&Evaluation> {
         self.visible.evaluation(evaluation)

@@ -68,7 +68,7 @@ impl ObjectSource<'_> {
     async fn content(self, id: ObjectId) -> Result<Option<ObjectContent>, RuntimeError> {
         match self {
             Self::By(live) => live.content(id).await,
-            Self::In(store) => content_of(store.object(id).await).map_err(RuntimeError::Store),
+            Self::In(store) => Ok(content_of(store.object(id).await)?),
         }
     }
 
@@ -76,7 +76,7 @@ impl ObjectSource<'_> {
     pub(super) async fn fetch_large(self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
         match self {
             Self::By(live) => live.fetch_large(record).await,
-            Self::In(store) => fetch_large(store, record).await.map_err(RuntimeError::Store),
+            Self::In(store) => Ok(fetch_large(store, record).await?),
         }
     }
 }

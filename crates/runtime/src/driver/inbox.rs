@@ -60,7 +60,7 @@ impl Inbox {
 
     /// Returns the items of the inbox, in the order in which they were sent.
     pub(super) async fn waiting(&self) -> Result<Vec<(InboxId, InboxItem)>, RuntimeError> {
-        self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)
+        Ok(self.live.store().inbox(self.live.id()).await?)
     }
 
     /// Filters the requests that name an evaluation, or one that it replaced.

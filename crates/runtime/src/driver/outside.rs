@@ -78,11 +78,7 @@ pub(crate) type AskedDecision<'a> =
 impl Driver {
     /// Returns the open evaluation. Without one, starts it with this mission.
     pub(crate) async fn open_outside(&self, mission: &str) -> Result<EvaluationId, RuntimeError> {
-        let open = {
-            let state = self.live.state().await;
-            let latest = state.view.latest_evaluation().filter(|latest| latest.finished.is_none());
-            latest.map(|latest| latest.evaluation_id)
-        };
+        let open = self.live.state().await.view.open_evaluation().map(|open| open.evaluation_id);
         match open {
             Some(open) => Ok(open),
             None => boxed(|| self.begin(Mission::from(mission), None)).await,
@@ -92,11 +88,9 @@ impl Driver {
     /// Fails if an evaluation is open that a model or another policy decides in.
     pub(crate) async fn check_outside(&self) -> Result<(), RuntimeError> {
         let state = self.live.state().await;
-        match state.view.latest_evaluation() {
-            Some(latest)
-                if latest.finished.is_none() && latest.decider.as_ref() != Some(self.agent.policy.name()) =>
-            {
-                Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
+        match state.view.open_evaluation() {
+            Some(open) if open.decider.as_ref() != Some(self.agent.policy.name()) => {
+                Err(RuntimeError::EvaluationOpen { evaluation: open.evaluation_id })
             }
             _ => Ok(()),
         }
@@ -109,11 +103,7 @@ impl Driver {
     ) -> Result<(), RuntimeError> {
         self.live.settle_files().await?;
         self.end_outside_calls(why).await?;
-        let open = {
-            let state = self.live.state().await;
-            let latest = state.view.latest_evaluation().filter(|latest| latest.finished.is_none());
-            latest.map(|latest| latest.evaluation_id)
-        };
+        let open = self.live.state().await.view.open_evaluation().map(|open| open.evaluation_id);
         match open {
             Some(open) => boxed(|| self.finish(open, EvaluationResult::completed(None))).await.map(|_| ()),
             None => Ok(()),

@@ -110,8 +110,8 @@ impl Driver {
             return Err(RuntimeError::EmptyMission);
         }
         let (kind, at, data) = (InboxKind::Message, self.live.clock().now(), Value::String(text));
-        let sent = self.live.store().send(self.live.id(), InboxItem { kind, at, data }).await;
-        sent.map(|_| true).map_err(RuntimeError::Store)
+        self.live.store().send(self.live.id(), InboxItem { kind, at, data }).await?;
+        Ok(true)
     }
 
     /// Ends the calls that have not begun, because a message of the user takes their place. Nobody has to decide about them

@@ -39,11 +39,9 @@ impl Driver {
         parent: Option<EvaluationId>,
         taken: Vec<InboxId>,
     ) -> Result<EvaluationId, RuntimeError> {
-        let none_is_open = |view: &JournalView| match view.latest_evaluation() {
-            Some(latest) if latest.finished.is_none() => {
-                Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
-            }
-            _ => Ok(()),
+        let none_is_open = |view: &JournalView| match view.open_evaluation() {
+            Some(open) => Err(RuntimeError::EvaluationOpen { evaluation: open.evaluation_id }),
+            None => Ok(()),
         };
         // Checked before soundness, since reading the state waits for pending appends.
         none_is_open(&self.live.state().await.view)?;
@@ -80,10 +78,19 @@ impl Driver {
                 Ok(evaluation)
             })
             .await?;
-        let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
+        let objects: Vec<_> =
+            said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
         let opening = self.opening(said).await?;
         self.live.condition().mark_asked();
-        self.live.say_with(evaluation, 0, opening, objects).await?;
+        self.live
+            .commit(|commit| {
+                for message in opening {
+                    commit.say(evaluation, 0, message)?;
+                }
+                commit.add_objects(objects);
+                Ok(())
+            })
+            .await?;
         self.set_deadline(evaluation).await;
         Ok(evaluation)
     }

@@ -139,9 +139,7 @@ impl EventStream {
             if let Some(event) = self.ready().await? {
                 return Ok(Some(event));
             }
-            if self.ends_when_idle
-                && self.store.holder(self.session).await.map_err(RuntimeError::Store)?.is_none()
-            {
+            if self.ends_when_idle && self.store.holder(self.session).await?.is_none() {
                 // What the last holder has stored before it released the session.
                 return self.ready().await;
             }
@@ -176,7 +174,7 @@ impl EventStream {
 
     async fn record(&mut self) -> Result<Option<Record>, RuntimeError> {
         if self.page.is_empty() {
-            let page = self.store.read(self.session, self.next, PAGE).await.map_err(RuntimeError::Store)?;
+            let page = self.store.read(self.session, self.next, PAGE).await?;
             self.page = page.into();
         }
         let Some(record) = self.page.front() else { return Ok(None) };

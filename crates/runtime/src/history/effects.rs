@@ -110,7 +110,7 @@ impl PriorEffect {
     /// Returns the arguments that it was started with. Large ones are fetched.
     pub(crate) async fn arguments(&self, store: &dyn Store) -> Result<Value, RuntimeError> {
         let mut started = self.started.clone();
-        fetch_large(store, &mut started).await.map_err(RuntimeError::Store)?;
+        fetch_large(store, &mut started).await?;
         if let Some(edited) = started.arguments.as_ref().and_then(Large::inline) {
             return Ok(Value::Object(edited.clone()));
         }

@@ -67,7 +67,7 @@ impl LiveSession {
             parent_head: Some(if place.session == fork.parent {
                 view.head()
             } else {
-                store.head(place.session).await.map_err(RuntimeError::Store)?
+                store.head(place.session).await?
             }),
             agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
             tags: view.created().tags.clone(),

@@ -195,8 +195,8 @@ pub(super) async fn check_kept(
 ) -> Result<(), RuntimeError> {
     let Some(files) = files else { return Ok(()) };
     for object in [files.root.tree, files.root.manifest] {
-        let found = store.object(object).await.map_err(RuntimeError::Store)?;
-        found.ok_or(RuntimeError::Store(StoreError::MissingObject { object }))?;
+        let found = store.object(object).await?;
+        found.ok_or(StoreError::MissingObject { object })?;
     }
     Ok(())
 }

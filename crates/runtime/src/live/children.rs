@@ -63,7 +63,7 @@ pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Res
     if view.pauses().all(|pause| is_decided(pause.reason)) {
         return Ok(false);
     }
-    let waiting = store.inbox(session).await.map_err(RuntimeError::Store)?;
+    let waiting = store.inbox(session).await?;
     Ok(!waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution))
 }
 

@@ -79,23 +79,8 @@ impl LiveSession {
         turn: u64,
         messages: Vec<Message>,
     ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
-        self.say_with(evaluation, turn, messages, Vec::new()).await
-    }
-
-    /// Appends messages with the objects that they refer to.
-    pub(crate) async fn say_with(
-        &self,
-        evaluation: EvaluationId,
-        turn: u64,
-        messages: Vec<Message>,
-        objects: Vec<Object>,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
         self.commit(|commit| {
-            let messages = messages.into_iter();
-            let said =
-                messages.map(|message| commit.say(evaluation, turn, message)).collect::<Result<_, _>>()?;
-            commit.add_objects(objects);
-            Ok(said)
+            messages.into_iter().map(|message| commit.say(evaluation, turn, message)).collect()
         })
         .await
     }
@@ -105,7 +90,7 @@ impl LiveSession {
         let held = self.state.lock().await.held.object(id);
         match held {
             Some(object) => Ok(Some(object)),
-            None => self.store.object(id).await.map_err(RuntimeError::Store),
+            None => Ok(self.store.object(id).await?),
         }
     }
 
@@ -113,14 +98,14 @@ impl LiveSession {
     pub(crate) async fn fetch_large(&self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
         let Some(reference) = record.large_object() else { return Ok(()) };
         let found = self.content(reference.object).await?;
-        hydrate(record, found).map_err(RuntimeError::Store)
+        Ok(hydrate(record, found)?)
     }
 
     /// Returns the content of an object that records of the session refer to. Redacted content is not an
     /// error.
     pub(crate) async fn content(&self, id: ObjectId) -> Result<Option<ObjectContent>, RuntimeError> {
         match self.object(id).await {
-            Err(RuntimeError::Store(error)) => content_of(Err(error)).map_err(RuntimeError::Store),
+            Err(RuntimeError::Store(error)) => Ok(content_of(Err(error))?),
             found => Ok(found?.as_ref().map(ObjectContent::from)),
         }
     }
@@ -283,7 +268,7 @@ impl LiveSession {
             StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
                 RuntimeError::ClaimLost { session: self.id, source: error }
             }
-            other => RuntimeError::Store(other),
+            other => other.into(),
         }
     }
 }

@@ -63,7 +63,7 @@ struct Content<'a> {
 
 impl Content<'_> {
     async fn content(&self, id: ObjectId) -> Result<ObjectContent, RuntimeError> {
-        let missing = RuntimeError::Store(StoreError::MissingObject { object: id });
+        let missing = RuntimeError::from(StoreError::MissingObject { object: id });
         self.live.content(id).await?.ok_or(missing)
     }
 

@@ -208,7 +208,7 @@ pub async fn check_snapshot(store: &dyn Store, session: SessionId) -> Result<Sna
         Ok(Some(saved)) => saved,
         Ok(None) => return Ok(SnapshotState::Absent),
         Err(StoreError::DamagedSnapshot { .. }) => return Ok(SnapshotState::Damaged),
-        Err(error) => return Err(RuntimeError::Store(error)),
+        Err(error) => return Err(error.into()),
     };
     let cut = saved.position;
     let view = match JournalView::decode_snapshot(saved.bytes) {
@@ -227,6 +227,6 @@ pub async fn check_snapshot(store: &dyn Store, session: SessionId) -> Result<Sna
 pub(super) fn not_found(error: StoreError) -> RuntimeError {
     match error {
         StoreError::NotFound { session } => RuntimeError::SessionNotFound { session },
-        other => RuntimeError::Store(other),
+        other => other.into(),
     }
 }

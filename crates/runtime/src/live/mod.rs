@@ -162,8 +162,7 @@ impl LiveSession {
         let (id, owner) = (created.session_id, surroundings.owner.clone());
         // A resource that cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
-        let claim =
-            surroundings.store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
+        let claim = surroundings.store.claim(id, owner, ClaimMode::IfFree).await?;
         let now = surroundings.clock.now();
         let mut batch = Batch::at(now).with(created);
         resources::push_first(&mut batch, now, &resources);
@@ -197,7 +196,7 @@ impl LiveSession {
         let owner = surroundings.owner.clone();
         // A resource that cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
-        let claim = store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
+        let claim = store.claim(id, owner, ClaimMode::IfFree).await?;
         let claimed = ClaimGuard::new(&store, &claim);
         crash_point!("session.claimed");
         let now = surroundings.clock.now();
@@ -207,7 +206,7 @@ impl LiveSession {
         let appended = match JournalView::fold_each(base, &records, |_| {}) {
             Ok(view) => {
                 batch.summarize(view.summary());
-                store.append(id, Position::START, claim.fence, batch).await.map_err(RuntimeError::Store)
+                store.append(id, Position::START, claim.fence, batch).await.map_err(RuntimeError::from)
             }
             // What cannot be folded must not be written.
             Err(error) => Err(error.into()),
@@ -242,7 +241,7 @@ impl LiveSession {
         let store = surroundings.store.clone();
         // Checked first, so that a session that does not exist is not claimed.
         store.head(id).await.map_err(load::not_found)?;
-        let claim = store.claim(id, surroundings.owner.clone(), mode).await.map_err(RuntimeError::Store)?;
+        let claim = store.claim(id, surroundings.owner.clone(), mode).await?;
         let claimed = ClaimGuard::new(&store, &claim);
         let view = load::load(&*store, id, None).await;
         match view {
@@ -469,7 +468,7 @@ impl LiveSession {
             self.snapshots.start_if_due(&self.state.lock().await.view);
             self.snapshots.wait().await;
         }
-        self.store.release(self.claim.clone()).await.map_err(RuntimeError::Store)?;
+        self.store.release(self.claim.clone()).await?;
         match flushed {
             // This process may not write to the session any more, so there is nothing to make durable.
             Err(RuntimeError::ClaimLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),

@@ -34,11 +34,10 @@ impl ToolRunner {
     pub(super) async fn approval_of(
         &self,
         tool: &Tool,
-        arguments: Option<&Map<String, Value>>,
+        arguments: &Map<String, Value>,
     ) -> Result<ApprovalNeed, RuntimeError> {
         let rules = rules_of(&self.live, &self.rules).await?;
-        let none = Map::new();
-        let found = rules.judge(tool.name().as_str(), arguments.unwrap_or(&none));
+        let found = rules.judge(tool.name().as_str(), arguments);
         let needs = || ApprovalNeed::Person(format!("{} needs approval", tool.name()));
         Ok(match found {
             Some(RuleMatch { verdict: ApprovalVerdict::Allow, .. }) => ApprovalNeed::None,

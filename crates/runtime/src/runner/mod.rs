@@ -263,7 +263,7 @@ impl ToolRunner {
             return self.refuse(&call, Failure::by_runtime("unknown_tool", message, Retry::Refused)).await;
         };
         let arguments = match self.validators.check(&tool.spec, &call.arguments) {
-            Ok(arguments) => Some(arguments),
+            Ok(arguments) => arguments,
             Err(Refusal(message)) => {
                 let failure = Failure::by_runtime("invalid_arguments", message, Retry::Allowed);
                 return self.refuse(&call, failure).await;
@@ -283,17 +283,16 @@ impl ToolRunner {
             return Ok(CallOutcome::Waits);
         }
         // Rules are judged before each attempt, since they may be newer than an attempt that was interrupted.
-        let need = boxed(|| self.approval_of(&tool, arguments.as_ref())).await?;
+        let need = boxed(|| self.approval_of(&tool, &arguments)).await?;
         // A child session of a denied call was rolled back before its call is resumed.
         if let ApprovalNeed::Denied(message) = need {
             return boxed(|| self.deny(&call, message)).await;
         }
-        let none = Map::new();
         let run = FirstRun {
             call: call.call_id,
             name: &call.name,
             effect: tool.spec.effect,
-            arguments: arguments.as_ref().unwrap_or(&none),
+            arguments: &arguments,
         };
         let repetition = boxed(|| self.live.check_repetition(run)).await?;
         match repetition {
@@ -325,8 +324,7 @@ impl ToolRunner {
         // From here on there is something to roll back and to record, even if the caller is dropped.
         let waiter = Waiter::new(&self.cancel);
         let (runner, waits) = (self.clone(), waiter.clone());
-        let given = arguments.unwrap_or_default();
-        let work = async move { boxed(|| runner.carry_out(tool, call, given, hold, waits)).await };
+        let work = async move { boxed(|| runner.carry_out(tool, call, arguments, hold, waits)).await };
         self.live.call_under_way(work, move || waiter.leave()).await
     }
 
