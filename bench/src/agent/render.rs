@@ -29,7 +29,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             .await?;
         driver.start("sew").await?.answer()?;
         let state = driver.session().state().await;
-        let session = state.execution.session.clone();
+        let session = state.session.clone();
         let transcript = Transcript::of(&session)?;
         let evaluation_id = state.view.latest_evaluation().ok_or("nothing was evaluated")?.evaluation_id;
         let question = PolicyRequest {

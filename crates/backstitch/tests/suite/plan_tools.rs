@@ -28,7 +28,7 @@ async fn a_plan_is_written_changed_and_completed() {
     assert_eq!(harness.succeeds("read_plan", json!({})).await, plan);
 
     let state = harness.live.state().await;
-    let plans = state.execution.session.all::<Plan>().unwrap();
+    let plans = state.session.all::<Plan>().unwrap();
     assert_eq!((plans.len(), plans.get(0).unwrap().status()), (1, PlanStatus::Active));
     assert_eq!(plans.get(0).unwrap().steps()[0].status, StepStatus::Done);
 }

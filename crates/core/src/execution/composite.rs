@@ -13,13 +13,14 @@ use serde_json::{Map, Value};
 
 use super::error::ExecutionStateError;
 use super::files::WorkspaceResource;
+use super::resources::Resources;
 use super::snapshotable::ResourceSnapshot;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, SnapshotId};
 use crate::json::JsonLimits;
 use crate::rng::Rng;
-use crate::session::{BoxError, Snapshot, SnapshotRestoreError};
+use crate::session::{BoxError, Session, Snapshot, SnapshotRestoreError};
 use crate::time::Timestamp;
 
 /// The version of the stored form that this program writes.
@@ -125,6 +126,30 @@ struct CompositeRest {
 }
 
 impl CompositeSnapshot {
+    /// Captures a session and all snapshotable resources.
+    pub fn capture(
+        session: &Session,
+        resources: &Resources,
+        metadata: SnapshotMetadata,
+    ) -> Result<Self, ExecutionStateError> {
+        let resources = resources.snapshotable_resources().map(|resource| {
+            let name = resource.name().to_owned();
+            match resource.snapshot() {
+                Ok(snapshot) => Ok((name, snapshot)),
+                Err(source) => Err(ExecutionStateError::Snapshot { resource: name, source }),
+            }
+        });
+        Ok(Self {
+            snapshot_id: session.ids().next(),
+            created_at: session.ids().clock().now(),
+            session: session.snapshot(),
+            resources: resources.collect::<Result<_, _>>()?,
+            rng: None,
+            metadata,
+            extra: Extra::default(),
+        })
+    }
+
     /// Encodes the snapshot as JSON.
     pub fn to_json(&self) -> Result<String, ExecutionStateError> {
         let stored = || -> Result<String, BoxError> {

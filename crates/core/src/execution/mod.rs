@@ -1,8 +1,9 @@
-//! Execution state: everything that can change while a prompt is evaluated, under one root.
+//! Execution state: everything that can change while a prompt is evaluated.
 //!
-//! [`ExecutionState`] owns the session, the resources, the clock, the random number generator and the
-//! checkpoints. A [`CompositeSnapshot`] covers all of it. A restore is atomic: every part is prepared before
-//! any is changed.
+//! [`Resources`] are what tools use besides the session. A [`CompositeSnapshot`] covers the session and all
+//! snapshotable resources. For callers without a journal, [`ExecutionState`] is the root of all state, with the
+//! random number generator and the checkpoints. A restore is atomic: every part is prepared before any is
+//! changed.
 
 mod call_resources;
 mod cell;

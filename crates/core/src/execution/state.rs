@@ -1,29 +1,24 @@
-//! The root of all mutable state.
-
-use std::sync::Arc;
+//! The root of all mutable state of a session without a journal.
 
 use super::checkpoint::CheckpointStore;
 use super::composite::{CompositeSnapshot, SnapshotMetadata};
 use super::error::ExecutionStateError;
 use super::resources::{Resources, commit_all};
-use crate::extra::Extra;
 use crate::id::CallId;
 use crate::rng::Rng;
 use crate::session::Session;
-use crate::time::Clock;
 
-/// All state that can change while a prompt is evaluated.
+/// All state that can change while a prompt is evaluated, for callers without a journal. The state of a journaled
+/// session follows from its records, and so do its checkpoints.
 #[derive(Debug)]
 pub struct ExecutionState {
     /// The typed slices.
     pub session: Session,
     /// Resources that tools use.
     pub resources: Resources,
-    /// Injected clock.
-    pub clock: Arc<dyn Clock>,
     /// Random number generator outside of calls; each call has its own.
     pub rng: Option<Rng>,
-    /// Snapshots at tool boundaries, for a state without a journal. Those of a journaled session are in its journal.
+    /// Snapshots at tool boundaries.
     pub checkpoints: CheckpointStore,
     poisoned: bool,
 }
@@ -31,15 +26,7 @@ pub struct ExecutionState {
 impl ExecutionState {
     /// Creates the state of a session with these resources.
     pub fn new(session: Session, resources: Resources) -> Self {
-        let clock = session.ids().clock().clone();
-        Self {
-            session,
-            resources,
-            clock,
-            rng: None,
-            checkpoints: CheckpointStore::default(),
-            poisoned: false,
-        }
+        Self { session, resources, rng: None, checkpoints: CheckpointStore::default(), poisoned: false }
     }
 
     /// Sets the random number generator outside of calls.
@@ -49,40 +36,11 @@ impl ExecutionState {
         self
     }
 
-    /// Copies the state for reading: an independent session, and the same resources. For the runtime, which
-    /// passes it by reference only.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn copy_to_read(&self) -> Self {
-        Self {
-            session: self.session.clone(),
-            resources: self.resources.clone(),
-            clock: self.clock.clone(),
-            rng: self.rng.clone(),
-            checkpoints: self.checkpoints.clone(),
-            poisoned: self.poisoned,
-        }
-    }
-
     /// Captures the session, all snapshotable resources and the random number generator.
     pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.check_sound()?;
-        let resources = self.resources.snapshotable_resources().map(|resource| {
-            let name = resource.name().to_owned();
-            match resource.snapshot() {
-                Ok(snapshot) => Ok((name, snapshot)),
-                Err(source) => Err(ExecutionStateError::Snapshot { resource: name, source }),
-            }
-        });
-        Ok(CompositeSnapshot {
-            snapshot_id: self.session.ids().next(),
-            created_at: self.clock.now(),
-            session: self.session.snapshot(),
-            resources: resources.collect::<Result<_, _>>()?,
-            rng: self.rng.clone(),
-            metadata,
-            extra: Extra::default(),
-        })
+        let captured = CompositeSnapshot::capture(&self.session, &self.resources, metadata)?;
+        Ok(CompositeSnapshot { rng: self.rng.clone(), ..captured })
     }
 
     /// Restores everything: all parts are prepared before any is changed. If a part fails after that, the

@@ -221,7 +221,7 @@ impl Asker {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
             let view = state.view.clone();
-            (view.transcript()?, state.execution.session.clone(), known.turns, view)
+            (view.transcript()?, state.session.clone(), known.turns, view)
         };
         let transcript = self.content.hydrated.transcript(self.content.held(), transcript).await?;
         let (mut shown, objects, bytes) = match shown {

@@ -150,7 +150,7 @@ pub(super) async fn say_as_runtime(
     let (ids, turns) = {
         let state = live.state().await;
         let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        (state.execution.session.ids().clone(), known.turns)
+        (state.session.ids().clone(), known.turns)
     };
     let mut builder = MessageBuilder::continue_step(turns.saturating_add(1), &ids);
     builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);

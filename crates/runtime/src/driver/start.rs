@@ -114,7 +114,7 @@ impl Driver {
     }
 
     async fn opening(&self, said: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
-        let ids = self.live.state().await.execution.session.ids().clone();
+        let ids = self.live.state().await.session.ids().clone();
         let mut messages = Vec::new();
         if let Some(system) = &self.agent.system {
             let mut builder = MessageBuilder::continue_step(1, &ids);

@@ -274,7 +274,7 @@ impl Evaluator {
             Some(at) if prompt.prompt().depends_on_session() => {
                 self.rendered_at(prompt, &**session.store(), at, session.clock().clone()).await
             }
-            _ => Ok(prompt.render(&session.state().await.execution.session)?),
+            _ => Ok(prompt.render(&session.state().await.session)?),
         }
     }
 

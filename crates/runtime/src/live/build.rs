@@ -39,7 +39,7 @@ pub(crate) struct Commit<'a> {
 
 impl<'a> Commit<'a> {
     pub(super) fn new(state: &'a LiveState, at: Timestamp) -> Self {
-        let prepared = state.execution.session.prepare_nothing();
+        let prepared = state.session.prepare_nothing();
         Self { state, batch: Batch::at(at), prepared, said: HashMap::new(), when: Durable::Now }
     }
 
@@ -59,7 +59,7 @@ impl<'a> Commit<'a> {
 
     /// Returns the session before the commit.
     pub(crate) fn session(&self) -> &'a Session {
-        &self.state.execution.session
+        &self.state.session
     }
 
     /// Returns the time of its records, unless they join an earlier batch.

@@ -156,7 +156,7 @@ impl LiveSession {
         let at = state.held.batch.as_ref().map_or(batch.time(), |(_, held)| held.time());
         // Tried on a copy first: records that cannot be folded must not be written.
         let mut view = state.view.clone();
-        view.expect(&state.execution.session, &prepared)?;
+        view.expect(&state.session, &prepared)?;
         let records: Vec<_> = batch.records(head, at).collect();
         for record in &records {
             view.apply(record)?;
@@ -229,7 +229,7 @@ impl LiveSession {
             live.snapshots.went_back(to);
             live.condition().owe_files();
             live.condition().end_append();
-            view.load_into(&mut state.execution.session);
+            view.load_into(&mut state.session);
             state.view = view;
             live.became_durable(state);
             Ok(head)
@@ -253,7 +253,7 @@ impl LiveSession {
         self.channel.set_durable(state.view.head());
         self.snapshots.start_if_due(&state.view);
         if let Some(unobserved) = state.held.unobserved.take() {
-            state.execution.session.tell_observers(&unobserved);
+            state.session.tell_observers(&unobserved);
         }
         self.channel.publish_to_parent(std::mem::take(&mut state.held.forwarded));
     }
@@ -288,7 +288,7 @@ impl Drop for PoisonGuard<'_> {
 impl LiveState {
     /// Loads the committed state.
     fn advance(&mut self, view: JournalView, prepared: PreparedCommit) {
-        let unobserved = view.advance(&self.view, &mut self.execution.session, prepared);
+        let unobserved = view.advance(&self.view, &mut self.session, prepared);
         self.view = view;
         self.held.unobserved = match (self.held.unobserved.take(), unobserved) {
             (Some(earlier), Some(later)) => Some(earlier.and(later)),

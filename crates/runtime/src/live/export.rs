@@ -24,7 +24,7 @@ impl LiveSession {
     pub async fn export_snapshot(&self) -> Result<Snapshot, RuntimeError> {
         let (snapshot, transcript) = {
             let state = self.state().await;
-            let session = &state.execution.session;
+            let session = &state.session;
             (session.snapshot(), Transcript::of(session)?)
         };
         let mut content = Content { live: self, media: BTreeMap::new() };

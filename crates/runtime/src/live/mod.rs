@@ -32,7 +32,7 @@ use std::ops::Deref;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 
 use backstitch_core::crash_point;
-use backstitch_core::execution::{ExecutionState, Resources};
+use backstitch_core::execution::{CompositeSnapshot, ExecutionStateError, Resources, SnapshotMetadata};
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated, SessionStopped, StopReason};
 use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, Workspace};
@@ -114,18 +114,26 @@ pub struct LiveSession {
 pub struct LiveState {
     /// State that follows from the journal.
     pub view: JournalView,
-    /// State that calls can change.
-    pub execution: ExecutionState,
+    /// The slices of the view, with their reducers, policies and observers.
+    pub session: Session,
+    /// Resources that tools use.
+    pub resources: Resources,
     held: commit::WriteBuffer,
 }
 
 impl LiveState {
+    /// Captures the session and all snapshotable resources. A runtime [adopts](crate::Runtime::adopt_state) the
+    /// snapshot as a new session.
+    pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
+        CompositeSnapshot::capture(&self.session, &self.resources, metadata)
+    }
+
     /// Returns a copy for reading.
     fn copy(&self) -> Self {
-        let (view, mut execution) = (self.view.clone(), self.execution.copy_to_read());
+        let (view, mut session) = (self.view.clone(), self.session.clone());
         // Snapshots of the copy include the provenance from the journal.
-        view.attach_to(&mut execution.session);
-        Self { view, execution, held: commit::WriteBuffer::default() }
+        view.attach_to(&mut session);
+        Self { view, session, resources: self.resources.clone(), held: commit::WriteBuffer::default() }
     }
 }
 
@@ -277,12 +285,15 @@ impl LiveSession {
             condition.owe_files();
         }
         let resources = surroundings.resources.with_workspace(surroundings.workspace.clone());
-        let execution = ExecutionState::new(session, resources.clone());
+        let id = view.session_id();
+        let channel = Arc::new(Channel::new(id, view.head()));
+        let (held, shared) = (commit::WriteBuffer::default(), resources.clone());
+        let state = LiveState { view, session, resources: shared, held };
         let abandoned = TaskTracker::new();
         abandoned.close();
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            id: view.session_id(),
+            id,
             store: surroundings.store,
             claim,
             mode,
@@ -295,8 +306,8 @@ impl LiveSession {
             claimed_effects: Mutex::default(),
             outer_root: OnceCell::new(),
             kept_files: OnceLock::new(),
-            channel: Arc::new(Channel::new(view.session_id(), view.head())),
-            state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
+            channel,
+            state: Arc::new(Mutex::new(state)),
             snapshots,
             deadlines: std::sync::Mutex::default(),
         })
@@ -429,7 +440,7 @@ impl LiveSession {
             let _ = self.record_stop(StopReason::Released).await;
         }
         let flushed = self.flush().await;
-        self.state().await.execution.resources.close();
+        self.resources.close();
         self.given_back(flushed).await
     }
 

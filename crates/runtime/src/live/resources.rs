@@ -81,7 +81,7 @@ impl LiveState {
         batch: &mut Batch,
         at: Timestamp,
     ) -> Result<(), ExecutionStateError> {
-        let resources = self.execution.resources.registered();
+        let resources = self.resources.registered();
         for resource in resources.filter(|one| self.view.resource(one.name()).is_none()) {
             CapturedResource::of(resource)?.push_to(batch, at, None);
         }

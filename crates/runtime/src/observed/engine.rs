@@ -45,7 +45,7 @@ impl ObservedSession {
         }
         let evaluation = self.open_evaluation().await?;
         let turn = self.current_turn().await;
-        let ids = self.live.state().await.execution.session.ids().clone();
+        let ids = self.live.state().await.session.ids().clone();
         let mut builder = MessageBuilder::continue_step(turn, &ids);
         builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
         let message = builder.to_message()?;

@@ -100,7 +100,7 @@ impl ObservedSession {
         self.close_calls().await?;
         self.end(EvaluationOutcome::Cancelled).await?;
         let evaluation = self.begin(prompt.id.as_deref()).await?;
-        let ids = self.live.state().await.execution.session.ids().clone();
+        let ids = self.live.state().await.session.ids().clone();
         let mut builder = MessageBuilder::continue_step(1, &ids);
         builder.person(PolicyName::new("user")?).add_text(prompt.text);
         let message = builder.to_message()?;
@@ -195,7 +195,7 @@ impl ObservedSession {
         if let Some(text) = text {
             let evaluation = self.open_evaluation().await?;
             let turn = self.turns(evaluation).await + 1;
-            let ids = self.live.state().await.execution.session.ids().clone();
+            let ids = self.live.state().await.session.ids().clone();
             let mut builder = MessageBuilder::continue_step(turn, &ids);
             builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
             let message = builder.to_message()?;

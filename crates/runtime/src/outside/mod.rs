@@ -191,7 +191,7 @@ impl OutsideCalls {
     pub async fn identify(&self, id: Option<&str>) -> CallId {
         match id {
             Some(id) => CallId::of_foreign(self.session().id(), id),
-            None => self.session().state().await.execution.session.ids().next(),
+            None => self.session().state().await.session.ids().next(),
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) async fn rules_of(
     live: &LiveSession,
     inherited: &ApprovalRules,
 ) -> Result<ApprovalRules, RuntimeError> {
-    let own = live.state().await.execution.session.all::<ApprovalRule>()?;
+    let own = live.state().await.session.all::<ApprovalRule>()?;
     Ok(inherited.clone().and(own.iter().map(|rule| (**rule).clone())))
 }
 

@@ -205,7 +205,7 @@ impl ToolRunner {
             // The call stays open, so its child session is resumed once the problem is fixed.
             (Err(error), _) => return Err(error),
             (Ok(DriveOutcome::Completed(answered)), _) => {
-                let draft = self.live.state().await.execution.session.draft();
+                let draft = self.live.state().await.session.draft();
                 return self.answered(started, hold, result_of(answered), draft).await;
             }
             // Its own time is over, and its parent has more: the call fails with a timeout.

@@ -101,7 +101,7 @@ impl ToolRunner {
                     arguments,
                     intent: Arc::new(Intent::new(intent, record_now)),
                     before,
-                    resources: state.execution.resources.for_call().declared(tool.spec.resources),
+                    resources: state.resources.for_call().declared(tool.spec.resources),
                     changed: Vec::new(),
                     waiter: waiter.clone(),
                     started: live.clock().monotonic(),
@@ -144,7 +144,7 @@ impl ToolRunner {
         let deadline = live.deadline(started.call.evaluation_id);
         let (draft, seed) = {
             let state = live.state().await;
-            (state.execution.session.draft(), state.view.created().seed)
+            (state.session.draft(), state.view.created().seed)
         };
         let context = ToolContext::new(ContextParts {
             session_id: live.id(),

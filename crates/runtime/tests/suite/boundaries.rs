@@ -106,7 +106,7 @@ async fn a_state_without_a_journal_can_be_restored_to_a_checkpoint_of_a_journal(
     let live = driver.session();
     let (second, store) = (call(&setting.runtime, live.id(), 1).await, live.checkpoints().await.unwrap());
     let state = live.state().await;
-    let mut bare = ExecutionState::new(state.execution.session.clone(), state.execution.resources.clone());
+    let mut bare = ExecutionState::new(state.session.clone(), state.resources.clone());
     bare.restore(store.get_pre_snapshot(second).unwrap()).unwrap();
     assert_eq!(findings(&bare.session.snapshot()), ["one"]);
     assert_eq!(setting.names(), ["one"]);

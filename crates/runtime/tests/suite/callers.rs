@@ -214,9 +214,9 @@ impl ToolCaller for Caller {
     fn state(&self) -> CompositeSnapshot {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
-            let mut snapshot = state.execution.snapshot(SnapshotMetadata::default()).unwrap();
+            let mut snapshot = state.snapshot(SnapshotMetadata::default()).unwrap();
             let capture = CaptureOptions::policies([SlicePolicy::State]);
-            snapshot.session = state.execution.session.snapshot_with(capture);
+            snapshot.session = state.session.snapshot_with(capture);
             snapshot
         })
     }
@@ -242,7 +242,7 @@ impl ToolCaller for Caller {
     fn look(&self, look: &mut dyn FnMut(&Session)) {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
-            look(&state.execution.session);
+            look(&state.session);
             // The state in memory is the state of the journal.
             let clock = self.harness.live.clock().clone();
             let session = state.view.session(clock);
@@ -251,7 +251,7 @@ impl ToolCaller for Caller {
                     .snapshot_with(CaptureOptions::policies([SlicePolicy::State, SlicePolicy::Log]))
                     .content_digest()
             };
-            assert_eq!(digest(&session).unwrap(), digest(&state.execution.session).unwrap());
+            assert_eq!(digest(&session).unwrap(), digest(&state.session).unwrap());
         });
     }
 

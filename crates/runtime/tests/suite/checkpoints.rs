@@ -42,10 +42,10 @@ async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resume
     let options = SessionOptions::default();
     let driver = elsewhere.adopt_snapshot(longer.tools(tools), &snapshot, options).await.unwrap();
     let state = driver.session().state().await;
-    let transcript = Transcript::of(&state.execution.session).unwrap();
+    let transcript = Transcript::of(&state.session).unwrap();
     let evaluation = transcript.latest_evaluation_id().unwrap();
     assert_eq!(transcript.pending_tool_calls(evaluation), []);
-    assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1);
+    assert_eq!(state.session.all::<Finding>().unwrap().len(), 1);
     drop(state);
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(ran.load(Ordering::SeqCst), 1);

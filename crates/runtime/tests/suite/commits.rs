@@ -84,7 +84,7 @@ async fn what_is_recorded_and_what_is_published_of_a_call_is_one_event() {
     }
     let state = harness.live.state().await;
     let recorded: Vec<_> =
-        state.execution.session.all::<ToolInvoked>().unwrap().iter().map(|one| (**one).clone()).collect();
+        state.session.all::<ToolInvoked>().unwrap().iter().map(|one| (**one).clone()).collect();
     assert_eq!(recorded.len(), 4);
     harness.live.flush().await.unwrap();
     assert_eq!(published(events).await, recorded);
@@ -289,7 +289,7 @@ async fn two_calls_that_read_what_the_other_writes_both_commit() {
         assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     }
     let state = harness.live.state().await;
-    let session = &state.execution.session;
+    let session = &state.session;
     assert!(
         session.all::<OnCall<'a'>>().unwrap().is_empty() && session.all::<OnCall<'b'>>().unwrap().is_empty()
     );

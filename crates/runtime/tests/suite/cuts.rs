@@ -70,8 +70,8 @@ async fn a_session_that_is_cut_off_after_any_batch_ends_as_if_it_had_not_been() 
             "cut at {end}"
         );
         let state = again.state().await;
-        assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1, "cut at {end}");
-        let tears = state.execution.session.all::<Tear>().unwrap();
+        assert_eq!(state.session.all::<Finding>().unwrap().len(), 1, "cut at {end}");
+        let tears = state.session.all::<Tear>().unwrap();
         assert_eq!(
             (tears.len(), tears.get(0).map(|tear| Tear::clone(tear))),
             (1, Some(hem())),

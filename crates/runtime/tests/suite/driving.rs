@@ -40,7 +40,7 @@ async fn a_mission_is_driven_to_its_answer() {
     let evaluation = view.latest_evaluation().unwrap();
     assert_eq!((evaluation.turns, evaluation.outcome()), (3, Some(EvaluationOutcome::Completed)));
     assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
-    let findings = driver.session().state().await.execution.session.all::<Finding>().unwrap();
+    let findings = driver.session().state().await.session.all::<Finding>().unwrap();
     assert_eq!(findings.len(), 2, "a failed call leaves no trace");
     let transcript = view.transcript().unwrap();
     let said: Vec<_> = transcript.all().iter().map(|message| message.content()).collect();

@@ -36,11 +36,11 @@ impl Harness {
 
     pub(crate) async fn findings(&self) -> Vec<String> {
         let state = self.live.state().await;
-        state.execution.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
+        state.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
     }
 
     pub(crate) async fn diagnoses(&self) -> Vec<String> {
         let state = self.live.state().await;
-        state.execution.session.all::<Diagnosis>().unwrap().iter().map(|one| one.0.clone()).collect()
+        state.session.all::<Diagnosis>().unwrap().iter().map(|one| one.0.clone()).collect()
     }
 }

@@ -343,7 +343,7 @@ async fn an_evaluation_that_names_none_is_shown_alone() {
     driver.start("hem").await.unwrap().answer().unwrap();
     let latest = driver.session().state().await.view.latest_evaluation().unwrap().clone();
     let mut started = (**latest.start.as_ref().unwrap()).clone();
-    started.evaluation_id = driver.session().state().await.execution.session.ids().next();
+    started.evaluation_id = driver.session().state().await.session.ids().next();
     let (id, system) =
         (started.evaluation_id, asked.lock().unwrap()[0].shown.get(0).unwrap().message.clone());
     driver.session().record(vec![RecordBody::from(started)]).await.unwrap();

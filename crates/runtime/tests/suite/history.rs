@@ -85,7 +85,7 @@ pub(crate) fn sew(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
 
 pub(crate) async fn findings(driver: &Driver) -> Vec<String> {
     let state = driver.session().state().await;
-    state.execution.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
+    state.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
 }
 
 pub(crate) async fn call(runtime: &Runtime, session: SessionId, index: usize) -> CallId {
@@ -298,7 +298,7 @@ async fn a_snapshot_or_a_conversation_is_enough_to_resume() {
         let transcript = state.view.transcript().unwrap();
         let evaluation = transcript.latest_evaluation_id().unwrap();
         let conversation = serde_json::to_string(&transcript.conversation(evaluation).unwrap()).unwrap();
-        (state.execution.session.snapshot().to_json().unwrap(), conversation)
+        (state.session.snapshot().to_json().unwrap(), conversation)
     };
     // Another process, another store.
     let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));

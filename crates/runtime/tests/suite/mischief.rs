@@ -160,7 +160,7 @@ async fn assert_traceless(harness: &Harness, tool: Tool, end: End, cancel: Cance
     let (before, messages) = {
         let state = harness.live.state().await;
         let messages = state.view.transcript().unwrap().all().len();
-        (state.execution.snapshot(SnapshotMetadata::default()).unwrap(), messages)
+        (state.snapshot(SnapshotMetadata::default()).unwrap(), messages)
     };
     let ended = runner.run(call).await.unwrap();
     let state = harness.live.state().await;
@@ -174,11 +174,11 @@ async fn assert_traceless(harness: &Harness, tool: Tool, end: End, cancel: Cance
         }
         _ => panic!("{what}: {ended:?}"),
     }
-    let mut after = state.execution.snapshot(SnapshotMetadata::default()).unwrap();
+    let mut after = state.snapshot(SnapshotMetadata::default()).unwrap();
     // The transcript has the error; all else is compared by content.
     after.session = before.session.clone();
     assert!(snapshots_equivalent(&before, &after).unwrap(), "{what}");
-    assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 0, "{what}");
+    assert_eq!(state.session.all::<Finding>().unwrap().len(), 0, "{what}");
 }
 
 #[tokio::test]

@@ -197,7 +197,7 @@ async fn assert_one_state(live: &LiveSession, what: &str) {
     let state = live.state().await;
     assert_same(&state.view, &stored, what);
 
-    let session = &state.execution.session;
+    let session = &state.session;
     let mut folded = stored.session(live.clock().clone());
     set_up(&mut folded);
     let journaled = CaptureOptions::policies([SlicePolicy::State, SlicePolicy::Log, SlicePolicy::Journal]);
@@ -237,7 +237,7 @@ async fn a_commit_drops_fields_of_an_item_that_are_not_stored() {
     let harness = Walk::new(0).await.harness;
     harness.run("change", json!({"kind": "sketch", "number": 4})).await;
     let state = harness.live.state().await;
-    let sketch = state.execution.session.latest::<Sketch>().unwrap().unwrap();
+    let sketch = state.session.latest::<Sketch>().unwrap().unwrap();
     assert_eq!(*sketch, Sketch { name: "1".into(), lines: 4, scratch: 0 });
 }
 
@@ -253,7 +253,7 @@ async fn caches_and_policies_of_a_session_stay_beside_its_journal() {
     harness.run("change", json!({"kind": "cache", "number": 1})).await;
     harness.run("change", json!({"kind": "log", "number": 1})).await;
     let state = harness.live.state().await;
-    let session = &state.execution.session;
+    let session = &state.session;
     // The value computed at the first change, and the added item.
     assert_eq!(
         session.all::<Count>().unwrap().iter().map(|count| count.0).collect::<Vec<_>>(),

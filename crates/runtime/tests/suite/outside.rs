@@ -94,7 +94,7 @@ async fn a_cancel_does_not_wait_for_the_call_that_runs() {
     assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     let view = runtime.view(session).await.unwrap();
     assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
-    assert!(driver.session().state().await.execution.session.all::<Finding>().unwrap().is_empty());
+    assert!(driver.session().state().await.session.all::<Finding>().unwrap().is_empty());
     assert!(runtime.store().inbox(session).await.unwrap().is_empty(), "the cancellation is removed");
     // The script has one more reply, and the next mission gets it.
     assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
@@ -232,6 +232,6 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
     let driver = runtime.open(session, agent(&ran), SessionOptions::default()).await.unwrap();
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(ran.load(Ordering::SeqCst), 1);
-    let findings = driver.session().state().await.execution.session.all::<Finding>().unwrap();
+    let findings = driver.session().state().await.session.all::<Finding>().unwrap();
     assert_eq!(findings.get(0).unwrap().0, large);
 }

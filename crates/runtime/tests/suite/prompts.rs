@@ -99,13 +99,13 @@ async fn a_prompt_is_rendered_logged_and_driven_to_its_answer() {
     assert_eq!((evaluation.prompt_ns.as_str(), evaluation.prompt_key.as_str()), ("tests", "workshop"));
 
     let state = session.state().await;
-    let rendered = state.execution.session.latest::<PromptRendered>().unwrap().unwrap();
+    let rendered = state.session.latest::<PromptRendered>().unwrap().unwrap();
     assert_eq!(rendered.prompt_name, "The workshop");
     assert_eq!(rendered.rendered, backstitch_core::digest::Digest::of(system.as_bytes()));
     assert_eq!(rendered.descriptor, Some(prompt.prompt().descriptor().unwrap()));
     assert_eq!(rendered.render_inputs, Some(json!({"cloth": "coat"})));
     assert_eq!(rendered.run.evaluation_id, evaluation.evaluation_id);
-    let executed = state.execution.session.latest::<PromptExecuted>().unwrap().unwrap();
+    let executed = state.session.latest::<PromptExecuted>().unwrap().unwrap();
     assert_eq!(executed.prompt_name, "The workshop");
     let (mut seen_rendered, mut seen_executed) = (Vec::new(), Vec::new());
     while let Some(event) = events.ready().await.unwrap() {
@@ -179,8 +179,8 @@ async fn opened_sections_start_another_evaluation_with_their_tools() {
     assert!(said(&view, Role::System)[0].contains("There are machines."));
     assert_eq!(said(&view, Role::User), ["begin"], "the mission is repeated");
     let state = session.state().await;
-    assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1, "its tool could be called");
-    let overrides = state.execution.session.all::<VisibilityOverrides>().unwrap();
+    assert_eq!(state.session.all::<Finding>().unwrap().len(), 1, "its tool could be called");
+    let overrides = state.session.all::<VisibilityOverrides>().unwrap();
     assert_eq!(overrides.len(), 1);
     let opened: Vec<_> = overrides.get(0).unwrap().iter().map(|(path, how)| (path.to_owned(), how)).collect();
     assert_eq!(opened, [("room".to_owned(), Visibility::Full)], "open sections are left out");
@@ -262,7 +262,7 @@ async fn a_process_that_died_after_an_evaluation_was_superseded_resumes_with_ano
     let (runtime, session) = begin(&evaluator).await;
     // Driven by hand, so that nothing happens after the end of the first evaluation.
     let prompt = workshop();
-    let rendered = prompt.render(&session.state().await.execution.session).unwrap();
+    let rendered = prompt.render(&session.state().await.session).unwrap();
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
     let agent = Agent::new("").policy(Arc::new(policy)).with_prompt(&prompt, rendered).unwrap();
     let driver = backstitch_runtime::Driver::new(session.clone(), agent);
@@ -315,7 +315,7 @@ async fn a_resumed_evaluation_has_the_tools_that_it_was_started_with() {
     assert_eq!(answered.text, "done");
     let findings = |session: &Arc<LiveSession>| {
         let session = session.clone();
-        async move { session.state().await.execution.session.all::<Finding>().unwrap().len() }
+        async move { session.state().await.session.all::<Finding>().unwrap().len() }
     };
     assert_eq!(findings(&session).await, 2);
     // A new evaluation is rendered for the session as it is.

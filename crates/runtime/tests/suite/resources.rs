@@ -35,7 +35,7 @@ use crate::tailor::{reply, scripted};
 
 /// The counter of a session, in memory.
 async fn number(live: &LiveSession) -> u64 {
-    live.state().await.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap()
+    live.state().await.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap()
 }
 
 /// The counter of a session, as recorded in the journal.
@@ -423,7 +423,7 @@ fn notes_tool() -> Tool {
 }
 
 async fn noted(live: &LiveSession) -> Vec<String> {
-    live.state().await.execution.resources.look_at(|notes: &Notes| notes.0.clone()).unwrap().unwrap()
+    live.state().await.resources.look_at(|notes: &Notes| notes.0.clone()).unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -521,7 +521,7 @@ async fn a_composite_snapshot_is_adopted_with_its_resources_and_files() {
     let harness = Harness::with_resources(store.clone(), tools(), Some(files(&store)), resources).await;
     let acts = [Act::Append("plan".into()), Act::Write("file.txt".into(), "original".into()), Act::Count(7)];
     harness.run("act", script(acts, Outcome::Success)).await;
-    let text = harness.live.state().await.execution.snapshot(SnapshotMetadata::tag("export")).unwrap();
+    let text = harness.live.state().await.snapshot(SnapshotMetadata::tag("export")).unwrap();
     let snapshot = CompositeSnapshot::from_json(&text.to_json().unwrap()).unwrap();
 
     let options = |store| {

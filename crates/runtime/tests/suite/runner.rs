@@ -76,7 +76,7 @@ async fn the_changes_of_a_successful_call_are_committed() {
     assert!(checkpoint.success && checkpoint.post_snapshot.is_some());
     assert_eq!(checkpoint.pre_snapshot.session.all::<Finding>().unwrap().len(), 0);
     assert_eq!(state.view.calls().next().unwrap().status(), CallStatus::Completed);
-    assert_eq!(state.execution.session.all::<ToolInvoked>().unwrap().len(), 1);
+    assert_eq!(state.session.all::<ToolInvoked>().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn the_changes_of_a_failed_call_are_rolled_back() {
     for (name, kind, retryable, failing) in failing {
         let harness = Harness::new(vec![good(), failing]).await;
         harness.run("good", json!({"text": "before"})).await;
-        let before = harness.live.state().await.execution.session.snapshot().content_digest().unwrap();
+        let before = harness.live.state().await.session.snapshot().content_digest().unwrap();
         let messages = harness.live.state().await.view.transcript().unwrap().all().len();
         let end = harness.run(name, json!({"text": "during"})).await;
         let (found, message, retry) = error_of(&end);
@@ -179,11 +179,7 @@ async fn the_changes_of_a_failed_call_are_rolled_back() {
             messages + 2,
             "{name}: the call and its error"
         );
-        assert_ne!(
-            state.execution.session.snapshot().content_digest().unwrap(),
-            before,
-            "the transcript grew"
-        );
+        assert_ne!(state.session.snapshot().content_digest().unwrap(), before, "the transcript grew");
         let call = state.view.calls().next_back().unwrap();
         assert_eq!(call.status(), CallStatus::Failed, "{name}");
         assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallVerdict::Failed);
@@ -353,7 +349,7 @@ async fn a_call_that_overwrites_what_another_changed_runs_again() {
             let count = context.session(|draft| draft.all::<Finding>())??.len();
             HAS_READ.store(true, Ordering::SeqCst);
             // The other call has committed.
-            while LIVE.get().unwrap().state().await.execution.session.all::<Finding>().unwrap().is_empty() {
+            while LIVE.get().unwrap().state().await.session.all::<Finding>().unwrap().is_empty() {
                 tokio::time::sleep(MOMENT).await;
             }
             context.session(|draft| draft.seed([Finding(format!("{text} after {count}"))]).map(|_| ()))??;

@@ -40,7 +40,7 @@ fn asking(output: Output) -> BoundPrompt {
 
 async fn tears(session: &Arc<LiveSession>) -> Vec<Tear> {
     let state = session.state().await;
-    state.execution.session.all::<Tear>().unwrap().iter().map(|tear| Tear::clone(tear)).collect()
+    state.session.all::<Tear>().unwrap().iter().map(|tear| Tear::clone(tear)).collect()
 }
 
 pub(crate) fn hem() -> Tear {
@@ -71,7 +71,7 @@ async fn an_answer_is_extracted_from_the_text_and_stored_in_the_batch_that_ends_
     // Only the log of the answer is between them.
     assert_eq!(changed.unwrap() + 2, ended.unwrap());
     let state = session.state().await;
-    let executed = state.execution.session.latest::<PromptExecuted>().unwrap().unwrap();
+    let executed = state.session.latest::<PromptExecuted>().unwrap().unwrap();
     assert_eq!(executed.output, Some(json!({"place": "hem", "length": 3})));
 }
 

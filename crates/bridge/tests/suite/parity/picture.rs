@@ -70,8 +70,8 @@ impl Picture {
 
     async fn of_live(live: &LiveSession, case: &Case) -> Self {
         let state = live.state().await;
-        let session = &state.execution.session;
-        let composite = state.execution.snapshot(SnapshotMetadata::default()).unwrap();
+        let session = &state.session;
+        let composite = state.snapshot(SnapshotMetadata::default()).unwrap();
         let calls = state.view.calls().filter(|call| call.intent.is_some());
         let last = state.view.calls().nth(case.before().len()).map(|call| call.call_id);
         let transcript = state.view.transcript().unwrap();
@@ -101,8 +101,8 @@ impl Picture {
 /// Returns a digest of the state, the resources and the files of a session.
 async fn snapshot(live: &LiveSession) -> String {
     let state = live.state().await;
-    let mut snapshot = state.execution.snapshot(SnapshotMetadata::default()).unwrap();
-    snapshot.session = state.execution.session.snapshot_with(CaptureOptions::policies([SlicePolicy::State]));
+    let mut snapshot = state.snapshot(SnapshotMetadata::default()).unwrap();
+    snapshot.session = state.session.snapshot_with(CaptureOptions::policies([SlicePolicy::State]));
     snapshot.content_digest().unwrap().to_string()
 }
 

@@ -72,7 +72,7 @@ async fn an_export_of_a_session_however_often_reopened_continues_with_the_same_r
     let mut texts = Vec::new();
     for _ in 0..3 {
         let opened = runtime.open(id, weaving(), SessionOptions::default()).await.unwrap();
-        let plain = opened.session().state().await.execution.session.snapshot();
+        let plain = opened.session().state().await.session.snapshot();
         assert_eq!(plain.refers_to().unwrap().len(), 2, "the result and the picture are elsewhere");
         let whole = opened.session().export_snapshot().await.unwrap();
         assert_eq!(whole.refers_to().unwrap(), []);

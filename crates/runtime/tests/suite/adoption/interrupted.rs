@@ -157,7 +157,7 @@ async fn what_a_sub_agent_did_elsewhere_is_not_done_again() {
         let running = driver.clone();
         tokio::spawn(async move { running.start("go").await });
         world.until(1).await;
-        let snapshot = driver.session().state().await.execution.session.snapshot();
+        let snapshot = driver.session().state().await.session.snapshot();
         let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
         let adopted = elsewhere.adopt_snapshot(agent(), &snapshot, SessionOptions::default()).await.unwrap();
         let ended = adopted.resume(ResumeOptions::default()).await.unwrap();

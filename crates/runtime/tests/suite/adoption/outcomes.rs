@@ -64,7 +64,7 @@ async fn an_evaluation_that_was_superseded_elsewhere_is_followed_by_another() {
     let session = evaluator.create_session(&runtime, SessionOptions::default()).await.unwrap();
     // Driven by hand, so that nothing happens after the end of the first evaluation.
     let prompt = workshop();
-    let rendered = prompt.render(&session.state().await.execution.session).unwrap();
+    let rendered = prompt.render(&session.state().await.session).unwrap();
     let agent = nameless(replies).with_prompt(&prompt, rendered).unwrap();
     let ended = backstitch_runtime::Driver::new(session.clone(), agent).start("begin").await.unwrap();
     assert!(matches!(ended, DriveOutcome::Superseded { .. }), "{ended:?}");

@@ -20,7 +20,7 @@ fn agent(world: &World) -> Agent {
 /// A composite snapshot, as another process decodes it.
 async fn everything(driver: &Driver) -> CompositeSnapshot {
     let state = driver.session().state().await;
-    let snapshot = state.execution.snapshot(SnapshotMetadata::tag("export")).unwrap();
+    let snapshot = state.snapshot(SnapshotMetadata::tag("export")).unwrap();
     CompositeSnapshot::from_json(&snapshot.to_json().unwrap()).unwrap()
 }
 

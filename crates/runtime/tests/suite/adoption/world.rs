@@ -148,13 +148,13 @@ impl Process {
     }
 
     pub(super) async fn snapshot(&self) -> Snapshot {
-        let text = self.session.state().await.execution.session.snapshot().to_json().unwrap();
+        let text = self.session.state().await.session.snapshot().to_json().unwrap();
         Snapshot::from_json(&text).unwrap()
     }
 
     pub(super) async fn conversation(&self) -> ConversationState {
         let state = self.session.state().await;
-        let transcript = Transcript::of(&state.execution.session).unwrap();
+        let transcript = Transcript::of(&state.session).unwrap();
         let conversation = transcript.conversation(transcript.latest_evaluation_id().unwrap()).unwrap();
         serde_json::from_str(&serde_json::to_string(&conversation).unwrap()).unwrap()
     }

@@ -193,7 +193,7 @@ fn acknowledged(stage: &Stage) -> Vec<(SessionId, Position)> {
 async fn finish(runtime: &Runtime, store: &SqliteStore, session: SessionId) {
     let driver = take(runtime, session).await.unwrap();
     while one_mission(&driver).await {}
-    let findings = driver.session().state().await.execution.session.all::<Finding>().unwrap();
+    let findings = driver.session().state().await.session.all::<Finding>().unwrap();
     let mut findings: Vec<_> = findings.iter().map(|finding| finding.0.clone()).collect();
     let expected = (0..missions()).flat_map(|mission| {
         (0..TURNS).flat_map(move |turn| ["a", "b"].map(|name| format!("{mission}/{turn}/{name}")))

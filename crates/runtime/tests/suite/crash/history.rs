@@ -69,11 +69,11 @@ async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Fou
         assert!(state.view.owed_files().is_none());
         let mut files_found = BTreeMap::new();
         collect(&stage.path(files), "", &mut files_found);
-        let findings = state.execution.session.all::<Finding>().unwrap();
+        let findings = state.session.all::<Finding>().unwrap();
         Found {
             files: files_found,
             findings: findings.iter().map(|finding| finding.0.clone()).collect(),
-            counter: state.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap(),
+            counter: state.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap(),
             turns: state.view.latest_evaluation().map_or(0, |latest| latest.turns),
         }
     };
