@@ -6,7 +6,9 @@
 //! allocates, and never panics.
 //!
 //! Structures are encoded by a list of their fields ([`packed_structs`]). A field that is missing in the list
-//! is a compile error.
+//! is a compile error. The derived implementations of serde cannot be used: records leave out empty fields and
+//! flatten unknown ones, so only a format that names its fields can read what they write, and decoding names is
+//! what this encoding saves.
 
 mod values;
 
