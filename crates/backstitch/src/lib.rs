@@ -167,12 +167,7 @@ pub mod host {
         ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
         OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
         OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime,
-        SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionFiles, SnapshotState, Task,
-        ToolRunner, UnreadableSession, call_arguments, changes_line, check_arguments, check_snapshot,
-        describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces,
-        has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent,
-        observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records,
-        reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
+    SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionFiles, SnapshotState, Task, ToolRunner, UnreadableSession, call_arguments, changes_line, check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content, SessionHolder,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{

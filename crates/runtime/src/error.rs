@@ -6,7 +6,7 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::PauseReason;
 use backstitch_core::machine::MachineError;
 use backstitch_core::message::MessageError;
-use backstitch_core::ports::{BundleError, OpenError, PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch_core::ports::{BundleError, OpenError, PolicyError, ProcessError, StoreError, WorkspaceError, Owner};
 use backstitch_core::prompt::PromptError;
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
 use backstitch_core::time::Timestamp;
@@ -323,6 +323,16 @@ pub enum RuntimeError {
         /// The session and the process that use it.
         holder: String,
     },
+    /// The process that holds a session could not be ended.
+    #[error("{owner} drives session {session} and cannot be ended: {reason}")]
+    HolderNotEnded {
+        /// The session.
+        session: SessionId,
+        /// The holder.
+        owner: Owner,
+        /// Why it could not be ended.
+        reason: String,
+    },
     /// A handler made a call that needs files or resources which its own call holds.
     #[error(
         "{inner} cannot run inside of {outer}, which holds the files and resources of the session until it has ended; \
@@ -444,6 +454,7 @@ impl RuntimeError {
             }
             Self::OpenDirectory(error) => error.code(),
             Self::DirectoryNotReleased { .. } => ErrorCode::WorkspaceHeld,
+            Self::HolderNotEnded { .. } => ErrorCode::SessionHeld,
             Self::NestedCall { .. } => ErrorCode::NestedCall,
             Self::NotIsolated { .. } => ErrorCode::NotIsolated,
             Self::NothingToApply { .. } => ErrorCode::NothingToApply,

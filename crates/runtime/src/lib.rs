@@ -97,7 +97,7 @@ pub use process::{
     supervise_if_asked,
 };
 pub use replay::Replay;
-pub use run::{DecideOptions, DecisionState, ForkOptions, RewindOptions, Run};
+pub use run::{DecideOptions, DecisionState, ForkOptions, RewindOptions, Run, SessionHolder};
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};

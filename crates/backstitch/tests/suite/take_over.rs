@@ -109,23 +109,79 @@ async fn the_process_that_is_taken_over_from() {
     std::fs::write(place.join("lost"), lost.kind()).unwrap();
 }
 
+/// Starts the other process.
+fn other_process(place: &Path) -> std::process::Child {
+    std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["take_over::the_process_that_is_taken_over_from", "--exact"])
+        .env(PLACE, place)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the first attempt of the other process is halfway, and returns its session.
+async fn halfway(place: &Path) -> SessionId {
+    half_ironed(place).await;
+    let started = place.join("started");
+    loop {
+        if let Ok(session) = std::fs::read_to_string(&started).unwrap_or_default().parse() {
+            return session;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The process is killed, as by any crash, and the session is free.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_process_that_holds_a_session_is_ended() {
+    let place = TempDir::new().unwrap();
+    let mut other = other_process(place.path());
+    let session = halfway(place.path()).await;
+    let runtime = runtime(place.path());
+    let holder = runtime.holder(session).await.unwrap().unwrap();
+    assert_eq!(holder.process.map(|process| process.pid), Some(other.id()));
+    assert!(other.try_wait().unwrap().is_none(), "a question ends nothing");
+    runtime.end_holder(session).await.unwrap();
+    assert!(!other.wait().unwrap().success());
+    assert_eq!(runtime.holder(session).await.unwrap(), None);
+    let run = runtime.resume(session, &agent(place.path())).await.unwrap();
+    assert_eq!(run.answer::<String>().await.unwrap(), "The coat is ironed.");
+    runtime.end_holder(session).await.unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_process_never_ends_itself() {
+    let place = TempDir::new().unwrap();
+    let first = runtime(place.path());
+    let session = first.start(&agent(place.path()), "Iron the coat.").await.unwrap().session();
+    for runtime in [first, runtime(place.path())] {
+        let error = runtime.end_holder(session).await.unwrap_err();
+        assert_eq!(error.kind(), "session_held");
+        assert!(error.to_string().contains("it is this process"), "{error}");
+    }
+}
+
+/// A store in memory does not know the process, like a store that another machine uses.
+#[tokio::test]
+async fn a_holder_that_cannot_be_ended_loses_its_claim() {
+    let place = TempDir::new().unwrap();
+    let runtime = Runtime::in_memory();
+    let run = runtime.start(&agent(place.path()), "Iron the coat.").await.unwrap();
+    half_ironed(place.path()).await;
+    let holder = runtime.holder(run.session()).await.unwrap().unwrap();
+    assert_eq!(holder.process, None);
+    runtime.end_holder(run.session()).await.unwrap();
+    assert_eq!(runtime.holder(run.session()).await.unwrap(), None);
+    assert_eq!(run.ended().await.unwrap_err().kind(), "lease_lost");
+}
+
 #[tokio::test]
 async fn a_session_is_taken_over_from_another_process_that_lives_on() {
     let place = TempDir::new().unwrap();
-    let mut other = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["take_over::the_process_that_is_taken_over_from", "--exact"])
-        .env(PLACE, place.path())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    half_ironed(place.path()).await;
-    let started = place.path().join("started");
-    let session = loop {
-        if let Ok(session) = std::fs::read_to_string(&started).unwrap_or_default().parse() {
-            break session;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let mut other = other_process(place.path());
+    let session = halfway(place.path()).await;
     taken_over(place.path(), session).await;
     let status = tokio::task::spawn_blocking(move || other.wait()).await.unwrap().unwrap();
     assert!(status.success());

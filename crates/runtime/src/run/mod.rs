@@ -12,6 +12,7 @@ mod decide;
 mod deciding;
 mod door;
 mod history;
+mod holder;
 mod isolated;
 mod opening;
 mod take_over;
@@ -33,6 +34,7 @@ use crate::runtime::Runtime;
 
 pub use decide::{DecideOptions, DecisionState};
 pub use history::{ForkOptions, RewindOptions};
+pub use holder::SessionHolder;
 
 /// The outcome of a run, once it has ended.
 type Outcome = Option<Arc<Result<DriveOutcome, RuntimeError>>>;
