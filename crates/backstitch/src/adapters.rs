@@ -109,6 +109,24 @@ impl HostAdapters {
         blocking(opening).await
     }
 
+    /// Opens a directory only to capture it, as fast as possible. It has to exist.
+    pub(crate) async fn open_to_capture(
+        &self,
+        directory: &Path,
+        holder: String,
+    ) -> Result<Arc<HostWorkspace>, BoxError> {
+        let mut options = OpenOptions::new(directory, self.directory()?, self.store.objects.clone());
+        options.holder = holder;
+        // Captures leave out what would be removed.
+        options.sweeps = false;
+        let store = self.store.address.clone();
+        let opening = move || -> Result<Arc<HostWorkspace>, BoxError> {
+            check_apart(&options.root, &store)?;
+            Ok(Arc::new(HostWorkspace::open(options)?))
+        };
+        blocking(opening).await
+    }
+
     /// Makes a copy for a new session, sets it up, and opens it.
     async fn open_copy(&self, spec: &WorkspaceSpec, session: SessionId) -> Result<OpenedWorkspace, BoxError> {
         self.remove_unclaimed(&spec.path).await?;

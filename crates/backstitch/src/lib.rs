@@ -149,11 +149,7 @@ pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::adapters::{HostAdapters, check_apart, check_directory};
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::runtime::{
-        EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost,
-        is_failure, money, pending_decisions,
-    };
-    pub use crate::runtime::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
+pub use crate::runtime::{EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure, money, pending_decisions, CollectOptions, ImportOptions, RemoveOptions, SessionBundle, FindError, IdPart};
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::workspace_event::WorkspaceEvent;
     #[doc(inline)]

@@ -1,9 +1,12 @@
 //! The runtime: a store, the models and directories that agents name, and every operation on them.
 //!
 //! Operations on one session are those of [`backstitch_runtime::Runtime`], to which this one dereferences. What concerns the
-//! whole store, or shows sessions, is added here. Each operation opens, claims and releases by itself.
+//! whole store, shows sessions, or needs the directories of this machine, is added here. Each operation opens, claims and
+//! releases by itself.
 
+mod find;
 mod look;
+mod open;
 mod store;
 
 use std::fmt;
@@ -20,11 +23,9 @@ use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 use crate::time::Clock;
 use crate::workspace_event::WorkspaceEvent;
 
-pub use look::{
-    EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure,
-    money, pending_decisions,
-};
+pub use look::{EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure, money, pending_decisions};
 pub use store::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
+pub use find::{FindError, IdPart};
 
 /// A runtime could not be opened.
 ///

@@ -14,6 +14,9 @@ mod looking;
 mod models;
 mod place;
 mod plan_tools;
+#[cfg(unix)]
+mod programs;
+mod recorded_agents;
 mod served;
 #[cfg(unix)]
 mod shell;

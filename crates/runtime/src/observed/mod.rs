@@ -90,6 +90,16 @@ impl ObservedSession {
         self.live.id()
     }
 
+    /// Returns the view of the session, with what was reported so far.
+    pub async fn view(&self) -> JournalView {
+        self.live.state().await.view.clone()
+    }
+
+    /// Stores what was reported, and releases the session.
+    pub async fn release(&self) -> Result<(), RuntimeError> {
+        self.live.release().await
+    }
+
     /// Records that the program starts or continues: files that changed since, and calls that never ended.
     pub async fn started(&self) -> Result<(), RuntimeError> {
         self.barrier(None).await

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::{InnerMessage, Position};
+use backstitch_core::journal::{InnerMessage, Note, Position};
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::view::Call;
 use serde_json::{Map, Value};
@@ -180,6 +180,22 @@ impl OutsideCalls {
     /// Returns the driver of the session.
     pub fn driver(&self) -> &Driver {
         &self.driver
+    }
+
+    /// Returns whether the session knows a call, by the id that its caller knows it by.
+    pub async fn knows(&self, id: &str) -> bool {
+        let call = CallId::of_foreign(self.session().id(), id);
+        self.session().state().await.view.call(call).is_some()
+    }
+
+    /// Adds a note to the session.
+    pub async fn add_note(&self, note: Note) -> Result<(), RuntimeError> {
+        self.session().record(vec![note.into()]).await
+    }
+
+    /// Releases the session, after [`close`](Self::close).
+    pub async fn release(&self) -> Result<(), RuntimeError> {
+        self.session().release().await
     }
 
     /// Returns the number of calls that run now.

@@ -15,6 +15,7 @@ mod history;
 mod holder;
 mod isolated;
 mod opening;
+mod programs;
 mod take_over;
 mod task;
 
