@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use backstitch::RuntimeError;
 use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
-use backstitch::host::DirectoryError;
-use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError};
+use backstitch::host::{DirectoryError, FindError};
+use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError, BundleError};
 use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
 use backstitch::stores::{DIRECTORY, FILE, StoresError};
@@ -83,6 +83,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, ConfigError::code))
         .or_else(|| of(error, TrustError::code))
         .or_else(|| of(error, SettingsError::code))
+        .or_else(|| of(error, FindError::code))
         .or_else(|| of(error, RuntimeError::code))
         .or_else(|| of(error, AgentFileError::code))
         .or_else(|| of(error, |error: &ValueRefused| error.code()))
@@ -135,9 +136,12 @@ fn is_usage(error: &anyhow::Error) -> bool {
         let about_sql = error
             .downcast_ref::<SelectError>()
             .is_some_and(|error| matches!(error, SelectError::Refused { .. } | SelectError::Invalid { .. }));
+        let is_not_an_id =
+            error.downcast_ref::<FindError>().is_some_and(|error| matches!(error, FindError::NotAnId { .. }));
         about_file
             || about_files
             || about_sql
+            || is_not_an_id
             || is_unnamed
             || error.is::<Usage>()
             || error.is::<ConfigError>()
@@ -166,6 +170,7 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
         error.chain().find_map(|error| error.downcast_ref::<TrustError>()?.hint().map(str::to_owned))
     });
     let own = own.or_else(|| error.chain().find_map(directory_hint));
+    let own = own.or_else(|| error.chain().find_map(find_hint).map(str::to_owned));
     let own = own.or_else(|| error.chain().find_map(store_hint).map(str::to_owned));
     if let Some(hint) = own.or_else(|| hint(common, code)) {
         print("hint:", Role::Accent, &hint);
@@ -223,6 +228,12 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns a hint for a store without sessions.
+fn find_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let is_empty = matches!(error.downcast_ref::<FindError>(), Some(FindError::Empty));
+    is_empty.then_some("`backstitch run` starts one")
 }
 
 /// Returns the hint of a store that does not support something.

@@ -1,25 +1,20 @@
-//! Opening the store, a session and its workspace, as the arguments name them.
+//! Opening the store and a session, as the arguments name them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
-use backstitch::host::{OpenedWorkspace, WorkspaceEvent, check_apart, check_directory};
+use backstitch::host::{FindError, IdPart, OpenedWorkspace, WorkspaceEvent, check_apart};
 use backstitch::id::SessionId;
-use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Objects, OpenError, Owner, Store, StoreAdmin, Workspace};
 use backstitch::stores::{self, OpenedStore, StoreAddress, StoresError};
 use backstitch::view::JournalView;
-use backstitch::workspace::{HostWorkspace, OpenOptions};
 use backstitch::{Agent, Runtime, RuntimeError};
 
 use super::trusted;
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::terminal;
-use crate::usage::Usage;
 
 /// An open store, and a runtime over it.
 pub(crate) struct OpenStore {
@@ -130,43 +125,10 @@ impl OpenStore {
 
     /// Finds a session by the beginning or end of its id, or the latest one.
     pub(crate) async fn session(&self, name: Option<&str>) -> anyhow::Result<SessionId> {
-        let sessions = self.store.sessions().await?;
-        let Some(name) = name else { return self.latest(&sessions).await };
-        let name = part_of_id(name)?;
-        let matching: Vec<_> = sessions
-            .iter()
-            .filter(|id| {
-                let id = id.to_string();
-                id.starts_with(&name) || id.ends_with(&name)
-            })
-            .collect();
-        match matching[..] {
-            [one] => Ok(*one),
-            [] => {
-                let message = format!("there is no session {name}");
-                Err(CommandError::new(ErrorCode::SessionNotFound, message).into())
-            }
-            ref several => {
-                let message = format!("`{name}` matches {} sessions; type more of the id", several.len());
-                Err(CommandError::new(ErrorCode::SessionAmbiguous, message).into())
-            }
-        }
-    }
-
-    /// Returns the latest session that is not a child session of a call.
-    async fn latest(&self, sessions: &[SessionId]) -> anyhow::Result<SessionId> {
-        for session in sessions.iter().rev() {
-            let first = self.store.read(*session, Position::START, 1).await?;
-            let is_below = first.first().is_some_and(|record| {
-                matches!(&record.body, RecordBody::SessionCreated(created) if matches!(created.origin, Origin::Call { .. }))
-            });
-            if !is_below {
-                return Ok(*session);
-            }
-        }
-        Err(CommandError::new(ErrorCode::SessionNotFound, "there is no session yet")
-            .with_hint("`backstitch run` starts one")
-            .into())
+        Ok(match name {
+            Some(name) => self.runtime.find_session(name).await?,
+            None => self.runtime.latest_session().await?,
+        })
     }
 
     pub(crate) async fn view(&self, session: SessionId) -> anyhow::Result<JournalView> {
@@ -184,56 +146,6 @@ impl OpenStore {
             None => None,
         })
     }
-
-    /// Opens the directory of an existing session without an agent, if it has one.
-    pub(crate) fn workspace(
-        &self,
-        definition: &AgentDefinition,
-        session: SessionId,
-    ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
-        let workspace = &definition.workspace;
-        let Some(directory) = &workspace.path else { return Ok(None) };
-        check_directory(directory, Some(directory), session).map_err(RuntimeError::from)?;
-        self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
-    }
-
-    pub(crate) fn open_workspace(
-        &self,
-        directory: &Path,
-        excludes: &[String],
-        holder: &str,
-    ) -> anyhow::Result<Arc<HostWorkspace>> {
-        std::fs::create_dir_all(directory)
-            .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
-        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
-        opened(self.options(directory, excludes, holder))
-    }
-
-    /// Opens the workspace of a session that another program works in, to capture it as fast as possible.
-    pub(crate) fn open_to_capture(
-        &self,
-        directory: &Path,
-        session: SessionId,
-    ) -> anyhow::Result<Arc<HostWorkspace>> {
-        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
-        let mut options = self.options(directory, &[], &session.to_string());
-        options.sweeps = false;
-        opened(options)
-    }
-
-    fn options(&self, directory: &Path, excludes: &[String], holder: &str) -> OpenOptions {
-        let mut options = OpenOptions::new(directory, self.directory(), self.objects.clone());
-        options.holder = format!("session {holder}");
-        options.excludes = excludes.to_vec();
-        options
-    }
-}
-
-fn opened(options: OpenOptions) -> anyhow::Result<Arc<HostWorkspace>> {
-    let directory = options.root.clone();
-    let workspace = HostWorkspace::open(options)
-        .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
-    Ok(Arc::new(workspace))
 }
 
 /// Prints what happens to the copies of projects.
@@ -266,20 +178,9 @@ pub(crate) fn elsewhere(error: StoresError) -> anyhow::Error {
     anyhow::Error::from(error).context("the store cannot be kept here; `--store PATH` keeps it elsewhere")
 }
 
-/// Minimum length of a part of an id. An empty one, such as an unset variable of a script, would match every
-/// id.
-const SHORTEST_ID: usize = 4;
-
 /// Checks a part of an id, and normalizes it for comparison.
-pub(crate) fn part_of_id(name: &str) -> Result<String, Usage> {
-    let is_of_id = name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    if name.len() >= SHORTEST_ID && is_of_id {
-        Ok(name.to_ascii_lowercase())
-    } else {
-        Err(Usage(format!(
-            "{name:?} is not an id: type at least {SHORTEST_ID} characters of its beginning or its end"
-        )))
-    }
+pub(crate) fn part_of_id(name: &str) -> Result<String, FindError> {
+    Ok(name.parse::<IdPart>()?.to_string())
 }
 
 /// Returns the end of an id, as it is shown to people. Ids start with the time, so their beginnings are
@@ -317,7 +218,11 @@ pub(crate) fn uncovered_paths(workspace: &(dyn Workspace + 'static)) -> Vec<Stri
 
 /// Formats the uncovered paths as one line; `None` if there are none.
 pub(crate) fn uncovered(workspace: &(dyn Workspace + 'static)) -> Option<String> {
-    let paths = uncovered_paths(workspace);
+    listed(&uncovered_paths(workspace))
+}
+
+/// Formats paths as one line, only the first of many; `None` if there are none.
+pub(crate) fn listed(paths: &[String]) -> Option<String> {
     let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     match paths.len() {
         0 => None,

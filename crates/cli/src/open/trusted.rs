@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::AgentFile;
 use backstitch::stores;
 
-use super::rights::rights;
+
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;

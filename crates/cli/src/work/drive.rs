@@ -16,18 +16,18 @@ use serde_json::json;
 use super::driving::{DrivenSession, Stopper};
 use super::ending::{DriveReport, finish};
 use super::live::{AnnouncedRun, Screen};
+use super::starting::{NewSession, StartedSession};
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::history::isolated::{copy_event, copy_lines};
 use crate::look::list::tag;
 use crate::open::definition::{
-    AgentFlags, ModelFlags, MovedTo, answers_with, built, changed, definition_of, in_mode, pinned,
-    with_served_models,
+    AgentFlags, ModelFlags, MovedTo, built, definition_of, in_mode, pinned, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
 use crate::open::holder::{WhenDriven, set_free};
 use crate::open::mission;
-use crate::open::place::{OpenStore, short, uncovered, uncovered_paths};
+use crate::open::place::{OpenStore, short, uncovered_paths};
 use crate::trust::addresses;
 
 #[derive(Args)]
@@ -57,42 +57,26 @@ impl Run {
         let built = with_rules(common, built(&definition)?);
         let mission = built.mission(&text)?;
         let live = Screen::new(common.json);
-        let here = std::env::current_dir()?;
-        let files = definition.workspace.path.as_deref();
-        let place = OpenStore::existing_or_new_for(common, files.unwrap_or(&here), files)?;
-        let stopper = Stopper::start(&place.runtime, &live)?;
-        // The id is generated first, so that an error about a directory in use names the session that holds
-        // it.
-        let id = place.runtime.new_id()?;
-        let common = &common.naming(&place.address);
-        let opened = place.open_files(&built.agent, id).await?;
-        let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
-        let isolation = opened.as_ref().and_then(|opened| opened.isolation.clone());
-        let is_copy = isolation.is_some();
-        let tags = self.tag.into_iter().collect();
-        let options = SessionOptions {
-            workspace: workspace.clone(),
-            id: Some(id),
-            tags,
-            isolation,
-            ..SessionOptions::default()
-        };
-        // The mission is durable once this returns, so an announced session can be resumed.
-        let run = place.runtime.start_with(&built.agent, mission, options).await?;
-        let model = answers_with(&definition);
+        let new = NewSession::open(common, &definition)?;
+        let stopper = Stopper::start(&new.place.runtime, &live)?;
+        let common = &common.naming(&new.place.address);
+        let started = new.start(&built.agent, mission, self.tag.into_iter().collect()).await?;
+        let NewSession { place, id } = new;
+        let (workspace, uncovered) = (started.workspace(), started.uncovered_line());
+        let StartedSession { run, files } = started;
+        let model = definition.answerer();
         let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
         live.status_text(&format!("session {id} ({model})").into());
-        if let Some(opened) = &opened {
+        if let Some(opened) = &files {
             copy_lines(opened).iter().for_each(|line| live.status_text(&line.as_str().into()));
             copy_event(opened, id).into_iter().for_each(|event| live.event(event));
         }
-        if let Some((workspace, paths)) =
-            workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
-        {
-            live.status(&format!("not covered, so neither captured nor restored: {paths}"));
-            let paths = uncovered_paths(workspace);
+        if let (Some(workspace), Some(line)) = (&workspace, uncovered) {
+            live.status(&line);
+            let paths = uncovered_paths(&**workspace);
             live.event(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
         }
+        let is_copy = files.is_some_and(|files| files.isolation.is_some());
         let session = DrivenSession {
             common,
             live: &live,
@@ -306,10 +290,7 @@ impl SessionToDrive {
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
         set_free(common, &place, session, when).await?;
         if is_other {
-            let options = SessionOptions { take_over, ..SessionOptions::default() };
-            let idle = place.runtime.open_idle(session, options).await?;
-            let recorded = idle.record(vec![changed(&definition).into()]).await;
-            idle.release().await.and(recorded)?;
+            place.runtime.record_agent(session, &definition).await?;
         }
         Ok(Self { place, definition, built, live, stopper, session, take_over })
     }
@@ -344,7 +325,7 @@ impl SessionToDrive {
     }
 
     fn announce(&self) -> AnnouncedRun {
-        let model = answers_with(&self.definition);
+        let model = self.definition.answerer();
         self.live.begin(json!({"v": 1, "event": "resumed", "session": self.session, "model": model}))
     }
 

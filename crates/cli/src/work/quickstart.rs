@@ -11,12 +11,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use backstitch::code::ErrorCode;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::open::place::short;
+use crate::report::Report;
 
 /// Time within which the agent has to reach the call in which it is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -102,24 +103,18 @@ impl Quickstart {
         );
         stage.check(stage.files.join("report.txt").exists(), "the fork touched its parent")?;
 
-        if common.json {
-            println!(
-                "{}",
-                serde_json::json!({"v": 1, "session": session, "directory": directory, "held": true})
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
-        println!("\nNothing was lost. Try next, in {}:", directory.display());
+        let value = json!({"v": 1, "session": session, "directory": directory, "held": true});
+        let mut report = Report::new(&value)
+            .line("")
+            .line(format!("Nothing was lost. Try next, in {}:", directory.display()));
         if let Some(program) = std::env::current_exe().ok().filter(|_| !is_installed()) {
-            println!("  alias backstitch={}", program.display());
+            report = report.line(format!("  alias backstitch={}", program.display()));
         }
-        let store = "--store store/store.db";
-        println!("  backstitch {store} ls");
-        println!("  backstitch {store} show {id} --state --files");
-        println!("  backstitch {store} verify");
-        println!("  backstitch {store} gc --dry-run");
-        println!("  backstitch --help");
-        Ok(ExitCode::SUCCESS)
+        let show = format!("show {id} --state --files");
+        for command in ["ls", &show, "verify", "gc --dry-run"] {
+            report = report.line(format!("  backstitch --store store/store.db {command}"));
+        }
+        Ok(report.line("  backstitch --help").print(common))
     }
 }
 

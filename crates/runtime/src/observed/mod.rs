@@ -80,11 +80,6 @@ impl ObservedSession {
         Self { origin, ..self }
     }
 
-    /// Returns the session.
-    pub fn live(&self) -> &Arc<LiveSession> {
-        &self.live
-    }
-
     /// Returns the id of the session.
     pub fn id(&self) -> SessionId {
         self.live.id()

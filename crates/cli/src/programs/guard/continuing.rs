@@ -13,6 +13,7 @@ use super::points::named_or_current;
 use crate::common::Common;
 use crate::open::guarded::GuardedSession;
 use crate::open::place::OpenStore;
+use crate::report::Report;
 use crate::usage::Usage;
 
 #[derive(Args)]
@@ -48,19 +49,13 @@ impl GuardContinue {
             continues = continues.with_prompt(prompt);
         }
         let continues = continues.with_arguments(&self.arguments);
-        if common.json {
-            println!(
-                "{}",
-                json!({"v": 1, "session": session, "command": continues.line(), "caveat": continues.caveat})
-            );
-        } else {
+        if !common.json {
             continues.caveat.iter().for_each(|caveat| eprintln!("{caveat}"));
-            if self.print {
-                println!("{}", continues.line());
-            }
         }
         if self.print || common.json {
-            return Ok(ExitCode::SUCCESS);
+            let line = continues.line();
+            let value = json!({"v": 1, "session": session, "command": line, "caveat": continues.caveat});
+            return Ok(Report::new(&value).line(line).print(common));
         }
         drop(place);
         let ended = continues.run(directory)?;

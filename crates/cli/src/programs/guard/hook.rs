@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use backstitch::RuntimeError;
 use backstitch::host::{ObservedCall, ObservedResult, ObservedSession};
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::WorkspaceError;
@@ -145,7 +146,7 @@ impl Hook {
         origin.extend(event.permission_mode().map(|mode| (PERMISSION_MODE.to_owned(), Value::from(mode))));
         let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
         let done = self.apply(binding, &opened, event, report).await;
-        let released = opened.live().release().await;
+        let released = opened.release().await;
         done?;
         released?;
         drop(opened);
@@ -177,7 +178,7 @@ impl Hook {
             return session::open(place, self.program.name(), id, directory, until).await;
         }
         // Bound first: a hook that is killed in between leaves no session that the next one does not find.
-        let id = session::new_id()?;
+        let id = place.runtime.new_id()?;
         binding.bind(conversation, id, Some(directory))?;
         session::create_with_id(place, self.program.name(), Some(conversation), (directory, id), until).await
     }
@@ -250,7 +251,7 @@ impl Hook {
 
     /// Closes calls that have ended without a report, such as denied ones: their results are in the transcript.
     async fn settle(&self, session: &ObservedSession, event: &HookEvent) -> anyhow::Result<()> {
-        let view = session.live().state().await.view.clone();
+        let view = session.view().await;
         if view.calls().all(|call| !call.is_open()) {
             return Ok(());
         }
@@ -280,5 +281,10 @@ fn print_decision(decided: HookDecision, reason: &str) {
 
 /// Whether a directory can never be guarded, such as the home directory.
 fn is_refused(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(WorkspaceError::RefusedRoot { .. })))
+    error.chain().any(|error| match error.downcast_ref() {
+        Some(RuntimeError::Directory { cause, .. }) => {
+            matches!(cause.downcast_ref(), Some(WorkspaceError::RefusedRoot { .. }))
+        }
+        _ => false,
+    })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use backstitch::SystemClock;
-use backstitch::ports::{GcMode, Retention, Workspace as _};
+use backstitch::ports::{GcMode, Retention, UncoveredPath};
 use backstitch::stores::state_directory;
 use backstitch::time::Clock as _;
 use backstitch_bridge::Program;
@@ -23,7 +23,8 @@ use super::program::program_parser;
 use super::session::{self, memory};
 use crate::common::{Common, quoted};
 use crate::open::guarded::{PATIENCE, PROGRAM};
-use crate::open::place::{OpenStore, uncovered};
+use crate::open::place::{OpenStore, listed};
+use crate::report::Report;
 use crate::usage::Usage;
 
 /// How long the boundaries of guarded sessions are kept.
@@ -90,9 +91,8 @@ impl Install {
         }
         let (path, file) = HookFile::read(self.program, self.scope.scope(), &here, &memory())?;
         if self.scope.scope() == Scope::Project {
-            let place = OpenStore::existing_or_new(common, &project);
-            let opened = place.and_then(|place| place.open_workspace(&project, &[], "that is being guarded"));
-            opened.context("this directory cannot be guarded, and nothing was changed")?;
+            let covered = uncovered(common, &project).await;
+            covered.context("this directory cannot be guarded, and nothing was changed")?;
         }
         let mut command = format!(
             "{} guard hook {}{}",
@@ -117,56 +117,46 @@ impl Install {
         }
         let trust = self.trust(&path, &here).await;
         let disabled_by = (self.program == Program::ClaudeCode).then(|| disabled_by(&here)).flatten();
-        if common.json {
-            let (trusted, advice) = match &trust {
-                Trust::NotNeeded | Trust::Added(_) => (true, None),
-                Trust::Left(reason) => (false, Some(codex::trust_advice(reason.as_deref()))),
-            };
-            println!(
-                "{}",
-                json!({"v": 1, "program": self.program.name(), "settings": path, "changed": changed, "command": command,
-                    "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice,
-                    "disabled_by": disabled_by})
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
+        let (trusted, advice) = match &trust {
+            Trust::NotNeeded | Trust::Added(_) => (true, None),
+            Trust::Left(reason) => (false, Some(codex::trust_advice(reason.as_deref()))),
+        };
+        let value = json!({"v": 1, "program": self.program.name(), "settings": path, "changed": changed, "command": command,
+            "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice,
+            "disabled_by": disabled_by});
         let state = if changed { "guarded from its next start" } else { "guarded already" };
-        match &disabled_by {
-            Some(settings) => println!(
+        let mut report = Report::new(&value).line(match &disabled_by {
+            Some(settings) => format!(
                 "the hooks are in {}, and do NOT run: `disableAllHooks` in {} turns them off",
                 path.display(),
                 settings.display()
             ),
-            None => println!("{} is {state}: the hooks are in {}", self.program.title(), path.display()),
-        }
+            None => format!("{} is {state}: the hooks are in {}", self.program.title(), path.display()),
+        });
         if self.scope.scope() == Scope::Project {
-            println!("they run if it is started in {}; `--user` guards it everywhere", here.display());
+            report = report.line(format!(
+                "they run if it is started in {}; `--user` guards it everywhere",
+                here.display()
+            ));
         }
         match captured {
-            Ok(CaptureSummary { uncovered }) => {
-                println!("captured {}", project.display());
-                if let Some(paths) = uncovered {
-                    println!("not covered, and never changed by a rewind: {paths}");
+            Ok(paths) => {
+                report = report.line(format!("captured {}", project.display()));
+                if let Some(paths) = listed(&paths) {
+                    report = report.line(format!("not covered, and never changed by a rewind: {paths}"));
                 }
             }
-            Err(error) => println!("{} is not covered: {error:#}", project.display()),
+            Err(error) => report = report.line(format!("{} is not covered: {error:#}", project.display())),
         }
-        match &trust {
-            Trust::NotNeeded => {}
-            Trust::Added(config) => {
-                println!("Codex trusts them: their hashes are in {}", config.display());
-                if self.scope.scope() == Scope::Project {
-                    println!("{}", codex::PROJECT);
-                }
+        if let Trust::Added(config) = &trust {
+            report = report.line(format!("Codex trusts them: their hashes are in {}", config.display()));
+            if self.scope.scope() == Scope::Project {
+                report = report.line(codex::PROJECT);
             }
-            Trust::Left(reason) => println!("{}", codex::trust_advice(reason.as_deref())),
         }
-        println!(
-            "`{}` shows what it does; `{}` removes the hooks",
-            common.hint("log"),
-            common.hint(self.opposite())
-        );
-        Ok(ExitCode::SUCCESS)
+        let report = advice.iter().flat_map(|advice| advice.lines()).fold(report, Report::line);
+        let (log, opposite) = (common.hint("log"), common.hint(self.opposite()));
+        Ok(report.line(format!("`{log}` shows what it does; `{opposite}` removes the hooks")).print(common))
     }
 
     fn hook_flags(&self) -> String {
@@ -199,23 +189,19 @@ impl Install {
             format!("claude plugin install {}", Plugin::INSTALLED_AS),
         ];
         let captured = capture(common, self.program, project).await;
-        if common.json {
-            println!(
-                "{}",
-                json!({"v": 1, "program": self.program.name(), "plugin": marketplace, "strict": self.strict,
-                    "covered": captured.is_ok(), "commands": commands})
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
-        println!("the plugin is in {}", marketplace.display());
-        println!("install it for all projects with:");
-        commands.iter().for_each(|line| println!("  {line}"));
-        println!("or try it once: claude --plugin-dir {}", quoted(&plugin.directory().to_string_lossy()));
-        match captured {
-            Ok(_) => println!("captured {}", project.display()),
-            Err(error) => println!("{} is not covered: {error:#}", project.display()),
-        }
-        Ok(ExitCode::SUCCESS)
+        let value = json!({"v": 1, "program": self.program.name(), "plugin": marketplace, "strict": self.strict,
+            "covered": captured.is_ok(), "commands": commands});
+        let report = Report::new(&value)
+            .line(format!("the plugin is in {}", marketplace.display()))
+            .line("install it for all projects with:");
+        let report = commands.iter().fold(report, |report, line| report.line(format!("  {line}")));
+        let directory = quoted(&plugin.directory().to_string_lossy());
+        let report = report.line(format!("or try it once: claude --plugin-dir {directory}"));
+        let report = report.line(match captured {
+            Ok(_) => format!("captured {}", project.display()),
+            Err(error) => format!("{} is not covered: {error:#}", project.display()),
+        });
+        Ok(report.print(common))
     }
 
     async fn trust(&self, settings: &Path, project: &Path) -> Trust {
@@ -256,52 +242,45 @@ impl Uninstall {
             Program::ClaudeCode => None,
             Program::Codex => distrust(&path, &memory())?,
         };
-        if common.json {
-            println!(
-                "{}",
-                json!({"v": 1, "program": self.program.name(), "settings": path, "removed": removed, "distrusted": distrusted})
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
-        if removed {
-            println!("the hooks are removed from {}; recorded sessions stay", path.display());
-        } else {
-            println!("{} holds no hooks of this command", path.display());
-        }
-        if let Some(config) = distrusted {
-            println!("their hashes are removed from {}", config.display());
-        }
-        Ok(ExitCode::SUCCESS)
+        let value = json!({"v": 1, "program": self.program.name(), "settings": path, "removed": removed, "distrusted": distrusted});
+        let report = Report::new(&value).line(match removed {
+            true => format!("the hooks are removed from {}; recorded sessions stay", path.display()),
+            false => format!("{} holds no hooks of this command", path.display()),
+        });
+        let report = distrusted.iter().fold(report, |report, config| {
+            report.line(format!("their hashes are removed from {}", config.display()))
+        });
+        Ok(report.print(common))
     }
 }
 
-struct CaptureSummary {
-    uncovered: Option<String>,
+/// Returns the paths of a project that are not covered. Fails if it cannot be guarded.
+async fn uncovered(common: &Common, project: &Path) -> anyhow::Result<Vec<UncoveredPath>> {
+    let place = OpenStore::existing_or_new(common, project)?;
+    Ok(place.runtime.uncovered(project).await?)
 }
 
-/// Captures the files of a project, so that the first hook only has to look for changes.
-async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<CaptureSummary> {
+/// Captures the files of a project, so that the first hook only has to look for changes. Returns the paths that are not
+/// covered.
+async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<Vec<String>> {
     let place = OpenStore::existing_or_new(common, project)?;
     let binding = session::prepared(&place, program, project)?;
     let until = Instant::now() + PATIENCE;
     let prepared = match session::bound(&place, &binding).await {
         Some(known) => session::open(&place, program.name(), known, project, until).await?,
         None => {
-            let id = session::new_id()?;
+            let id = place.runtime.new_id()?;
             binding.bind("", id, Some(project))?;
             session::create_with_id(&place, program.name(), None, (project, id), until).await?
         }
     };
     let started = prepared.started().await;
-    prepared.live().release().await?;
+    prepared.release().await?;
     started?;
     drop(prepared);
     // The second capture finds everything stored, and leaves a cache that says so.
-    let workspace = place.open_workspace(project, &[], "that is being guarded")?;
-    let found = workspace.clone();
-    tokio::task::spawn_blocking(move || found.capture()).await??;
-    workspace.save_cache()?;
-    Ok(CaptureSummary { uncovered: uncovered(&*workspace) })
+    let uncovered = place.runtime.prepare_captures(project).await?;
+    Ok(uncovered.into_iter().map(|one| one.path).collect())
 }
 
 /// Returns the option that names the store in the command of a hook. A store in memory would end with each hook.

@@ -24,6 +24,7 @@ use crate::error::CommandError;
 use crate::history::travel;
 use crate::open::guarded::{Binding, is_guarded};
 use crate::open::place::{OpenStore, short};
+use crate::report::Report;
 use crate::terminal::time::relative;
 
 /// The newest sessions that are looked at.
@@ -67,24 +68,22 @@ impl Points {
         let view = place.view(session).await?;
         let points = points(&place, &view)?;
         let now = SystemClock::new().now();
-        if common.json {
-            let points: Vec<Value> = points.iter().map(|point| point.to_json(now)).collect();
-            println!("{}", json!({"v": 1, "session": session, "points": points}));
-            return Ok(ExitCode::SUCCESS);
-        }
+        let values: Vec<Value> = points.iter().map(|point| point.to_json(now)).collect();
+        let mut report = Report::new(&json!({"v": 1, "session": session, "points": values}));
         if points.is_empty() {
-            println!("session {} has no calls yet", short(session));
+            report = report.line(format!("session {} has no calls yet", short(session)));
         }
         let mut prompt = "";
         for point in points.iter().rev() {
             if point.prompt != prompt {
                 prompt = &point.prompt;
-                println!("{}", one_line(prompt, SHOWN));
+                report = report.line(one_line(prompt, SHOWN));
             }
             let age = point.started().map(|at| relative(at, now)).unwrap_or_default();
-            println!("  before:{}  {}  {}  {age}", short(point.call.call_id), point.call.name, point.files());
+            let (call, files) = (short(point.call.call_id), point.files());
+            report = report.line(format!("  before:{call}  {}  {files}  {age}", point.call.name));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(report.print(common))
     }
 }
 

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::bail;
+use backstitch::SessionOptions;
 use backstitch::agent_file::AgentDefinition;
+use backstitch::code::ErrorCode;
 use backstitch::host::ObservedSession;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
-use backstitch::ports::{StoreError, Workspace, WorkspaceError};
+use backstitch::ports::Workspace;
 use backstitch::stores::state_directory;
-use backstitch::workspace::HostWorkspace;
-use backstitch::{RuntimeError, SessionOptions, SystemClock};
 use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
@@ -61,24 +60,18 @@ pub(super) async fn open_with(
     place: &OpenStore,
     program: &str,
     session: SessionId,
-    files: Arc<HostWorkspace>,
+    files: Arc<dyn Workspace>,
     until: Instant,
 ) -> anyhow::Result<ObservedSession> {
     loop {
-        let files = Some(files.clone() as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace: files, ..SessionOptions::default() };
-        match place.runtime.open_idle(session, options).await {
-            Err(RuntimeError::Store(StoreError::Held { .. })) if Instant::now() < until => {
+        let options = SessionOptions::with_workspace(files.clone());
+        match place.runtime.open_observed(session, PolicyName::new(program)?, options).await {
+            Err(error) if error.code() == ErrorCode::SessionHeld && Instant::now() < until => {
                 tokio::time::sleep(STEP).await;
             }
-            opened => return Ok(ObservedSession::new(opened?, PolicyName::new(program)?)),
+            opened => return Ok(opened?),
         }
     }
-}
-
-/// Returns the id of a new session.
-pub(super) fn new_id() -> anyhow::Result<SessionId> {
-    Ok(backstitch::host::fresh_ids(Arc::new(SystemClock::default()))?.next())
 }
 
 /// Creates a session with this id, for a directory: that of a conversation, or one for the next conversation.
@@ -94,7 +87,7 @@ pub(super) async fn create_with_id(
     definition.workspace.path = Some(directory.to_owned());
     let tags = [Some((PROGRAM, program)), conversation.map(|conversation| (CONVERSATION, conversation))];
     let options = SessionOptions {
-        workspace: Some(files as Arc<dyn Workspace>),
+        workspace: Some(files),
         tags: tags.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         id: Some(id),
         ..SessionOptions::default()
@@ -109,18 +102,13 @@ pub(super) async fn files(
     directory: &Path,
     session: SessionId,
     until: Instant,
-) -> anyhow::Result<Arc<HostWorkspace>> {
-    if !directory.is_dir() {
-        bail!("the directory {} of the session is gone", directory.display());
-    }
+) -> anyhow::Result<Arc<dyn Workspace>> {
     loop {
-        match place.open_to_capture(directory, session) {
-            Err(error) if is_held(&error) && Instant::now() < until => tokio::time::sleep(STEP).await,
-            opened => return opened,
+        match place.runtime.open_to_capture(directory, session).await {
+            Err(error) if error.code() == ErrorCode::WorkspaceHeld && Instant::now() < until => {
+                tokio::time::sleep(STEP).await;
+            }
+            opened => return Ok(opened?),
         }
     }
-}
-
-fn is_held(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(WorkspaceError::Held { .. })))
 }

@@ -17,7 +17,8 @@ use super::codex;
 use super::session::{self, memory};
 use crate::common::{Common, counted};
 use crate::open::guarded::is_guarded;
-use crate::open::place::{OpenStore, short, uncovered_paths};
+use crate::open::place::{OpenStore, short};
+use crate::report::Report;
 
 /// How many of the newest sessions are counted.
 const COUNTED: usize = 1_000;
@@ -159,7 +160,8 @@ impl Status {
         }
         let covered = session::covered(&project);
         let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
-        let (mut sessions, mut uncovered, mut problem) = (Vec::new(), Vec::new(), None);
+        let (mut sessions, mut problem) = (Vec::new(), None);
+        let mut uncovered: Vec<String> = Vec::new();
         if has_store {
             let place = OpenStore::existing_or_new(common, &project)?;
             let page = place.runtime.sessions(SessionQuery::roots().with_limit(COUNTED)).await?;
@@ -169,22 +171,16 @@ impl Status {
                 .iter()
                 .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
             sessions = guarded.map(|session| session.id()).collect();
-            match place.open_workspace(&covered, &[], "that is being looked at") {
-                Ok(workspace) => uncovered = uncovered_paths(&*workspace),
-                Err(error) => problem = Some(format!("{error:#}")),
+            match place.runtime.uncovered(&covered).await {
+                Ok(paths) => uncovered = paths.into_iter().map(|one| one.path).collect(),
+                Err(error) => problem = Some(error.to_string()),
             }
         }
         let beside = added_directories(&project);
         let plugin = state_directory().ok().map(|state| Plugin::below(&state)).filter(Plugin::exists);
-        if common.json {
-            let hooks: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
-            println!(
-                "{}",
-                json!({"v": 1, "directory": project, "hooks": hooks, "sessions": sessions, "uncovered": uncovered,
-                    "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin.as_ref().map(Plugin::marketplace)})
-            );
-            return Ok(ExitCode::SUCCESS);
-        }
+        let values: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
+        let value = json!({"v": 1, "directory": project, "hooks": values, "sessions": sessions, "uncovered": uncovered,
+            "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin.as_ref().map(Plugin::marketplace)});
         let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
         let mut lines: Vec<String> = lines.collect();
         if let Some(plugin) = &plugin {
@@ -194,31 +190,26 @@ impl Status {
                 place.display()
             ));
         }
-        if lines.is_empty() {
-            println!(
-                "nothing is guarded here; `{}` guards Claude Code",
-                common.hint("guard install claude-code")
-            );
+        let has_hooks = !lines.is_empty();
+        if !has_hooks {
+            let install = common.hint("guard install claude-code");
+            lines.push(format!("nothing is guarded here; `{install}` guards Claude Code"));
         }
-        lines.iter().for_each(|line| println!("{line}"));
         if let Some(problem) = problem {
-            println!("{} is not covered: {problem}", covered.display());
-        } else if !lines.is_empty() {
-            println!("covered: {}", covered.display());
+            lines.push(format!("{} is not covered: {problem}", covered.display()));
+        } else if has_hooks {
+            lines.push(format!("covered: {}", covered.display()));
         }
         if !uncovered.is_empty() {
-            println!("not covered, and never changed by a rewind: {}", uncovered.join(", "));
+            lines.push(format!("not covered, and never changed by a rewind: {}", uncovered.join(", ")));
         }
         for directory in beside {
-            println!("not covered, because it is beside the project: {}", directory.display());
+            lines.push(format!("not covered, because it is beside the project: {}", directory.display()));
         }
         if let Some(latest) = sessions.first() {
-            let count = counted(sessions.len(), "session");
-            println!(
-                "{count} recorded; `{}` shows the latest",
-                common.hint(format_args!("log {}", short(latest)))
-            );
+            let (count, log) = (counted(sessions.len(), "session"), format!("log {}", short(latest)));
+            lines.push(format!("{count} recorded; `{}` shows the latest", common.hint(log)));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(lines.into_iter().fold(Report::new(&value), Report::line).print(common))
     }
 }

@@ -10,10 +10,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
-use backstitch::SystemClock;
 use backstitch::agent_file::{AgentDefinition, BuildOptions, SERVER_TOKEN_VARIABLE, Span};
 use backstitch::code::ErrorCode;
-use backstitch::host::entropy;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
 use backstitch_mcp::{ServeError, ToolServer};
@@ -96,7 +94,7 @@ impl Serve {
         let (id, presence) = match (known, presence) {
             (Some(session), presence) => (session, presence),
             (None, _) => {
-                let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
+                let id = place.runtime.new_id()?;
                 (id, Presence::take(&place.directory(), id)?)
             }
         };

@@ -10,8 +10,8 @@ use std::time::Duration;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::host::{OutsideCalls, OutsideMemory};
-use backstitch::id::{CallId, SessionId};
-use backstitch::journal::RecordBody;
+use backstitch::id::SessionId;
+use backstitch::journal::Note;
 use backstitch::{Agent, RuntimeError, SessionOptions};
 use backstitch_mcp::OpenCalls;
 use tokio::sync::Notify;
@@ -40,7 +40,7 @@ pub(super) struct ServedSessions {
     #[expect(dead_code, reason = "it is locked until it is dropped")]
     presence: Option<Presence>,
     /// Recorded when the session is opened: the definition is another one than before.
-    pub(super) change: Mutex<Option<RecordBody>>,
+    pub(super) change: Mutex<Option<Note>>,
     state: tokio::sync::Mutex<OpenSessions>,
     siblings: tokio::sync::Mutex<SiblingCalls>,
     changed: Notify,
@@ -118,8 +118,7 @@ impl ServedSessions {
     /// Returns the session that a call belongs to.
     async fn session_of(&self, calls: &OutsideCalls, id: Option<&str>) -> anyhow::Result<SessionId> {
         let Some(id) = id.filter(|_| self.sees_siblings) else { return Ok(self.own) };
-        let own = CallId::of_foreign(self.own, id);
-        if calls.session().state().await.view.call(own).is_some() {
+        if calls.knows(id).await {
             return Ok(self.own);
         }
         let directory = self.definition.workspace.path.as_deref();
@@ -166,40 +165,29 @@ impl ServedSessions {
                 eprintln!("not covered, so neither captured nor restored: {paths}");
             }
         }
-        let options = || SessionOptions { workspace: files.clone(), ..SessionOptions::default() };
-        let driver = match self.place.runtime.open(session, self.agent.clone(), options()).await {
-            // It is stored with its first call.
-            Err(RuntimeError::SessionNotFound { .. }) if session == self.own => {
-                let tags = [(SERVED.to_owned(), self.definition.name.clone())].into();
-                let new = SessionOptions { id: Some(session), tags, stored_with_mission: true, ..options() };
-                self.place.runtime.create(self.agent.clone(), new).await?
-            }
-            opened => opened?,
-        };
-        drop(files);
-        let live = driver.session().clone();
-        let memory = state.memories.remove(&session);
-        let opened = async {
-            let calls = OutsideCalls::open_again(driver, memory).await?;
-            let change = self.change.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(change) = change.filter(|_| session == self.own) {
-                calls.session().record(vec![change]).await?;
-            }
-            Ok::<_, RuntimeError>(calls)
-        };
-        match opened.await {
-            Ok(calls) => Ok(calls),
-            Err(error) => {
-                live.release().await?;
-                if !matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) {
-                    return Err(error.into());
-                }
+        // A new session is stored with its first call.
+        let id = (session == self.own).then_some(session);
+        let tags = [(SERVED.to_owned(), self.definition.name.clone())].into();
+        let options = SessionOptions { workspace: files, id, tags, ..SessionOptions::default() };
+        let memory = state.memories.get(&session).cloned();
+        let opened = self.place.runtime.open_outside(session, &self.agent, options, memory).await;
+        let calls = opened.map_err(|error| match error.cause() {
+            RuntimeError::EvaluationOpen { .. } => {
                 let id = short(session);
                 let message = format!("session {id} has not answered yet");
                 let hint = format!("`backstitch resume {id}` continues, `backstitch cancel {id}` ends it");
-                Err(CommandError::new(ErrorCode::EvaluationOpen, message).with_hint(hint).into())
+                CommandError::new(ErrorCode::EvaluationOpen, message).with_hint(hint).into()
             }
+            _ => anyhow::Error::from(error),
+        })?;
+        let change = self.change.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(change) = change.filter(|_| session == self.own)
+            && let Err(error) = calls.add_note(change).await
+        {
+            calls.release().await?;
+            return Err(error.into());
         }
+        Ok(calls)
     }
 
     /// Releases a session, unless other calls use it.
@@ -214,7 +202,7 @@ impl ServedSessions {
         let closed = calls.close().await;
         let memory = calls.memory().await;
         state.memories.insert(session, memory);
-        let released = calls.session().release().await;
+        let released = calls.release().await;
         drop(calls);
         for error in [closed.err(), released.err()].into_iter().flatten() {
             eprintln!("session {}: {error}", short(session));

@@ -9,7 +9,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use backstitch::Mission;
-use backstitch::message::{MediaPart, Modality, Part};
+use backstitch::message::{MediaPart, MediaType, Modality, Part};
 
 /// Maximum size of an attached text in bytes.
 const MOST_TEXT: u64 = 1024 * 1024;
@@ -92,7 +92,7 @@ pub(super) fn mission<E: Into<anyhow::Error>>(
     for path in paths {
         let bytes = read(&path)?;
         match kind_of(&bytes) {
-            Some((modality, mime)) => {
+            Some(MediaType { modality, mime }) => {
                 let (part, object) = MediaPart::held(modality, bytes);
                 media.push((part.with_mime(mime).with_hint(path), object));
             }
@@ -142,18 +142,9 @@ fn resolved(path: &str) -> PathBuf {
     }
 }
 
-/// Returns the kind and the MIME type of media, by its first bytes.
-fn kind_of(bytes: &[u8]) -> Option<(Modality, &'static str)> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some((Modality::Image, "image/png")),
-        [0xff, 0xd8, 0xff, ..] => Some((Modality::Image, "image/jpeg")),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some((Modality::Image, "image/gif")),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
-            Some((Modality::Image, "image/webp"))
-        }
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some((Modality::Document, "application/pdf")),
-        _ => None,
-    }
+/// Returns the type of an image or a document.
+fn kind_of(bytes: &[u8]) -> Option<MediaType> {
+    MediaType::of_bytes(bytes).filter(|kind| matches!(kind.modality, Modality::Image | Modality::Document))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A conversation: its session, its agent, and the turns.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
-use backstitch::{DriveOutcome, Run, RuntimeError, SessionOptions};
+use backstitch::{DriveOutcome, Run, RuntimeError};
 
 use super::attach;
 use super::context::context;
@@ -20,18 +21,17 @@ use crate::common::Common;
 use crate::error::says_more;
 use crate::history::isolated::copy_lines;
 use crate::look::waiting::{explain, waiting};
-use crate::open::definition::{
-    AgentFlags, answers_with, built, changed, definition_of, pinned, with_served_models,
-};
+use crate::open::definition::{AgentFlags, built, definition_of, pinned, with_served_models};
 use crate::open::guarded::refuse_to_drive;
 use crate::open::holder::{WhenDriven, set_free};
-use crate::open::place::{OpenStore, short, uncovered};
+use crate::open::place::{OpenStore, short};
 use crate::open::signals::Signals;
 use crate::terminal;
 use crate::terminal::style::{Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
 use crate::work::live::{Screen, status_line};
+use crate::work::starting::NewSession;
 
 /// What follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Conversation {
     }
 
     pub(super) fn model(&self) -> String {
-        answers_with(&self.definition)
+        self.definition.answerer()
     }
 
     /// Prints how the conversation begins, and offers to resume an interrupted turn.
@@ -203,40 +203,26 @@ impl Conversation {
     }
 
     async fn start(&mut self, mission: backstitch::Mission) -> anyhow::Result<Run> {
-        let here = std::env::current_dir()?;
-        let files = self.definition.workspace.path.as_deref();
-        let place = OpenStore::existing_or_new_for(&self.common, files.unwrap_or(&here), files)?;
-        let id = place.runtime.new_id()?;
         if let Some(project) = &self.project {
             // Another conversation gets another copy of the project.
             self.definition.workspace.path = Some(project.clone());
             self.built = agent_of(&self.common, &self.definition)?;
         }
-        let opened = place.open_files(&self.built.agent, id).await?;
-        opened.iter().flat_map(copy_lines).for_each(|line| eprintln!("{line}"));
-        let workspace = opened.as_ref().map(|opened| opened.workspace.clone());
-        let isolation = opened.and_then(|opened| opened.isolation);
-        let project = isolation.as_ref().map(|isolation| isolation.project.clone());
-        let options = SessionOptions {
-            workspace: workspace.clone(),
-            id: Some(id),
-            isolation,
-            ..SessionOptions::default()
-        };
-        let run = place.runtime.start_with(&self.built.agent, mission, options).await?;
-        if let (Some(project), Some(workspace)) = (project, &workspace) {
+        let new = NewSession::open(&self.common, &self.definition)?;
+        let started = new.start(&self.built.agent, mission, BTreeMap::new()).await?;
+        started.files.iter().flat_map(copy_lines).for_each(|line| eprintln!("{line}"));
+        let isolation = started.files.as_ref().and_then(|files| files.isolation.as_ref());
+        if let (Some(isolation), Some(workspace)) = (isolation, started.workspace()) {
             // From here on the directory of the agent is the copy, as it is recorded.
-            self.project = Some(project);
+            self.project = Some(isolation.project.clone());
             self.definition.workspace.path = workspace.host_directory();
             self.built = agent_of(&self.common, &self.definition)?;
         }
-        self.common = self.common.naming(&place.address);
-        (self.place, self.session) = (Some(place), Some(id));
-        eprintln!("session {}", short(id));
-        if let Some(paths) = workspace.as_deref().and_then(uncovered) {
-            eprintln!("not covered, so neither captured nor restored: {paths}");
-        }
-        Ok(run)
+        self.common = self.common.naming(&new.place.address);
+        eprintln!("session {}", short(new.id));
+        started.uncovered_line().into_iter().for_each(|line| eprintln!("{line}"));
+        (self.place, self.session) = (Some(new.place), Some(new.id));
+        Ok(started.run)
     }
 
     /// Ends a turn that has not ended, so that another message can be asked. Returns false if it waits for a
@@ -313,7 +299,7 @@ impl Conversation {
     /// Records that the session continues with another definition.
     pub(super) async fn record_definition(&self) -> anyhow::Result<()> {
         let Some(session) = self.session else { return Ok(()) };
-        Ok(self.place()?.runtime.add_note(session, changed(&self.definition)).await?)
+        Ok(self.place()?.runtime.record_agent(session, &self.definition).await?)
     }
 
     /// Loads the definition again, after a command that may have changed it.

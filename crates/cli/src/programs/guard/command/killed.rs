@@ -42,7 +42,7 @@ async fn record_gap(place: &OpenStore, session: SessionId, directory: &Path) -> 
         opened.answered(None, EvaluationOutcome::Cancelled).await
     };
     let done = done.await;
-    opened.live().release().await?;
+    opened.release().await?;
     done?;
     eprintln!("guard: the guard of session {} did not record its end; the log shows the gap", short(session));
     Ok(())

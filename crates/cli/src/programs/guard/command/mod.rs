@@ -27,7 +27,6 @@ use self::quiet::{Due, QuietTracker};
 use self::recorder::Recorder;
 use self::tree::CoveredTree;
 use self::watch::Watcher;
-use super::session::new_id;
 use crate::common::{Common, counted};
 use crate::open::guarded::RunningGuard;
 use crate::open::place::{OpenStore, short};
@@ -79,7 +78,7 @@ impl GuardedCommand {
         super::install::collect(&place).await;
         killed::record_killed(&place).await;
         // The claim comes first: a session whose guard is killed always has one.
-        let session = new_id()?;
+        let session = place.runtime.new_id()?;
         let running = RunningGuard::new(&place.directory(), session, &directory)?;
         let mut recorder = match Recorder::start(place, (&directory, session), &self.words).await {
             Ok(recorder) => recorder,

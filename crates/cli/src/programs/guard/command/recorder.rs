@@ -57,10 +57,10 @@ impl Recorder {
             created.prompt(ObservedPrompt { text, id: None }).await
         };
         let begun = begun.await;
-        created.live().release().await?;
+        created.release().await?;
         begun?;
         drop(created);
-        let uncovered = match place.open_to_capture(directory, session) {
+        let uncovered = match place.runtime.open_to_capture(directory, session).await {
             Ok(workspace) => uncovered_paths(&*workspace),
             Err(_) => Vec::new(),
         };
@@ -146,7 +146,7 @@ impl Recorder {
         let opened = session::open_with(&self.place, COMMAND, self.session, files.clone(), until).await?;
         let opened = opened.with_origin(self.origin.clone());
         let done = self.record(&opened, remark, end).await;
-        let released = opened.live().release().await;
+        let released = opened.release().await;
         done?;
         released?;
         self.uncovered = uncovered_paths(&*files);

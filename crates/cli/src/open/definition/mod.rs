@@ -1,0 +1,18 @@
+//! The definition of the agent that drives a session: read from the command line and an agent file, and recorded.
+//!
+//! The definition is recorded with the session, so that `resume` needs nothing else. When a session continues with another
+//! model, the new definition is recorded at that position, and applies from there.
+
+mod building;
+mod flags;
+mod new;
+mod recorded;
+
+pub(crate) use building::{add_provider_of, built, pinned, with_served_models};
+#[cfg(feature = "mcp")]
+pub(crate) use flags::ModelNeed;
+pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};
+pub(crate) use new::in_mode;
+#[cfg(feature = "mcp")]
+pub(crate) use recorded::changed_tools;
+pub(crate) use recorded::{changed, definition_of};

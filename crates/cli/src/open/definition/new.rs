@@ -1,0 +1,213 @@
+//! The definition of a new session: the agent file, the settings and the arguments, in this order.
+
+use anyhow::Context as _;
+use backstitch::agent_file::{AgentDefinition, AgentFileError, AnswerMode, DataDefinition, ToolChoice};
+use backstitch::code::ErrorCode;
+use backstitch::journal::Effect;
+use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
+use backstitch::stores::StoreAddress;
+use serde_json::Value;
+
+use super::flags::{AgentFlags, Mode, ModelNeed, Network, ShellEffect, Sockets};
+use crate::common::Common;
+use crate::config::{ApproveSetting, Config, provider_address, user_directory};
+use crate::error::CommandError;
+use crate::instructions;
+use crate::open::confinement;
+use crate::open::trusted::{self, NewAgent};
+use crate::trust::addresses;
+use crate::usage::Usage;
+
+impl AgentFlags {
+    /// Builds the definition that a new session is recorded with.
+    pub(crate) fn definition(&self, common: &Common) -> anyhow::Result<AgentDefinition> {
+        self.definition_for(common, ModelNeed::Required)
+    }
+
+    /// Whether the options name a directory.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn names_workspace(&self) -> bool {
+        self.workspace.is_some()
+    }
+
+    /// Builds the definition that a new session is recorded with, possibly without a model.
+    pub(crate) fn definition_for(
+        &self,
+        common: &Common,
+        model: ModelNeed,
+    ) -> anyhow::Result<AgentDefinition> {
+        let directory = match &self.workspace {
+            Some(directory) => std::path::absolute(directory)?,
+            None => std::env::current_dir()?,
+        };
+        let NewAgent { config, file } = trusted::new_agent(common, self.agent.as_deref(), &directory)?;
+        let mut definition = file.definition;
+        config.complete(&mut definition, |key| file.keys.contains(key))?;
+        self.model.apply(&mut definition)?;
+        if let (None, Some(model)) = (&definition.base_url, &definition.model) {
+            let is_built_in = definition.providers.iter().all(|own| own.name != model.provider.as_str());
+            if is_built_in {
+                definition.base_url = provider_address(&model.provider).map_err(AgentFileError::from)?;
+            }
+        }
+        if self.model.window.is_none() && !file.keys.contains("window") {
+            definition.window = config.window(&definition).or(definition.window);
+        }
+        if definition.engine.is_some() && !file.keys.contains("model") && self.model.model.is_none() {
+            // The settings for models are not about engines.
+            (definition.model, definition.script, definition.window) = (None, None, None);
+            if !file.keys.contains("base_url") {
+                definition.base_url = None;
+            }
+        }
+        if definition.model.is_none() && definition.engine.is_none() && model == ModelNeed::Required {
+            return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
+                .with_hint(
+                    "use `--model PROVIDER:MODEL`; `backstitch config set model PROVIDER:MODEL` sets it for all sessions",
+                )
+                .into());
+        }
+        if let Some(budget) = &self.model.budget {
+            definition.budget = budget.clone();
+        }
+        definition.deadline = self.model.deadline.or(definition.deadline);
+        definition.max_turns = self.max_turns.or(definition.max_turns);
+        if let Some(system) = &self.system {
+            definition.system = Some(system.clone());
+        }
+        self.answering(&mut definition)?;
+        if let Some(tools) = &self.tools {
+            definition.tools = ToolChoice::of_list(tools);
+        }
+        if let Some(which) = &self.approve {
+            definition.approval = ApproveSetting::of_list(which).by_tool();
+        }
+        if let Some(effect) = self.shell_effect {
+            definition.shell.effect = match effect {
+                ShellEffect::External => Effect::External,
+                ShellEffect::Workspace => Effect::Workspace,
+            };
+        }
+        let is_default = definition.sandbox.is_none() && !self.limits_commands();
+        definition.sandbox = Some(self.sandbox(definition.sandbox.take())?);
+        definition.complete_sandbox();
+        if let Some(sandbox) = &mut definition.sandbox {
+            confinement::begin(common, sandbox, is_default)?;
+        }
+        if let Some(directory) = &self.workspace {
+            definition.workspace.path = Some(directory.clone());
+        }
+        if definition.workspace.path.is_none() && definition.uses_files()? {
+            definition.workspace.path = Some(std::env::current_dir()?);
+        }
+        definition.workspace.isolated |= self.isolated;
+        if definition.workspace.isolated && definition.workspace.path.is_none() {
+            return Err(Usage("the agent uses no files, so `--isolated` does not apply".to_owned()).into());
+        }
+        if definition.workspace.isolated && common.store == Some(StoreAddress::Memory) {
+            let message = "an isolated session needs a store that is a file: its copy would end with the command, before it could be applied";
+            return Err(Usage(message.to_owned()).into());
+        }
+        if let Some(directory) = &mut definition.workspace.path {
+            std::fs::create_dir_all(&*directory)
+                .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
+            *directory = directory.canonicalize()?;
+        }
+        self.instruct(common, &config, &mut definition)?;
+        definition.keep_used_providers();
+        // Every file and variable that names an address is the user's own, or trusted.
+        addresses::allow(&definition);
+        Ok(definition)
+    }
+}
+
+impl AgentFlags {
+    /// Whether a flag limits commands.
+    fn limits_commands(&self) -> bool {
+        self.sandbox.is_some() || self.network.is_some() || self.sockets.is_some()
+    }
+
+    /// Returns the sandbox of commands: that of the flags, of the agent, or the default of the command.
+    fn sandbox(&self, of_agent: Option<Sandbox>) -> anyhow::Result<Sandbox> {
+        let mut sandbox = match self.sandbox {
+            Some(mode) => in_mode(of_agent, mode),
+            None => of_agent.unwrap_or_else(unset),
+        };
+        if let Some(network) = self.network {
+            sandbox.network = network == Network::On;
+        }
+        if let Some(sockets) = self.sockets {
+            sandbox.sockets = Some(match sockets {
+                Sockets::Off => SandboxSockets::Off,
+                Sockets::Inside => SandboxSockets::Inside,
+                Sockets::On => SandboxSockets::On,
+            });
+        }
+        sandbox.check().map_err(|error| Usage(error.to_string()))?;
+        Ok(sandbox)
+    }
+
+    /// Adds the instructions of the command, of the user and of the project, unless the agent has its own.
+    fn instruct(
+        &self,
+        common: &Common,
+        config: &Config,
+        definition: &mut AgentDefinition,
+    ) -> anyhow::Result<()> {
+        let has_own = definition.system.is_some() || !definition.sections.is_empty();
+        let is_off = config.strongest(|settings| settings.instructions) == Some(false);
+        // An engine has its own instructions, and reads those of the project itself.
+        let has_own = has_own || definition.engine.is_some();
+        if has_own || is_off || definition.mode == AnswerMode::Lisp {
+            return Ok(());
+        }
+        let directory = definition.workspace.path.as_deref();
+        let own = user_directory();
+        let composed = instructions::compose(directory, &definition.tool_names()?, own.as_deref());
+        for note in composed.notes.iter().filter(|_| !common.quiet) {
+            eprintln!("{note}");
+        }
+        definition.system = Some(composed.text);
+        Ok(())
+    }
+
+    /// Applies the flags about answers, data and compression.
+    fn answering(&self, definition: &mut AgentDefinition) -> anyhow::Result<()> {
+        if let Some(mode) = self.mode {
+            definition.mode = match mode {
+                Mode::Tools => AnswerMode::Tools,
+                Mode::Lisp => AnswerMode::Lisp,
+            };
+        }
+        for given in &self.data {
+            let Some((name, path)) = given.split_once('=') else {
+                return Err(Usage(format!("--data {given}: write it as NAME=FILE.json")).into());
+            };
+            let data = DataDefinition::read(name, path.as_ref())?;
+            definition.data.insert(name.to_owned(), data);
+        }
+        if let Some(signature) = &self.signature {
+            definition.signature = Some(signature.clone());
+        }
+        definition.compression = match self.compression.as_deref() {
+            None => definition.compression.take(),
+            Some("off") => Some(Value::Bool(false)),
+            Some("on") => Some(Value::Bool(true)),
+            Some(name) => Some(Value::String(name.to_owned())),
+        };
+        Ok(())
+    }
+}
+
+/// Returns a sandbox with another mode. Nothing is limited without one.
+pub(crate) fn in_mode(sandbox: Option<Sandbox>, mode: SandboxMode) -> Sandbox {
+    match (mode, sandbox) {
+        (SandboxMode::Off, _) => Sandbox::off(),
+        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(unset) },
+    }
+}
+
+/// The default sandbox of the command, with the sockets that follow from the rest of the definition.
+fn unset() -> Sandbox {
+    Sandbox { sockets: None, ..Sandbox::workspace() }
+}
