@@ -23,3 +23,9 @@ fn check(member: &str, names: &[&str]) {
 fn the_command_knows_no_kind_of_store() {
     check("cli", &["SqliteStore", "MemoryStore", "SqliteOptions", "backstitch_store"]);
 }
+
+/// The command claims no session and opens no directory by itself: the operations of `backstitch::Runtime` do, and release them.
+#[test]
+fn the_command_leaves_sessions_and_directories_to_operations() {
+    check("cli", &["LiveSession", "Driver", "HostWorkspace", "open_idle"]);
+}
