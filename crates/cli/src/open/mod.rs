@@ -12,6 +12,5 @@ pub(crate) mod place;
 pub(crate) mod progress;
 #[cfg(feature = "bridge")]
 pub(crate) mod relay;
-pub(crate) mod rights;
 pub(crate) mod signals;
 pub(crate) mod trusted;

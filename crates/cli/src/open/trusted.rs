@@ -130,6 +130,6 @@ fn add_agent(subject: &mut Subject, file: &AgentFile) -> anyhow::Result<()> {
     for other in files {
         subject.add_reference(other)?;
     }
-    rights(&file.definition).into_iter().for_each(|line| subject.describe(line));
+    file.definition.rights().into_iter().for_each(|line| subject.describe(line));
     Ok(())
 }
