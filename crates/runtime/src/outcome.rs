@@ -22,10 +22,8 @@ use serde_json::Value;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use backstitch_providers::{Script, ScriptFormat, ScriptedPolicy};
 /// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
-/// # let script = Script::parse(&replies, ScriptFormat::Toml, "script")?;
-/// # let policy = ScriptedPolicy::new(backstitch_core::message::PolicyName::new("model")?, script);
+/// # let policy = backstitch_providers::ScriptedPolicy::from_toml(&replies)?;
 /// let agent = Agent::new("tailor").policy(policy);
 /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
 /// let run = runtime.start(&agent, "Mend the coat.").await?;

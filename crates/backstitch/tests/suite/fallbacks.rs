@@ -1,14 +1,11 @@
 //! Fallbacks of agents that are built in Rust.
 
 use backstitch::host::FallbackReason;
-use backstitch::message::PolicyName;
 use backstitch::prelude::*;
-use backstitch::providers::ScriptFormat;
-use backstitch::{Backoff, Fallback, RuntimeError, Script, ScriptedPolicy};
+use backstitch::{Backoff, Fallback};
 
 fn scripted(model: &str, replies: &str) -> ScriptedPolicy {
-    let script = Script::parse(replies, ScriptFormat::Toml, "replies.toml").unwrap();
-    ScriptedPolicy::new(PolicyName::new("model").unwrap(), script).with_model(model)
+    ScriptedPolicy::from_toml(replies).unwrap().with_model(model)
 }
 
 fn failing(model: &str, kind: &str) -> ScriptedPolicy {

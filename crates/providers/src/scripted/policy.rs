@@ -39,7 +39,8 @@ pub struct ScriptedPolicy {
 }
 
 impl ScriptedPolicy {
-    /// Creates a policy with the replies of a script in TOML, named `scripted`.
+    /// Creates a policy with the replies of a script in TOML, named `scripted`: a stand-in for a model, so that
+    /// an agent runs offline.
     ///
     /// ```
     /// use backstitch_providers::ScriptedPolicy;
@@ -49,11 +50,23 @@ impl ScriptedPolicy {
     /// # Ok::<(), backstitch_providers::ScriptError>(())
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
-        let name = PolicyName::new(SCRIPTED).expect("invariant: a plain word is a name");
-        Ok(Self::new(name, Script::parse(text, ScriptFormat::Toml, SCRIPTED)?))
+        Ok(Self::from_replies(Script::parse(text, ScriptFormat::Toml, SCRIPTED)?.replies))
     }
 
-    /// Creates a policy with these replies.
+    /// Creates a policy with these replies, named `scripted`.
+    ///
+    /// ```
+    /// use backstitch_providers::{ScriptedPolicy, ScriptedReply};
+    ///
+    /// let policy = ScriptedPolicy::from_replies(["Mended.", "Pressed."].map(ScriptedReply::text));
+    /// # let _ = policy;
+    /// ```
+    pub fn from_replies(replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
+        let name = PolicyName::new(SCRIPTED).expect("invariant: a plain word is a name");
+        Self::new(name, Script { replies: replies.into_iter().collect() })
+    }
+
+    /// Creates a policy of this name with the replies of a script.
     pub fn new(name: PolicyName, script: Script) -> Self {
         let model = name.to_string();
         Self { name, model, script: Arc::new(script), wire: None, attempts: Arc::default() }
