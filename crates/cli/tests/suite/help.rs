@@ -60,6 +60,33 @@ fn help_names_every_command() {
     }
 }
 
+/// `docs/operations.md` has a section for each group of these commands, and a row for each command.
+#[test]
+fn operations_have_every_command_about_sessions_and_stores() {
+    let page = include_str!("../../../../docs/operations.md");
+    let help = backstitch(&["--help"]).worked();
+    let (mut section, mut found) = (None, 0);
+    for line in help.lines() {
+        if let Some(group) = line.strip_suffix(':') {
+            let is_about = ["Work", "Look", "Go back", "Steer", "Store"].contains(&group);
+            let after = is_about.then(|| page.split_once(&format!("\n## {group}\n")));
+            section = after.map(|after| after.unwrap_or_else(|| panic!("there is no section {group}")).1);
+            section = section.map(|rest| rest.split_once("\n## ").map_or(rest, |(section, _)| section));
+        }
+        let command = line.strip_prefix("  ").and_then(|line| line.split(' ').next());
+        let (Some(section), Some(command)) = (section, command) else { continue };
+        // Both are made of the others.
+        if ["quickstart", "chat"].contains(&command) {
+            continue;
+        }
+        let is_there =
+            [format!("`{command}`"), format!("`{command} ")].iter().any(|text| section.contains(text));
+        assert!(is_there, "docs/operations.md has no row for `{command}`");
+        found += 1;
+    }
+    assert!(found > 25, "there are more commands than {found}");
+}
+
 #[test]
 fn help_of_every_command_has_an_example() {
     for command in COMMANDS {
