@@ -1,7 +1,91 @@
 //! Backstitch: a durable, transactional runtime for LLM agents.
 //!
-//! This is the crate to depend on. It exports the other crates of Backstitch under one name, together with
-//! the macros, and adds the tools that most agents need.
+//! An agent is a model, its tools and its files. A [`Runtime`] is a store with sessions in it: every step of
+//! a session is durable before the next one, so a process can be killed at any moment, and another one
+//! [resumes](host::Runtime::resume) at that call.
+//!
+//! ```no_run
+//! use backstitch::prelude::*;
+//!
+//! /// Measures a seam.
+//! #[tool(effect = "pure")]
+//! async fn measure(seam: String) -> Result<String, ToolError> {
+//!     Ok(format!("{seam}: 12 cm"))
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let runtime = Runtime::open_default()?;
+//!     let agent = Agent::new("tailor").model("anthropic:MODEL").tools([measure()]).workspace("shop");
+//!     let run = runtime.start(&agent, "How long is the hem?").await?;
+//!     println!("{}", run.answer::<String>().await?);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! This is the crate to depend on, together with `tokio`. It exports the other crates of Backstitch under one
+//! name, with the macros and the tools that most agents need. The [guides] show more, each with a whole
+//! program.
+//!
+//! [guides]: https://github.com/backstitch/backstitch/tree/main/docs/guides
+//!
+//! # Tools
+//!
+//! A model calls [tools](macro@tool): functions with a description. There are [built-in tools](tools) for the
+//! files of a workspace and for a shell. Each call is a transaction over state and files: one that fails
+//! leaves no trace. [`testing`] runs a tool in memory:
+//!
+//! ```
+//! use backstitch::ports::WriteMode;
+//! use backstitch::prelude::*;
+//! use backstitch::testing::ToolTest;
+//!
+//! /// Cuts the thread, and fails.
+//! #[tool(effect = "workspace")]
+//! async fn cut_thread(
+//!     context: ToolContext,
+//!     /// Where to cut.
+//!     row: u32,
+//! ) -> Result<String, ToolError> {
+//!     let text = format!("cut at row {row}");
+//!     context.filesystem()?.write_bytes(&"seam.txt".parse()?, text.as_bytes(), WriteMode::Overwrite)?;
+//!     Err(ToolError::new("the scissors are blunt"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let test = ToolTest::new().file("seam.txt", "sewn");
+//! let tested = test.call(cut_thread(), serde_json::json!({"row": 7})).await?;
+//! assert!(!tested.succeeded());
+//! assert_eq!(tested.file("seam.txt").as_deref(), Some("sewn")); // as if it had never run
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Without a model
+//!
+//! A script stands in for a model, in tests and examples. Nothing is sent, and no key is needed:
+//!
+//! ```
+//! use backstitch::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let script = ScriptedPolicy::from_toml("[[reply]]\ntext = 'The hem is 12 cm long.'")?;
+//! let agent = Agent::new("tailor").policy(script);
+//! let runtime = Runtime::in_memory();
+//! let run = runtime.start(&agent, "How long is the hem?").await?;
+//! assert_eq!(run.answer::<String>().await?, "The hem is 12 cm long.");
+//!
+//! // The journal has every step, and any point of it can be returned to.
+//! assert!(runtime.records(run.session()).await?.len() > 3);
+//! runtime.rewind(run.session(), PointSpec::Start).await?;
+//! runtime.undo(run.session()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # State
 //!
 //! The state of an agent is a [session](session::Session) of typed [slices](macro@Slice). A tool call works
 //! in a draft of it, which is committed as a whole or dropped:
@@ -48,36 +132,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A model calls [tools](macro@tool): functions with a description. There are [built-in tools](tools) for the
-//! files of a workspace and for a shell. Each call is a transaction over state and files. [`testing`] runs it
-//! in memory:
-//!
-//! ```
-//! use backstitch::ports::WriteMode;
-//! use backstitch::prelude::*;
-//! use backstitch::testing::ToolTest;
-//!
-//! /// Cuts the thread, and fails.
-//! #[tool(effect = "workspace")]
-//! async fn cut_thread(
-//!     context: ToolContext,
-//!     /// Where to cut.
-//!     row: u32,
-//! ) -> Result<String, ToolError> {
-//!     let text = format!("cut at row {row}");
-//!     context.filesystem()?.write_bytes(&"seam.txt".parse()?, text.as_bytes(), WriteMode::Overwrite)?;
-//!     Err(ToolError::new("the scissors are blunt"))
-//! }
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let test = ToolTest::new().file("seam.txt", "sewn");
-//! let tested = test.call(cut_thread(), serde_json::json!({"row": 7})).await?;
-//! assert!(!tested.succeeded());
-//! assert_eq!(tested.file("seam.txt").as_deref(), Some("sewn")); // as if it had never run
-//! # Ok(())
-//! # }
-//! ```
+//! # Modules
 //!
 //! | module | what it holds |
 //! |---|---|
