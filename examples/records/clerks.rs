@@ -64,7 +64,7 @@ pub(crate) fn with_tools(compression: &Value, requests: Requests) -> Result<Agen
         .policy(policy)
         .instructions("You answer questions about the orders of a shop.")
         .tools(Tools::new([list_orders()?, recall()])?)
-        .with_compression(strategy))
+        .compression(strategy))
 }
 
 /// How much a Lisp agent explores the data before it answers.

@@ -80,7 +80,7 @@ async fn session(turns: usize, shown: &str, costs: &mut Costs) -> Result<(), Fai
     let options = SessionOptions::with_workspace(Arc::new(workspace));
     let mut agent = agent(turns)?;
     if shown == Elide::NAME {
-        agent = agent.with_compression(Arc::new(Elide::default()));
+        agent = agent.compression(Arc::new(Elide::default()));
     }
     let driver = runtime.create(agent, options).await?;
     for (samples, mission) in [(&mut costs.session, "sew"), (&mut costs.follow_up, "sew on")] {

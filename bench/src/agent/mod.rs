@@ -131,6 +131,6 @@ fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Re
             async { Ok(ToolResult::ok("stitched")) }
         });
     let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
-    let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).with_max_repeats(None);
+    let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).max_repeats(None);
     Ok(agent.tools(Tools::new([tool])?))
 }

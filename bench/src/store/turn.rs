@@ -114,7 +114,7 @@ fn agent(turns: usize, effect: Effect) -> Result<Agent, Failed> {
             async move { Ok(ToolResult::ok(shown)) }
         });
     let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
-    let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).with_max_repeats(None);
+    let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).max_repeats(None);
     Ok(agent.tools(Tools::new([tool])?))
 }
 

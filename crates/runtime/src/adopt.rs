@@ -126,7 +126,7 @@ impl Runtime {
             batch
         };
         let opening = async move {
-            let set_up = |session: &mut Session| set_up.set_up(session);
+            let set_up = |session: &mut Session| set_up.set_up_session(session);
             let live = LiveSession::begin(surroundings, id, None, first, set_up).await?;
             let done = live.take_up_files().await;
             live.or_release(done).await
@@ -167,7 +167,7 @@ impl Runtime {
     ) -> Result<Vec<Object>, RuntimeError> {
         let view = folded(created)?;
         let mut session = view.session(self.clock().clone());
-        agent.set_up(&mut session);
+        agent.set_up_session(&mut session);
         session.check_slices()?;
 
         let mut carried: HashMap<ObjectId, Object> =

@@ -42,9 +42,9 @@ impl Agent {
             .policy(policy)
             .tools(tools)
             .instructions(system)
-            .with_definition(definition)
-            .with_max_depth(options.max_depth)
-            .with_machinery(Arc::new(machinery));
+            .definition(definition)
+            .max_depth(options.max_depth)
+            .machinery(Arc::new(machinery));
         agent.lisp = Some(options);
         Ok(agent)
     }

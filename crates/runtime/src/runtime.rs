@@ -235,7 +235,7 @@ impl Runtime {
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
         let opening = async move {
-            let set_up = |session: &mut Session| set_up.set_up(session);
+            let set_up = |session: &mut Session| set_up.set_up_session(session);
             let live = if options.stored_with_mission {
                 LiveSession::create_with_mission(surroundings, created, set_up).await?
             } else {
@@ -268,7 +268,7 @@ impl Runtime {
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
         let set_up = agent.clone();
-        self.open_with(session, options, move |session| set_up.set_up(session)).await
+        self.open_with(session, options, move |session| set_up.set_up_session(session)).await
     }
 
     /// Opens an existing session without an agent. It can be rewound and decided about, but not driven.

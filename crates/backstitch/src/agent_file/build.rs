@@ -142,7 +142,7 @@ impl AgentDefinition {
             Some(spec) => agent.workspace(spec),
             None => agent,
         };
-        Ok(agent.with_definition(self.to_recorded()).with_definition_in(recorded_in))
+        Ok(agent.definition(self.to_recorded()).definition_in(recorded_in))
     }
 
     /// Returns the files that its sessions work on. A `[workspace]` without a path stands for the current directory.
@@ -193,13 +193,13 @@ impl AgentDefinition {
     fn with_calls(&self, policy: Arc<dyn Policy>, tools: Tools) -> Result<Agent, AgentFileError> {
         let mut agent = Agent::new(format!("{}/{}", &self.ns, &self.name)).policy(policy).tools(tools);
         if let Some(turns) = self.max_turns {
-            agent = agent.with_max_turns(turns);
+            agent = agent.max_turns(turns);
         }
         if let Some(repeats) = self.max_repeats {
-            agent = agent.with_max_repeats(repeats);
+            agent = agent.max_repeats(repeats);
         }
         if let Some(strategy) = self.transcript_compression()? {
-            agent = agent.with_compression(strategy);
+            agent = agent.compression(strategy);
         }
         Ok(agent)
     }

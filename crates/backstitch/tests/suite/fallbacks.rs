@@ -23,13 +23,10 @@ async fn asked(runtime: &Runtime, session: backstitch::id::SessionId) -> Vec<Str
 async fn fallbacks_apply_in_order_and_only_those_below() {
     let agent = Agent::new("tailor")
         .policy(failing("first", "content_filter"))
-        .with_backoff(Backoff::NEVER)
-        .with_fallback(Fallback::policy(
-            [FallbackReason::Overload],
-            scripted("unused", "[[reply]]\ntext = 'No.'"),
-        ))
-        .with_fallback(Fallback::policy([FallbackReason::Refusal], failing("second", "overloaded")))
-        .with_fallback(Fallback::policy(
+        .backoff(Backoff::NEVER)
+        .fallback(Fallback::policy([FallbackReason::Overload], scripted("unused", "[[reply]]\ntext = 'No.'")))
+        .fallback(Fallback::policy([FallbackReason::Refusal], failing("second", "overloaded")))
+        .fallback(Fallback::policy(
             [FallbackReason::Credit, FallbackReason::Overload],
             scripted("third", "[[reply]]\ntext = 'Done.'"),
         ));
@@ -43,8 +40,8 @@ async fn fallbacks_apply_in_order_and_only_those_below() {
 async fn the_error_of_the_last_model_is_reported() {
     let agent = Agent::new("tailor")
         .policy(failing("first", "overloaded"))
-        .with_backoff(Backoff::NEVER)
-        .with_fallback(Fallback::policy([FallbackReason::Overload], failing("second", "out_of_credit")));
+        .backoff(Backoff::NEVER)
+        .fallback(Fallback::policy([FallbackReason::Overload], failing("second", "out_of_credit")));
     let runtime = Runtime::in_memory();
     let run = runtime.start(&agent, "Mend").await.unwrap();
     let error = run.answer::<String>().await.unwrap_err().to_string();
@@ -56,7 +53,7 @@ async fn the_error_of_the_last_model_is_reported() {
 async fn the_model_of_a_fallback_is_opened_before_anything_starts() {
     let agent = Agent::new("tailor")
         .policy(scripted("first", "[[reply]]\ntext = 'Done.'"))
-        .with_fallback(Fallback::model([FallbackReason::Overload], "nowhere:m"));
+        .fallback(Fallback::model([FallbackReason::Overload], "nowhere:m"));
     let error = Runtime::in_memory().start(&agent, "Mend").await.unwrap_err();
     assert!(matches!(error, RuntimeError::Model { .. }), "{error}");
 }

@@ -106,7 +106,7 @@ impl Run {
 
 /// Adds the lasting rules of the user.
 pub(crate) fn with_rules(common: &Common, mut built: BuiltAgent) -> BuiltAgent {
-    built.agent = built.agent.with_approval_rules(common.config.approval_rules());
+    built.agent = built.agent.approval_rules(common.config.approval_rules());
     built
 }
 

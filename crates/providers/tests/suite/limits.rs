@@ -22,7 +22,7 @@ fn agent(provider: Provider, server: &Server, key: &str) -> Agent {
     let http = Arc::new(Http::new().unwrap());
     let name = PolicyName::new("model").unwrap();
     let policy = ModelPolicy::new(name, target, Some(ApiKey::new(key)), http);
-    Agent::new("tests/limits").policy(policy).with_backoff(Backoff::NEVER)
+    Agent::new("tests/limits").policy(policy).backoff(Backoff::NEVER)
 }
 
 /// A scripted agent that asks a sub-agent, whose model is at the server.
@@ -56,7 +56,7 @@ fn a_wait_holds_for_other_sessions_with_the_key_and_a_deadline_ends_it() {
         });
         RUNTIME.block_on(async {
             run(agent(provider, &server, KEY)).await.unwrap_err();
-            let short = || agent(provider, &server, KEY).with_deadline(Duration::from_millis(50));
+            let short = || agent(provider, &server, KEY).deadline(Duration::from_millis(50));
             let (one, other) = tokio::join!(run(short()), run(short()));
             assert!(is_out_of_time(&one) && is_out_of_time(&other), "{provider}: {one:?} {other:?}");
             assert_eq!(server.seen().len(), 1, "{provider}: nobody else asked");
@@ -80,7 +80,7 @@ fn an_answer_that_leaves_nothing_holds_the_next_request_back() {
         });
         RUNTIME.block_on(async {
             run(agent(provider, &server, KEY)).await.unwrap();
-            let next = run(agent(provider, &server, KEY).with_deadline(Duration::from_millis(50))).await;
+            let next = run(agent(provider, &server, KEY).deadline(Duration::from_millis(50))).await;
             assert!(is_out_of_time(&next), "{left}: {next:?}");
             assert_eq!(server.seen().len(), 1);
         });
@@ -117,9 +117,9 @@ fn sub_agents_share_the_wait_of_their_key() {
             // The wait that a sub-agent is asked for holds for sessions and for other sub-agents.
             run(caller(provider, &server, KEY)).await.unwrap_err();
             let short = Duration::from_millis(50);
-            let session = run(agent(provider, &server, KEY).with_deadline(short)).await;
+            let session = run(agent(provider, &server, KEY).deadline(short)).await;
             assert!(is_out_of_time(&session), "{provider}: {session:?}");
-            let _ = run(caller(provider, &server, KEY).with_deadline(short)).await;
+            let _ = run(caller(provider, &server, KEY).deadline(short)).await;
             assert_eq!(server.seen().len(), 1, "{provider}: nobody else asked");
             // Another key has another limit.
             let other = run(caller(provider, &server, "sk-another-0123456789")).await.unwrap();

@@ -176,7 +176,7 @@ async fn charged(provider: Provider, usage: &Value, price: Price) -> Amounts {
     let policy = policy.with_options(RequestOptions::default());
     let prices = Prices(BTreeMap::from([(format!("{provider}:{MODEL}"), price)]));
     let limits = Limits { money_micros: Some(10_000_000), ..Limits::default() };
-    let agent = Agent::new("tests/model").policy(policy).with_budget(limits).with_prices(prices);
+    let agent = Agent::new("tests/model").policy(policy).budget(limits).prices(prices);
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("Hm?").await.unwrap().answer().unwrap();
@@ -223,7 +223,7 @@ async fn an_answer_that_cannot_be_used_is_charged_with_each_attempt() {
         let policy = ModelPolicy::new(PolicyName::new("model").unwrap(), target(provider), None, transport);
         let prices = Prices(BTreeMap::from([(format!("{provider}:{MODEL}"), price)]));
         let agent = Agent::new("tests/model").policy(policy.with_options(RequestOptions::default()));
-        let agent = agent.with_prices(prices).with_backoff(Backoff { retries: 2, ..Backoff::NEVER });
+        let agent = agent.prices(prices).backoff(Backoff { retries: 2, ..Backoff::NEVER });
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         let ended = driver.start("Hm?").await;

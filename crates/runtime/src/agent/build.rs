@@ -65,7 +65,7 @@ impl Agent {
     /// what the tools declare, and apply to the calls of sub-agents as well. They are not recorded in
     /// sessions.
     #[must_use]
-    pub fn with_approval_rules(mut self, rules: ApprovalRules) -> Self {
+    pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
         self.approval_rules = rules;
         self
     }
@@ -121,49 +121,49 @@ impl Agent {
 
     /// Redacts these keys in all results of its tools, in addition to those of its policy.
     #[must_use]
-    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
     }
 
     /// Limits what an evaluation may spend.
     #[must_use]
-    pub fn with_budget(mut self, budget: Limits) -> Self {
+    pub fn budget(mut self, budget: Limits) -> Self {
         self.budget = Some(budget);
         self
     }
 
     /// Sets what happens to an answer that reached its token limit.
     #[must_use]
-    pub fn with_on_truncation(mut self, on_truncation: OnTruncation) -> Self {
+    pub fn on_truncation(mut self, on_truncation: OnTruncation) -> Self {
         self.on_truncation = on_truncation;
         self
     }
 
     /// Sets the prices of models.
     #[must_use]
-    pub fn with_prices(mut self, prices: Prices) -> Self {
+    pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self
     }
 
     /// Adds another model for requests that the model before it does not answer.
     #[must_use]
-    pub fn with_fallback(mut self, fallback: Fallback) -> Self {
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
         self.fallbacks.push(fallback);
         self
     }
 
     /// Sets the context window of its model, in tokens.
     #[must_use]
-    pub fn with_window(mut self, tokens: impl Into<Option<u64>>) -> Self {
+    pub fn window(mut self, tokens: impl Into<Option<u64>>) -> Self {
         self.window = tokens.into();
         self
     }
 
     /// Limits how much active time an evaluation has.
     #[must_use]
-    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+    pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
@@ -171,7 +171,7 @@ impl Agent {
     /// Limits the number of answers in an evaluation. An agent with a machine of its own, such as one that
     /// answers with programs, has its own limit.
     #[must_use]
-    pub fn with_max_turns(mut self, turns: u64) -> Self {
+    pub fn max_turns(mut self, turns: u64) -> Self {
         self.loops.max_turns = Some(turns);
         self
     }
@@ -179,35 +179,35 @@ impl Agent {
     /// Ends an evaluation when this many consecutive answers make the same calls with the same arguments. The
     /// default is 12; `None` means no limit.
     #[must_use]
-    pub fn with_max_repeats(mut self, repeats: impl Into<Option<u64>>) -> Self {
+    pub fn max_repeats(mut self, repeats: impl Into<Option<u64>>) -> Self {
         self.loops.max_repeats = repeats.into();
         self
     }
 
     /// Sets the retries of a policy that could not answer.
     #[must_use]
-    pub fn with_backoff(mut self, backoff: Backoff) -> Self {
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
     /// Limits the nesting of sub-agents. A sub-agent is bound by its own limit and by that of its parent.
     #[must_use]
-    pub fn with_max_depth(mut self, depth: u32) -> Self {
+    pub fn max_depth(mut self, depth: u32) -> Self {
         self.max_depth = depth;
         self
     }
 
     /// Sets the form of its answer.
     #[must_use]
-    pub fn with_output(mut self, output: OutputContract) -> Self {
+    pub fn output(mut self, output: OutputContract) -> Self {
         self.output = Some(Arc::new(output));
         self
     }
 
     /// Returns the agent with a rendered prompt: its name, its text, its output, and its tools in addition to
     /// those of the agent.
-    pub fn with_prompt(
+    pub fn rendered_prompt(
         mut self,
         bound: &BoundPrompt,
         rendered: RenderedPrompt,
@@ -230,21 +230,21 @@ impl Agent {
 
     /// Shortens long conversations by a strategy. Agents that answer with programs have one of their own.
     #[must_use]
-    pub fn with_compression(mut self, strategy: Arc<dyn TranscriptCompression>) -> Self {
+    pub fn compression(mut self, strategy: Arc<dyn TranscriptCompression>) -> Self {
         self.compression = Some(strategy);
         self
     }
 
     /// Replaces the state machine that makes evaluations of answers and results.
     #[must_use]
-    pub fn with_machinery(mut self, machinery: Arc<dyn MachineFactory>) -> Self {
+    pub fn machinery(mut self, machinery: Arc<dyn MachineFactory>) -> Self {
         self.machinery = Some(machinery);
         self
     }
 
     /// Registers reducers, policies and observers of slices in every session that it drives.
     #[must_use]
-    pub fn with_set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
+    pub fn set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
         self.set_up = Arc::new(set_up);
         self
     }
@@ -263,23 +263,23 @@ impl Agent {
     /// Adds contents to `tracing` spans: texts, arguments and results. By default spans hold only names,
     /// numbers and kinds of errors. Sub-agents inherit the setting.
     #[must_use]
-    pub fn with_contents_in_spans(mut self) -> Self {
+    pub fn contents_in_spans(mut self) -> Self {
         self.contents = Contents::Told;
         self
     }
 
     /// Sets the definition of the agent as data without secrets.
     #[must_use]
-    pub fn with_definition(mut self, definition: Value) -> Self {
+    pub fn definition(mut self, definition: Value) -> Self {
         self.definition = definition;
         self.definition_in = None;
         self
     }
 
-    /// Sets the function that sets the directory of the [definition](Agent::with_definition), for sessions with files on a
+    /// Sets the function that sets the directory of the [definition](Agent::definition()), for sessions with files on a
     /// disk. They may work in a copy of the agent's directory.
     #[must_use]
-    pub fn with_definition_in(mut self, definition_in: fn(Value, &Path) -> Value) -> Self {
+    pub fn definition_in(mut self, definition_in: fn(Value, &Path) -> Value) -> Self {
         self.definition_in = Some(definition_in);
         self
     }

@@ -84,9 +84,9 @@ type DefinitionIn = fn(Value, &Path) -> Value;
 /// let agent = Agent::new("shop/tailor")
 ///     .model("anthropic:MODEL")
 ///     .instructions("You mend clothes.")
-///     .with_budget(Limits { total_tokens: Some(200_000), ..Limits::default() })
-///     .with_deadline(Duration::from_secs(600))
-///     .with_max_turns(40);
+///     .budget(Limits { total_tokens: Some(200_000), ..Limits::default() })
+///     .deadline(Duration::from_secs(600))
+///     .max_turns(40);
 /// assert_eq!((agent.ns.as_str(), agent.key.as_str()), ("shop", "tailor"));
 /// ```
 #[derive(Clone)]
@@ -268,7 +268,7 @@ impl Agent {
         Ok(agent)
     }
 
-    pub(crate) fn machinery(&self) -> Arc<dyn MachineFactory> {
+    pub(crate) fn machines(&self) -> Arc<dyn MachineFactory> {
         let machinery = self.machinery.clone().unwrap_or_else(|| Arc::new(self.loops));
         match &self.compression {
             Some(strategy) if strategy.name() != KeepAll::NAME => {
@@ -287,7 +287,7 @@ impl Agent {
             .map(|keep| keep.renderer())
     }
 
-    pub(crate) fn set_up(&self, session: &mut Session) {
+    pub(crate) fn set_up_session(&self, session: &mut Session) {
         (self.set_up)(session);
     }
 

@@ -137,8 +137,8 @@ impl SubAgent {
             Source::OfCaller(make) => make(caller),
         };
         let depth = agent.max_depth.min(caller.max_depth);
-        let agent = if caller.contents == Contents::Told { agent.with_contents_in_spans() } else { agent };
-        let mut agent = agent.with_max_depth(depth);
+        let agent = if caller.contents == Contents::Told { agent.contents_in_spans() } else { agent };
+        let mut agent = agent.max_depth(depth);
         // A model that cannot be opened fails when it is called. Agents of `Source::Given` were checked
         // before.
         if let (Some(adapters), Some(model)) = (&caller.adapters, &agent.model) {

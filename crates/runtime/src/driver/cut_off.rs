@@ -80,7 +80,7 @@ impl Asker {
     /// Returns whether an answer that was cut off is followed by another one without a decision. A machine that
     /// requests another answer itself reports to the policy what was wrong, so nobody has to decide anything.
     fn continues_by_itself(&self, on_truncation: OnTruncation) -> bool {
-        on_truncation == OnTruncation::Continue || !self.agent.machinery().continues_answers()
+        on_truncation == OnTruncation::Continue || !self.agent.machines().continues_answers()
     }
 
     /// Asks the policy to continue an answer, unless its machine requests another one itself.
@@ -89,7 +89,7 @@ impl Asker {
         evaluation: EvaluationId,
         answer: &[Arc<InnerMessage>],
     ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
-        if !self.agent.machinery().continues_answers() {
+        if !self.agent.machines().continues_answers() {
             return Ok(None);
         }
         let text = if TurnState::is_silent(answer) { CUT_OFF_EARLY } else { CONTINUE };

@@ -73,7 +73,7 @@ impl Driver {
         if let Some(engine) = &self.engine {
             return engine.drive(self, evaluation).await;
         }
-        let mut machine = self.agent.machinery().rebuild(&self.content.past(evaluation).await?)?;
+        let mut machine = self.agent.machines().rebuild(&self.content.past(evaluation).await?)?;
         loop {
             let next = match boxed(|| self.attend(evaluation, &mut *machine)).await? {
                 LoopStep::GoOn => {

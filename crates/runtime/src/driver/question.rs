@@ -99,7 +99,7 @@ pub(crate) async fn question_before(
         followed: FollowedConversation::all(view, &transcript, evaluation),
         ..EvaluationHistory::of(view, evaluation)?
     };
-    let machine = agent.machinery().rebuild(&with_content(held, past).await?)?;
+    let machine = agent.machines().rebuild(&with_content(held, past).await?)?;
     let mut shown = machine.show(answers_left(view, evaluation)).unwrap_or_else(|| {
         let said = conversation(&transcript, &view.followed(evaluation), evaluation);
         VisibleHistory {
@@ -112,7 +112,7 @@ pub(crate) async fn question_before(
     let shown = fit::fitted(shown, None, fit::limit(agent, view));
     let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
-    agent.set_up(&mut session);
+    agent.set_up_session(&mut session);
     let asking = QuestionContext {
         session_id: view.session_id(),
         evaluation_id: evaluation,

@@ -62,7 +62,7 @@ impl Evaluator {
             Position::START => prompt.render(&view.session(clock.clone()))?,
             _ => self.rendered_at(prompt, store, known.started, clock.clone()).await?,
         };
-        let agent = self.agent.clone().with_prompt(prompt, rendered)?;
+        let agent = self.agent.clone().rendered_prompt(prompt, rendered)?;
         let question = question_before(&agent, store, &view, evaluation, clock).await?;
         let is_redacted = is_redacted(store, session, at).await?;
         let rendered = agent.answering(&view, evaluation).policy.describe(&question);

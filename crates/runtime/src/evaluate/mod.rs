@@ -259,7 +259,7 @@ impl Evaluator {
         let mut agent = self.agent.clone();
         if let Some(prompt) = prompt {
             let rendered = self.rendered(prompt, session, at).await?;
-            agent = agent.with_prompt(prompt, rendered)?;
+            agent = agent.rendered_prompt(prompt, rendered)?;
         }
         Ok(Driver::with_parts(session.clone(), agent, self.parts.clone()))
     }
@@ -288,7 +288,7 @@ impl Evaluator {
     ) -> Result<RenderedPrompt, RuntimeError> {
         let view = load_view(store, at.session, Some(at.position)).await?;
         let mut then = view.session(clock);
-        self.agent.set_up(&mut then);
+        self.agent.set_up_session(&mut then);
         Ok(prompt.render(&then)?)
     }
 }

@@ -79,7 +79,7 @@ impl Child {
                     ..SessionCreated::new(session, parent.clock().now(), Seed::new(seed))
                 };
                 let surroundings = parent.lent(lent.workspace, lent.resources);
-                LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?
+                LiveSession::create(surroundings, created, |session| set_up.set_up_session(session)).await?
             }
             other => other?,
         };
@@ -183,7 +183,7 @@ async fn open(
 ) -> Result<Arc<LiveSession>, RuntimeError> {
     let try_open = async |claim| {
         let surroundings = parent.lent(workspace, resources);
-        LiveSession::open(surroundings, session, claim, |session| agent.set_up(session)).await
+        LiveSession::open(surroundings, session, claim, |session| agent.set_up_session(session)).await
     };
     match try_open(parent.claimed_by()).await {
         Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.claim().owner => {

@@ -67,14 +67,14 @@ async fn an_interrupted_call_is_judged_by_the_rules_of_today() {
             let session = killed_inside(&runtime, &agent, &ran, None).await;
             let agent = match new {
                 NewRule::DenyOfAgent => {
-                    agent.with_approval_rules([rule(ApprovalVerdict::Deny, "keep")].into_iter().collect())
+                    agent.approval_rules([rule(ApprovalVerdict::Deny, "keep")].into_iter().collect())
                 }
                 NewRule::DenyOfSession => {
                     runtime.add_approval_rule(session, rule(ApprovalVerdict::Deny, "keep")).await.unwrap();
                     agent
                 }
                 NewRule::AskOfAgent => {
-                    agent.with_approval_rules([rule(ApprovalVerdict::Ask, "keep")].into_iter().collect())
+                    agent.approval_rules([rule(ApprovalVerdict::Ask, "keep")].into_iter().collect())
                 }
                 NewRule::ToolNeedsApproval => {
                     scripted(replies()).tools([with_approval(keep(effect, ran.clone()))])
@@ -119,7 +119,7 @@ async fn a_call_that_a_person_approved_runs_again_unless_a_rule_denies_it() {
         runtime.approve(session, call).await.unwrap();
         killed_inside(&runtime, &agent, &ran, Some(session)).await;
         if denies {
-            agent = agent.with_approval_rules([rule(ApprovalVerdict::Deny, "keep")].into_iter().collect());
+            agent = agent.approval_rules([rule(ApprovalVerdict::Deny, "keep")].into_iter().collect());
         }
         let run = runtime.resume(session, &agent).await.unwrap();
         assert_eq!(run.answer::<String>().await.unwrap(), "done");
@@ -150,7 +150,7 @@ async fn rules_of_the_agent_replace_what_its_tools_declare() {
             .into_iter()
             .collect();
     let agent =
-        scripted(vec![reply("", &calls), reply("done", &[])]).tools([shell(&ran)]).with_approval_rules(rules);
+        scripted(vec![reply("", &calls), reply("done", &[])]).tools([shell(&ran)]).approval_rules(rules);
     let runtime = runtime();
     let (session, ended) = driven(&runtime, &agent).await;
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
@@ -170,7 +170,7 @@ async fn a_rule_can_require_approval_for_a_tool_without() {
     let rules = [rule(ApprovalVerdict::Ask, "shell rm")].into_iter().collect();
     let agent = scripted(vec![reply("", &[runs("rm a"), runs("ls"), runs("ls; rm a")]), reply("done", &[])])
         .tools([free])
-        .with_approval_rules(rules);
+        .approval_rules(rules);
     let runtime = runtime();
     let (session, _) = driven(&runtime, &agent).await;
     assert_eq!(ran.load(Ordering::SeqCst), 1);

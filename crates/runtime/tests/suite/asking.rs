@@ -195,8 +195,7 @@ impl Policy for Departing {
 async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
     let agent = Agent::new("tests/departing").policy(Arc::new(Departing)).instructions("You sew.");
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let driver =
-        runtime.create(agent.with_compression(Arc::new(Last)), SessionOptions::default()).await.unwrap();
+    let driver = runtime.create(agent.compression(Arc::new(Last)), SessionOptions::default()).await.unwrap();
     let answered = driver.start("sew").await.unwrap().answer().unwrap();
     assert_eq!(answered.text, "I saw: sew");
     let mut notes = Vec::new();
@@ -216,7 +215,7 @@ async fn an_answer_that_claims_to_have_cost_all_there_is_is_recorded_and_spends_
     let most = Amounts { input_tokens: u64::MAX, millis: u64::MAX, ..Amounts::ZERO };
     let (agent, _) = listening(move |_| PolicyAnswer { usage: most, ..PolicyAnswer::text("done") });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let agent = agent.with_budget(Limits { calls: Some(5), ..Limits::default() });
+    let agent = agent.budget(Limits { calls: Some(5), ..Limits::default() });
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap().answer().unwrap();
     let spent = runtime.view(driver.session().id()).await.unwrap().ledger().committed();

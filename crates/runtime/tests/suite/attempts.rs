@@ -70,7 +70,7 @@ const USAGE: Amounts = Amounts {
 fn failing(times: usize, kind: &'static str, retryable: bool) -> Agent {
     let (name, asked) = (PolicyName::new("tailor").unwrap(), AtomicUsize::new(0));
     let policy = Failing { name, times, kind, retryable, asked };
-    Agent::new("tests/tailor").policy(policy).with_secrets(Secrets::new([KEY]))
+    Agent::new("tests/tailor").policy(policy).secrets(Secrets::new([KEY]))
 }
 
 async fn bodies(runtime: &Runtime, session: backstitch_core::id::SessionId) -> Vec<RecordBody> {
@@ -126,7 +126,7 @@ async fn retries_and_their_answer_are_recorded() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_attempt_is_durable_before_the_wait_that_follows_it() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let agent = failing(1, "overloaded", true).with_backoff(Backoff {
+    let agent = failing(1, "overloaded", true).backoff(Backoff {
         retries: 1,
         first: Duration::from_secs(60),
         longest: Duration::from_secs(60),

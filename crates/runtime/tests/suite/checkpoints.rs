@@ -24,14 +24,14 @@ async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resume
     let ran = Arc::default();
     let tools = Tools::new([keep(Effect::Workspace, Arc::clone(&ran))]).unwrap();
     let written = path.clone();
-    let agent = scripted(vec![reply("a", &[("keep", json!({"text": "x"}))])])
-        .tools(tools.clone())
-        .with_set_up(move |session| {
+    let agent = scripted(vec![reply("a", &[("keep", json!({"text": "x"}))])]).tools(tools.clone()).set_up(
+        move |session| {
             let path = written.clone();
             session.observe::<InnerMessage>(move |observation| {
                 Ok(std::fs::write(&path, observation.session.snapshot().to_json()?)?)
             });
-        });
+        },
+    );
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap_err();

@@ -135,7 +135,7 @@ async fn a_second_mission_sees_the_conversation_of_the_first_and_answers_for_its
     let runtime = runtime();
     let (agent, asked) = agent(|question| Ok(tailor(question)));
     // Two turns are enough for each mission, and too few for both.
-    let agent = agent.with_max_turns(2);
+    let agent = agent.max_turns(2);
     let run = runtime.start(&agent, "hem").await.unwrap();
     run.answer::<String>().await.unwrap();
     let session = run.session();
@@ -232,7 +232,7 @@ async fn a_call_that_a_cancelled_evaluation_left_open_makes_no_request_invalid()
     for compressed in [false, true] {
         let mut agent = agent.clone().tools(Tools::new([sew()]).unwrap());
         if compressed {
-            agent = agent.with_compression(Arc::new(Trim::new(TrimOptions::default())));
+            agent = agent.compression(Arc::new(Trim::new(TrimOptions::default())));
         }
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         *session.lock().unwrap() = Some((runtime.clone(), driver.session().id()));
@@ -280,7 +280,7 @@ async fn a_follow_up_that_was_killed_sees_the_same_wherever_it_is_resumed() {
         let mut agent = agent.clone();
         if compressed {
             let options = TrimOptions { turns: Some(1), ..TrimOptions::default() };
-            agent = agent.with_compression(Arc::new(Trim::new(options)));
+            agent = agent.compression(Arc::new(Trim::new(options)));
         }
         let runtime = Runtime::new(store.clone());
         let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
@@ -320,7 +320,7 @@ async fn a_follow_up_of_a_long_conversation_is_trimmed_like_any_other() {
     let runtime = runtime();
     let (agent, asked) = agent(|question| Ok(tailor(question)));
     let options = TrimOptions { turns: Some(1), ..TrimOptions::default() };
-    let agent = agent.with_compression(Arc::new(Trim::new(options)));
+    let agent = agent.compression(Arc::new(Trim::new(options)));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("hem").await.unwrap().answer().unwrap();
     driver.start("say it").await.unwrap().answer().unwrap();

@@ -79,7 +79,7 @@ async fn a_message_to_an_idle_session_starts_the_next_evaluation_however_the_las
             _ => reply("first", &[]),
         };
         let (agent, _) = with_keep(scripted(vec![first, reply("second", &[])]), Effect::Pure);
-        let limited = agent.clone().with_max_turns(1);
+        let limited = agent.clone().max_turns(1);
         let driver = runtime.create(limited, SessionOptions::default()).await.unwrap();
         let session = driver.session().id();
         match ending {
@@ -104,7 +104,7 @@ async fn a_message_to_an_idle_session_starts_the_next_evaluation_however_the_las
         runtime.send(session, "second?").await.unwrap();
         runtime.send(session, "please").await.unwrap();
         driver.session().release().await.unwrap();
-        let driver = runtime.open(session, agent.with_max_turns(1), SessionOptions::default()).await.unwrap();
+        let driver = runtime.open(session, agent.max_turns(1), SessionOptions::default()).await.unwrap();
         let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
         assert!(!answered.text.is_empty(), "{ending}");
         let view = runtime.view(session).await.unwrap();

@@ -25,7 +25,7 @@ async fn a_spent_budget_pauses_and_a_larger_one_resumes() {
     replies.iter_mut().for_each(|reply| reply.usage = usage);
     let (agent, _) = with_keep(scripted(replies), Effect::Pure);
     let limits = Limits { total_tokens: Some(60), ..Limits::default() };
-    let driver = runtime.create(agent.with_budget(limits), SessionOptions::default()).await.unwrap();
+    let driver = runtime.create(agent.budget(limits), SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Budget, .. }), "{ended:?}");
     let again = driver.resume(ResumeOptions::default()).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_a_larger_one_resumes()
         let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
         let price = Price { input: 1_000_000, output: 2_000_000, ..Price::default() };
         let prices = Prices(std::collections::BTreeMap::from([("tailor".to_owned(), price)]));
-        let agent = agent.with_budget(limits).with_prices(prices);
+        let agent = agent.budget(limits).prices(prices);
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         let ended = driver.start("sew").await.unwrap();
         let DriveOutcome::Paused { reason: PauseReason::Budget, detail, .. } = &ended else {
@@ -85,7 +85,7 @@ async fn each_evaluation_of_a_session_has_the_budget_of_its_agent() {
     replies.iter_mut().for_each(|reply| reply.usage = usage);
     let (agent, _) = with_keep(scripted(replies), Effect::Pure);
     let limits = Limits { input_tokens: Some(51), turns: Some(1), ..Limits::default() };
-    let driver = runtime.create(agent.with_budget(limits), SessionOptions::default()).await.unwrap();
+    let driver = runtime.create(agent.budget(limits), SessionOptions::default()).await.unwrap();
     assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "one");
     assert_eq!(driver.start("sew more").await.unwrap().answer().unwrap().text, "two");
     let view = runtime.view(driver.session().id()).await.unwrap();
@@ -108,7 +108,7 @@ async fn an_agent_that_repeats_its_calls_is_stopped_unless_repeats_are_unlimited
     assert_eq!((failure.kind.as_str(), ran.load(Ordering::SeqCst)), ("loop_detected", 12));
     assert!(failure.message.contains("same calls with the same arguments: keep"), "{}", failure.message);
     let (agent, _) = with_keep(scripted(replies()), Effect::Pure);
-    let driver = runtime.create(agent.with_max_repeats(None), SessionOptions::default()).await.unwrap();
+    let driver = runtime.create(agent.max_repeats(None), SessionOptions::default()).await.unwrap();
     assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
 }
 
@@ -125,7 +125,7 @@ async fn a_deadline_pauses_the_evaluation_and_a_later_one_resumes_it() {
         }
     });
     let agent = Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.");
-    let agent = agent.with_deadline(Duration::from_millis(50));
+    let agent = agent.deadline(Duration::from_millis(50));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");

@@ -336,7 +336,7 @@ async fn agents_that_call_by_json_are_shown_less_too() {
         .policy(Arc::new(policy))
         .instructions("You sew.")
         .tools(tools)
-        .with_compression(Arc::new(Trim::new(options)));
+        .compression(Arc::new(Trim::new(options)));
     let (_, driver) = created(agent).await;
     driver.start("Sew.").await.unwrap().answer().unwrap();
     let shown = shown.lock().unwrap().clone();
@@ -350,7 +350,7 @@ async fn what_is_not_shown_is_recorded_and_limits_of_calls_change_nothing_about_
     let printing = "(dotimes [n 40] (println n))";
     let lisp = LispAgent::new().with_compression(Arc::new(SingleUserCoalesced::default()));
     let (agent, _) = with_tools(&[printing, "(return {:n 1})"], lisp, Effect::Pure);
-    let (runtime, driver) = created(agent.with_max_turns(1).with_max_repeats(2)).await;
+    let (runtime, driver) = created(agent.max_turns(1).max_repeats(2)).await;
     let answered = driver.start("Count.").await.unwrap().answer().unwrap();
     assert_eq!(answered.output.unwrap(), json!({"n": 1}));
     let mut notes = Vec::new();

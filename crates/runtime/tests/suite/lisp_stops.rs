@@ -118,7 +118,7 @@ async fn a_deadline_passes_while_a_program_computes() {
     for program in ["(loop [] (recur))", &format!("{TOWERS} (= a b)")] {
         let (agent, _) = endless(program);
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-        let agent = agent.with_deadline(Duration::from_millis(200));
+        let agent = agent.deadline(Duration::from_millis(200));
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         let limit = Duration::from_secs(60);
         let ended =

@@ -210,7 +210,7 @@ async fn rules_deny_with_one_text() {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
         let mut agent = asking(&Arc::default());
         if !comes_later {
-            agent = agent.with_approval_rules([deny()].into_iter().collect());
+            agent = agent.approval_rules([deny()].into_iter().collect());
         }
         let run = runtime.start(&agent, "sew").await.unwrap();
         run.ended().await.unwrap();

@@ -61,7 +61,7 @@ async fn messages_arrive_through_the_inbox() {
         })
     });
     let (agent, _) = with_keep(Agent::new("tests/listener").policy(Arc::new(heard)), Effect::Pure);
-    let agent = agent.with_max_turns(3);
+    let agent = agent.max_turns(3);
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     runtime.send(driver.session().id(), "and be quick").await.unwrap();
     let answered = driver.start("sew").await.unwrap().answer().unwrap();

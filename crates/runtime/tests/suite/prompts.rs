@@ -264,7 +264,7 @@ async fn a_process_that_died_after_an_evaluation_was_superseded_resumes_with_ano
     let prompt = workshop();
     let rendered = prompt.render(&session.state().await.session).unwrap();
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
-    let agent = Agent::new("").policy(Arc::new(policy)).with_prompt(&prompt, rendered).unwrap();
+    let agent = Agent::new("").policy(Arc::new(policy)).rendered_prompt(&prompt, rendered).unwrap();
     let driver = backstitch_runtime::Driver::new(session.clone(), agent);
     runtime.send(session.id(), "and hurry").await.unwrap();
     let ended = driver.start("begin").await.unwrap();
@@ -374,8 +374,8 @@ async fn the_remaining_time_and_budget_carry_over() {
     let limits = Limits { input_tokens: Some(100), ..Limits::default() };
     let agent = Agent::new("")
         .policy(Arc::new(policy))
-        .with_budget(limits)
-        .with_deadline(std::time::Duration::from_secs(3_600));
+        .budget(limits)
+        .deadline(std::time::Duration::from_secs(3_600));
     let evaluator = Evaluator::of(agent);
     let (runtime, session) = begin(&evaluator).await;
     let ended = evaluator.evaluate(&workshop(), &session, false).await.unwrap();

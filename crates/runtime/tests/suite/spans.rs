@@ -96,7 +96,7 @@ async fn sew(with_contents: bool) {
     replies[0].usage =
         Some(Amounts { input_tokens: 50, cache_read_tokens: 40, output_tokens: 10, ..Amounts::ZERO });
     let agent = scripted(replies).tools(Tools::new([keep(Effect::Workspace, Arc::default())]).unwrap());
-    let agent = if with_contents { agent.with_contents_in_spans() } else { agent };
+    let agent = if with_contents { agent.contents_in_spans() } else { agent };
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap().answer().unwrap();

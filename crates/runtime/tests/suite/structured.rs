@@ -134,7 +134,7 @@ async fn a_process_that_dies_between_two_answers_does_not_reset_the_limit_of_one
 async fn an_answer_that_a_reducer_refuses_fails_the_evaluation() {
     let policy =
         ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies: vec![reply(HEM, &[])] });
-    let agent = Agent::new("").policy(Arc::new(policy)).with_set_up(|session| {
+    let agent = Agent::new("").policy(Arc::new(policy)).set_up(|session| {
         session.register::<Tear, Tear>(|_, _, _| Err(BoxError::from("the cloth is whole")));
     });
     let evaluator = Evaluator::of(agent);
@@ -168,7 +168,7 @@ async fn a_schema_without_a_type_and_an_agent_without_a_prompt_are_enough() {
     let schema = json!({"type": "integer", "minimum": 2});
     assert!(OutputContract::new(Output::schema_only(json!({"type": 7}))).is_err());
     let contract = || OutputContract::new(Output::schema_only(schema.clone())).unwrap();
-    let agent = scripted(vec![reply("1", &[]), reply("2", &[])]).with_output(contract());
+    let agent = scripted(vec![reply("1", &[]), reply("2", &[])]).output(contract());
     let plain = scripted(Vec::new());
     assert_ne!(
         agent.fingerprint().unwrap(),
@@ -197,7 +197,7 @@ async fn a_policy_that_repeats_its_calls_is_stopped() {
     let replies = (0..9).map(|_| reply("again", &[("keep", json!({"text": "a stitch"}))])).collect();
     let ran = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([keep(Effect::Workspace, ran.clone())]).unwrap();
-    let agent = scripted(replies).tools(tools).with_max_turns(8).with_max_repeats(3);
+    let agent = scripted(replies).tools(tools).max_turns(8).max_repeats(3);
     let runtime = Runtime::new(Arc::new(backstitch_store::MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();

@@ -91,20 +91,20 @@ async fn only_a_truncated_answer_can_be_accepted() {
 #[tokio::test]
 async fn an_agent_configures_what_happens_on_truncation() {
     let replies = || vec![ended_by("a", "length"), ended_by("b", "length"), reply("c", &[])];
-    let (_, continuing) = driver(scripted(replies()).with_on_truncation(OnTruncation::Continue)).await;
+    let (_, continuing) = driver(scripted(replies()).on_truncation(OnTruncation::Continue)).await;
     assert_eq!(continuing.start("sew").await.unwrap().answer().unwrap().text, "abc");
-    let (_, failing) = driver(scripted(replies()).with_on_truncation(OnTruncation::Fail)).await;
+    let (_, failing) = driver(scripted(replies()).on_truncation(OnTruncation::Fail)).await;
     let ended = failing.start("sew").await.unwrap();
     assert!(
         matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "truncated"),
         "{ended:?}"
     );
     // The number of continuations is limited.
-    let endless = scripted(vec![ended_by("a", "length"); 30]).with_on_truncation(OnTruncation::Continue);
+    let endless = scripted(vec![ended_by("a", "length"); 30]).on_truncation(OnTruncation::Continue);
     let ended = driver(endless).await.1.start("sew").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
-    let limited = scripted(vec![ended_by("a", "length"); 30]).with_on_truncation(OnTruncation::Continue);
-    let ended = driver(limited.with_max_turns(3)).await.1.start("sew").await.unwrap();
+    let limited = scripted(vec![ended_by("a", "length"); 30]).on_truncation(OnTruncation::Continue);
+    let ended = driver(limited.max_turns(3)).await.1.start("sew").await.unwrap();
     assert!(
         matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "max_turns"),
         "{ended:?}"
@@ -156,7 +156,7 @@ fn telling(answers: Vec<PolicyAnswer>) -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>
     let look = look.effect(backstitch_core::journal::Effect::Pure);
     let look = look.handler(|_, _: Value| async { Ok(ToolResult::ok("a hem")) });
     let agent = Agent::new("tests/tailor").policy(Arc::new(policy)).tools(Tools::new([look]).unwrap());
-    (agent.with_max_repeats(None), asked)
+    (agent.max_repeats(None), asked)
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn the_text_of_a_completed_evaluation_is_that_of_its_last_answer() {
             .chain([PolicyAnswer::text("end")])
             .collect();
         let (agent, asked) = telling(answers.clone());
-        let (runtime, driver) = driver(agent.with_on_truncation(OnTruncation::Continue)).await;
+        let (runtime, driver) = driver(agent.on_truncation(OnTruncation::Continue)).await;
         let ended = driver.start("go").await.unwrap();
         let asked = asked.lock().unwrap().len();
         let view = runtime.view(driver.session().id()).await.unwrap();
@@ -246,7 +246,7 @@ struct Length {
 #[tokio::test]
 async fn a_typed_answer_that_was_cut_off_is_continued_to_its_end() {
     let replies = vec![ended_by("{\"centimetres\"", "length"), reply(": 12}", &[])];
-    let agent = scripted(replies).with_output(OutputContract::new(Output::value::<Length>()).unwrap());
+    let agent = scripted(replies).output(OutputContract::new(Output::value::<Length>()).unwrap());
     let (_, driver) = driver(agent).await;
     let ended = driver.start("measure").await.unwrap();
     assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");

@@ -65,7 +65,7 @@ impl Policy for Failing {
 }
 
 async fn driver(policy: Failing, backoff: Backoff, deadline: Option<Duration>) -> Driver {
-    let mut agent = Agent::new("tests/tailor").policy(Arc::new(policy)).with_backoff(backoff);
+    let mut agent = Agent::new("tests/tailor").policy(Arc::new(policy)).backoff(backoff);
     agent.deadline = deadline;
     let options = SessionOptions { seed: Some(Seed::new(7)), ..SessionOptions::default() };
     Runtime::new(Arc::new(MemoryStore::new())).create(agent, options).await.unwrap()
@@ -191,7 +191,7 @@ async fn a_slow_reader_misses_deltas_but_never_records() {
 async fn deltas_of_a_sub_agent_name_its_session() {
     let (policy, _) = Failing::new(&[("network", None)], 2);
     let backoff = Backoff { first: Duration::from_millis(1), ..Backoff::default() };
-    let helper = Agent::new("tests/helper").policy(Arc::new(policy)).with_backoff(backoff);
+    let helper = Agent::new("tests/helper").policy(Arc::new(policy)).backoff(backoff);
     let helper = SubAgent::new("helper", "Helps.", helper).unwrap();
     let helper = helper.described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
     let caller =

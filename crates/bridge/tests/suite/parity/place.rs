@@ -90,11 +90,11 @@ impl Place {
 
     /// Adds the reducers and the budget of the case to an agent.
     pub(super) fn complete(&self, agent: Agent) -> Agent {
-        let agent = agent.with_set_up(set_up);
+        let agent = agent.set_up(set_up);
         if !self.has_budget {
             return agent;
         }
-        agent.with_budget(Limits { calls: Some(1), ..Limits::default() })
+        agent.budget(Limits { calls: Some(1), ..Limits::default() })
     }
 
     /// Waits until the call of a cancellation has begun.

@@ -105,7 +105,7 @@ impl Serve {
         };
         let options = BuildOptions { key: Box::new(key), transport: None };
         let agent = definition.build_for_calls(PolicyName::new(SERVED)?, &options)?;
-        let mut agent = agent.with_approval_rules(common.config.approval_rules());
+        let mut agent = agent.approval_rules(common.config.approval_rules());
         if let Some(mut spec) = agent.workspace_spec() {
             // Clients see the files of the directory itself, so no copy is made.
             spec.in_place = true;

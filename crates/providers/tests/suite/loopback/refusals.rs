@@ -28,7 +28,7 @@ fn agent(provider: Provider, server: &Server, options: RequestOptions) -> Agent 
         .policy(Arc::new(model(provider, server.address()).with_options(options)))
         .instructions("You read.")
         .tools(Tools::new([read]).unwrap())
-        .with_backoff(Backoff::NEVER)
+        .backoff(Backoff::NEVER)
 }
 
 /// The result of a mission: its answer or the kind of its error, and the records of failed requests.

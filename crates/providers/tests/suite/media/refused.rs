@@ -54,7 +54,7 @@ fn a_session_continues_without_the_images_that_a_server_refuses() {
     for (provider, status, message) in REFUSALS {
         assert_eq!(RefusedPart::of_refusal(message), Some(RefusedPart::Media), "{message}");
         let server = refusing(provider, status, message);
-        let agent = || agent(provider, &server, PNG.to_vec()).with_backoff(Backoff::NEVER);
+        let agent = || agent(provider, &server, PNG.to_vec()).backoff(Backoff::NEVER);
         let notes = RUNTIME.block_on(async {
             let runtime = Runtime::new(Arc::new(MemoryStore::new()));
             let driver = runtime.create(agent(), SessionOptions::default()).await.unwrap();
@@ -86,7 +86,7 @@ fn a_session_continues_without_the_images_that_a_server_refuses() {
 fn an_image_of_a_user_is_not_replaced_by_words() {
     for (provider, status, message) in REFUSALS {
         let server = refusing(provider, status, message);
-        let agent = agent(provider, &server, Vec::new()).with_backoff(Backoff::NEVER);
+        let agent = agent(provider, &server, Vec::new()).backoff(Backoff::NEVER);
         let error = RUNTIME.block_on(async {
             let runtime = Runtime::new(Arc::new(MemoryStore::new()));
             let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
@@ -119,7 +119,7 @@ fn a_long_conversation_with_images_is_shortened() {
     let agent = Agent::new("tests/media")
         .policy(model(provider, server.address()))
         .tools([read])
-        .with_backoff(Backoff::NEVER);
+        .backoff(Backoff::NEVER);
     RUNTIME.block_on(async {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();

@@ -38,7 +38,7 @@ async fn exported(agent: Agent, cancel: bool) -> (DriveOutcome, Snapshot, Conver
 async fn an_evaluation_that_ended_elsewhere_has_ended() {
     let loops = || vec![reply("", &[("nothing", json!({}))]), reply("done", &[])];
     let completed = exported(scripted(vec![reply("sewn", &[])]), false).await;
-    let failed = exported(scripted(loops()).with_max_turns(1), false).await;
+    let failed = exported(scripted(loops()).max_turns(1), false).await;
     let cancelled = exported(scripted(loops()), true).await;
     assert!(matches!(completed.0, DriveOutcome::Completed(_)), "{:?}", completed.0);
     assert!(matches!(failed.0, DriveOutcome::Failed { .. }), "{:?}", failed.0);
@@ -65,7 +65,7 @@ async fn an_evaluation_that_was_superseded_elsewhere_is_followed_by_another() {
     // Driven by hand, so that nothing happens after the end of the first evaluation.
     let prompt = workshop();
     let rendered = prompt.render(&session.state().await.session).unwrap();
-    let agent = nameless(replies).with_prompt(&prompt, rendered).unwrap();
+    let agent = nameless(replies).rendered_prompt(&prompt, rendered).unwrap();
     let ended = backstitch_runtime::Driver::new(session.clone(), agent).start("begin").await.unwrap();
     assert!(matches!(ended, DriveOutcome::Superseded { .. }), "{ended:?}");
     let snapshot = session.export_snapshot().await.unwrap();

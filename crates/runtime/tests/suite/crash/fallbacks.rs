@@ -45,8 +45,8 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
         .policy(first)
         .instructions("You sew.")
         .tools(tools(stage))
-        .with_backoff(Backoff::NEVER)
-        .with_fallback(Fallback::policy([FallbackReason::Overload], second))
+        .backoff(Backoff::NEVER)
+        .fallback(Fallback::policy([FallbackReason::Overload], second))
 }
 
 /// A scripted model that logs each request: session, evaluation, turn and model.

@@ -57,7 +57,7 @@ pub(super) fn caller(stage: &Stage) -> Agent {
         reply("", &[write("a/clumsy.txt")]),
         reply("", &[]),
     ]);
-    let clumsy = named(clumsy.tools(tools.clone()).with_max_turns(2), "clumsy");
+    let clumsy = named(clumsy.tools(tools.clone()).max_turns(2), "clumsy");
     let agents = [
         SubAgent::new("tailor", "Mends.", tailor).unwrap(),
         SubAgent::new("clumsy", "Spoils.", clumsy).unwrap(),

@@ -26,7 +26,7 @@ async fn a_sub_agent_spends_its_reservation_and_its_caller_is_charged() {
     let mut replies = vec![reply("help", &[asks("mend it")]), reply("done", &[])];
     replies.iter_mut().for_each(|reply| reply.usage = usage(10));
     let limits = |tokens| Limits { total_tokens: Some(tokens), ..Limits::default() };
-    let caller = with_agent(replies, sub_agent(tailor)).with_budget(limits(50));
+    let caller = with_agent(replies, sub_agent(tailor)).budget(limits(50));
     let driver = shop.create(caller).await;
     let ended = driver.start("sew").await.unwrap();
     let DriveOutcome::Paused { reason: PauseReason::Budget, session: Some(child), .. } = ended else {
@@ -74,7 +74,7 @@ async fn concurrent_sub_agents_get_equal_shares_of_every_limit() {
         calls: Some(12),
         ..Limits::default()
     };
-    let driver = shop.create(asking(4, scripted(vec![reply("looked", &[])])).with_budget(limits)).await;
+    let driver = shop.create(asking(4, scripted(vec![reply("looked", &[])])).budget(limits)).await;
     driver.start("sew").await.unwrap().answer().unwrap();
     let share = Limits {
         total_tokens: Some(25_000),
@@ -94,7 +94,7 @@ async fn what_a_sub_agent_leaves_returns_to_its_caller_and_not_to_the_next_one()
     let tailor =
         shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "mended")]), reply("done", &[])]);
     let limits = Limits { turns: Some(41), ..Limits::default() };
-    let driver = shop.create(asking(4, tailor).with_budget(limits)).await;
+    let driver = shop.create(asking(4, tailor).budget(limits)).await;
     driver.start("sew").await.unwrap().answer().unwrap();
     let share = Limits { turns: Some(10), ..Limits::default() };
     assert_eq!(shares(&shop, driver.session().id()).await, vec![share; 4]);
@@ -110,7 +110,7 @@ async fn sub_agents_that_are_resumed_together_have_the_shares_that_they_had() {
     let tailor = scripted(vec![waits, reply("looked", &[])])
         .tools(Tools::new([keep(Effect::Pure, ran.clone())]).unwrap());
     let limits = Limits { turns: Some(41), total_tokens: Some(100_000), ..Limits::default() };
-    let caller = asking(4, tailor).with_budget(limits);
+    let caller = asking(4, tailor).budget(limits);
     let driver = Arc::new(shop.create(caller.clone()).await);
     let running = started_until(&driver, &ran, 4).await;
     driver.stop();
@@ -171,7 +171,7 @@ proptest! {
             let made: Vec<_> = calls.iter().map(|kind| names[*kind].clone()).collect();
             let caller = scripted(vec![reply("", &made), reply("done", &[])])
                 .tools(Tools::new([writer, reader, write(Effect::Workspace, &shop.ran)]).unwrap());
-            let driver = shop.create(caller.with_budget(limits)).await;
+            let driver = shop.create(caller.budget(limits)).await;
             // It may pause at a limit.
             driver.start("sew").await.unwrap();
             let records = shop.runtime.records(driver.session().id()).await.unwrap();
@@ -192,7 +192,7 @@ async fn a_sub_agent_has_no_more_time_than_its_caller() {
     slow.delay_ms = Some(1_000);
     let tailor = shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "half")]), slow]);
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
-    let driver = shop.create(caller.with_deadline(Duration::from_millis(300))).await;
+    let driver = shop.create(caller.deadline(Duration::from_millis(300))).await;
     let ended = driver.start("sew").await.unwrap();
     let is_late = matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. });
     assert!(is_late, "{ended:?}");
@@ -209,7 +209,7 @@ async fn a_sub_agent_that_exceeds_its_own_deadline_fails_its_call_and_its_caller
     let mut slow = reply("late", &[]);
     slow.delay_ms = Some(60_000);
     let tailor = shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "half")]), slow]);
-    let tailor = tailor.with_deadline(Duration::from_millis(300));
+    let tailor = tailor.deadline(Duration::from_millis(300));
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
     let driver = shop.create(caller).await;
     assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");

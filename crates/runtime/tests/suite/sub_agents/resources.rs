@@ -76,7 +76,7 @@ async fn a_sub_agent_that_fails_leaves_no_trace() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let clumsy = helper(vec![reply("", &[counts(5)]), reply("", &[counts(6)]), reply("", &[])]);
     let replies = vec![reply("", &[counts(1)]), reply("", &[asks("spoil")]), reply("done", &[])];
-    let driver = create(&runtime, caller(replies, sub_agent(clumsy.with_max_turns(2)))).await;
+    let driver = create(&runtime, caller(replies, sub_agent(clumsy.max_turns(2)))).await;
     driver.start("count").await.unwrap().answer().unwrap();
     assert_eq!(number(&driver).await, 1);
     assert_eq!(recorded(&runtime, driver.session().id()).await, json!(1));

@@ -79,7 +79,7 @@ async fn parameters_and_answers_may_be_data() {
     let output = backstitch_core::prompt::Output::value::<Job>();
     let tailor = shop
         .tailor(Effect::Workspace, vec![reply(r#"{"cloth": "coat", "stitches": 7}"#, &[])])
-        .with_output(OutputContract::new(output).unwrap());
+        .output(OutputContract::new(output).unwrap());
     let agent =
         sub_agent(tailor).asking(|job: Job| format!("{} stitches for the {}", job.stitches, job.cloth));
     let caller = with_agent(
@@ -118,7 +118,7 @@ fn matryoshka(max_depth: u32) -> Agent {
     Agent::new("tests/doll")
         .policy(Arc::new(policy))
         .tools(Tools::new([inner().into_tool()]).unwrap())
-        .with_max_depth(max_depth)
+        .max_depth(max_depth)
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ fn chain(limits: &[Option<u32>]) -> Agent {
             }
         };
         if let Some(limit) = limit {
-            agent = agent.with_max_depth(*limit);
+            agent = agent.max_depth(*limit);
         }
         below = Some(agent);
     }
@@ -183,7 +183,7 @@ async fn a_sub_agent_that_fails_leaves_no_trace_in_the_files_and_is_rewound() {
                 reply("", &[writes("more", "x")]),
             ],
         )
-        .with_max_turns(2);
+        .max_turns(2);
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
     let driver = shop.create(caller).await;
     driver.start("sew").await.unwrap().answer().unwrap();
