@@ -192,11 +192,12 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, ApplyOptions, ApplyReport, Backoff, DecideOptions, DecisionState, DiscardedEffect, DriveOutcome,
-    Evaluator, EventStream, Fallback, FinalAnswer, ForkOptions, ForkReport, FunctionPolicy, HumanPolicy,
-    LiveEvent, LiveKind, MainLoop, Mission, OnTruncation, OperationFiles, PointSpec, Price, Prices,
-    ResumeOptions, Retry, RewindOptions, RewindReport, Run, RuntimeError, SessionEvent, SessionOptions,
-    SubAgent, SystemClock, Tools, WaitingCall, WorkspaceSpec, supervise_if_asked,
+    Agent, ApplyDirection, ApplyOptions, ApplyReport, Backoff, DecideOptions, DecisionState, DiscardedEffect,
+    DriveOutcome, Evaluator, EventStream, Fallback, FinalAnswer, ForkOptions, ForkReport, FunctionPolicy,
+    HistoryStep, HumanPolicy, LiveEvent, LiveKind, MainLoop, Mission, OnTruncation, OperationFiles,
+    PointSpec, Price, Prices, ResumeOptions, Retry, RewindOptions, RewindReport, Run, RuntimeError,
+    SessionEvent, SessionOptions, SubAgent, SystemClock, Tools, WaitingCall, WorkspaceSpec,
+    supervise_if_asked,
 };
 
 /// What programs like the command are built from: parts of the runtime that an agent does not need.
@@ -204,7 +205,11 @@ pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::adapters::{HostAdapters, check_apart, check_directory};
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-pub use crate::runtime::{EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure, money, pending_decisions, CollectOptions, ImportOptions, RemoveOptions, SessionBundle, FindError, IdPart};
+    pub use crate::runtime::{
+        CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter, OpenProgram,
+        RemoveOptions, SessionAt, SessionBundle, SessionIndex, SessionLog, cost, interrupted_applies,
+        is_failure, money, pending_decisions,
+    };
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::workspace_event::WorkspaceEvent;
     #[doc(inline)]
@@ -218,7 +223,13 @@ pub use crate::runtime::{EvaluationTurns, LogEntry, LogFilter, OpenProgram, Sess
         ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
         OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
         OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime,
-    SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionFiles, SnapshotState, Task, ToolRunner, UnreadableSession, call_arguments, changes_line, check_arguments, check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view, observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content, SessionHolder,
+        SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionFiles, SessionHolder,
+        SnapshotState, Task, ToolRunner, UnreadableSession, call_arguments, changes_line, check_arguments,
+        check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids,
+        has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view,
+        observed_agent, observed_conversation, observed_origin, observed_prompt_id, one_line, probe,
+        read_records, reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished,
+        with_content,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{

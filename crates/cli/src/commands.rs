@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Redo(history::travel::Undo),
     /// Start a new session from a point of an existing one.
     #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
-    Fork(history::travel::Fork),
+    Fork(history::fork::Fork),
     /// Record what Claude Code, Codex or any other command does, so that it can be undone.
     ///
     /// With a command, it runs it and captures the files of this directory: at the start, whenever they have changed and

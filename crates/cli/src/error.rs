@@ -11,7 +11,7 @@ use backstitch::RuntimeError;
 use backstitch::agent_file::AgentFileError;
 use backstitch::code::ErrorCode;
 use backstitch::host::{DirectoryError, FindError};
-use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError, BundleError};
+use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
 use backstitch::stores::{DIRECTORY, FILE, StoresError};
@@ -213,6 +213,9 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
             let own = store.parent().and_then(|own| own.canonicalize().ok())?;
             let elsewhere = own.join(DIRECTORY).join(FILE);
             Some(format!("`--store {}` keeps it in one", elsewhere.display()))
+        }
+        DirectoryError::Overlaps { .. } | DirectoryError::NoRoom { .. } => {
+            Some("use `--workspace DIR`".to_owned())
         }
         DirectoryError::Copy { .. } => {
             Some("without `--isolated`, the session works in the directory itself".to_owned())

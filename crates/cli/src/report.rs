@@ -28,6 +28,12 @@ impl From<Text> for ReportLine {
     }
 }
 
+impl From<String> for ReportLine {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
 impl Report {
     /// Reports a value, so far without lines.
     pub(crate) fn new(value: &impl Serialize) -> Self {
@@ -43,8 +49,15 @@ impl Report {
 
     /// Adds lines.
     #[must_use]
-    pub(crate) fn lines(mut self, lines: impl IntoIterator<Item = ReportLine>) -> Self {
-        self.lines.extend(lines);
+    pub(crate) fn lines(mut self, lines: impl IntoIterator<Item = impl Into<ReportLine>>) -> Self {
+        self.lines.extend(lines.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a field to the object, such as the command that continues, or replaces it.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.json[name] = value.into();
         self
     }
 

@@ -93,6 +93,22 @@ pub enum DirectoryError {
         /// The session.
         session: SessionId,
     },
+    /// A fork would work in the directory of its parent, in one inside of it, or in one around it.
+    #[error(
+        "{} lies in or around the session's own directory {}; name one beside it", directory.display(), own.display()
+    )]
+    Overlaps {
+        /// The directory that was named for the fork.
+        directory: PathBuf,
+        /// The directory of the parent.
+        own: PathBuf,
+    },
+    /// There is no free name for the directory of a fork beside that of its parent.
+    #[error("there is no room for the directory of a fork beside {}", own.display())]
+    NoRoom {
+        /// The directory of the parent.
+        own: PathBuf,
+    },
     /// It lies in the directory of the store.
     #[error("the store {} needs a directory of its own, which no agent works in", store.display())]
     InStore {
@@ -150,7 +166,9 @@ impl DirectoryError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Gone { .. } | Self::Replaced { .. } | Self::CopyGone { .. } => ErrorCode::WorkspaceGone,
-            Self::InStore { .. } | Self::OtherFiles { .. } => ErrorCode::WorkspaceRefused,
+            Self::InStore { .. } | Self::OtherFiles { .. } | Self::Overlaps { .. } | Self::NoRoom { .. } => {
+                ErrorCode::WorkspaceRefused
+            }
             Self::Copy { code, .. } => *code,
             Self::Setup { .. } => ErrorCode::SetupFailed,
             Self::SetupStart { source, .. } => source.code(),

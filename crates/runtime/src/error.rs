@@ -6,7 +6,9 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::PauseReason;
 use backstitch_core::machine::MachineError;
 use backstitch_core::message::MessageError;
-use backstitch_core::ports::{BundleError, OpenError, PolicyError, ProcessError, StoreError, WorkspaceError, Owner};
+use backstitch_core::ports::{
+    BundleError, OpenError, Owner, PolicyError, ProcessError, StoreError, WorkspaceError,
+};
 use backstitch_core::prompt::PromptError;
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
 use backstitch_core::time::Timestamp;

@@ -35,6 +35,7 @@ mod prices;
 mod process;
 mod registry;
 mod replay;
+mod report;
 mod run;
 mod runner;
 mod runtime;
@@ -66,14 +67,14 @@ pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
 pub use history::{
-    ApplyOptions, ApplyReport, DiscardedEffect, Fork, ForkReport, ResolvedPoint, RewindReport,
-    discarded_effects, find_call, locate, locate_with_view, undoable_apply,
+    ApplyDirection, ApplyOptions, ApplyReport, DiscardedEffect, FileRestoreReport, Fork, ForkReport,
+    ResolvedPoint, RewindReport, discarded_effects, find_call, locate, locate_with_view, undoable_apply,
 };
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use live::{
-    FilesRestored, KeptFiles, LiveSession, LiveState, RepositoriesChanged, SNAPSHOT_INTERVAL, SandboxGap,
-    SessionEnvironment, SnapshotState, StateView, check_snapshot, fold_view, latest_files, load_view,
-    read_records,
+    FilesRestored, KeptFiles, LiveSession, LiveState, RepositoriesChanged, RestoredChange, RestoredEvent,
+    RestoredFile, RestoredFiles, SNAPSHOT_INTERVAL, SandboxGap, SessionEnvironment, SnapshotState, StateView,
+    check_snapshot, fold_view, latest_files, load_view, read_records,
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
@@ -97,7 +98,11 @@ pub use process::{
     supervise_if_asked,
 };
 pub use replay::Replay;
-pub use run::{DecideOptions, DecisionState, ForkOptions, RewindOptions, Run, SessionHolder};
+pub use report::{SentItem, Version};
+pub use run::{
+    ApprovalOutcome, DecideOptions, DecidedCall, DecisionReport, DecisionState, ForkOptions, HistoryStep,
+    ResolutionReport, RewindOptions, Run, SessionHolder,
+};
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use backstitch_core::journal::Position;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The most digits of a position.
 const POSITION_DIGITS: usize = 9;
@@ -63,6 +65,18 @@ impl FromStr for PointSpec {
             None if is_position(text) => number(text).map(Position::new).map(Self::Position),
             None => call(text).map(Self::After),
         }
+    }
+}
+
+impl Serialize for PointSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PointSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -31,6 +31,7 @@ use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view,
 use crate::observed::ObservedSession;
 use crate::point::PointSpec;
 use crate::registry::Registry;
+use crate::report::{SentItem, Version};
 use crate::waiting::{WaitingCall, waiting_calls};
 use crate::workspace::Isolation;
 
@@ -405,25 +406,37 @@ impl Runtime {
 
     /// Sends a message to a session, regardless of the process that drives it. If no evaluation is open, the
     /// message starts one when the session is resumed.
-    pub async fn send(&self, session: SessionId, text: &str) -> Result<InboxId, RuntimeError> {
+    pub async fn send(&self, session: SessionId, text: &str) -> Result<SentItem, RuntimeError> {
         let (kind, at, data) = (InboxKind::Message, self.clock.now(), Value::String(text.to_owned()));
-        self.put(session, InboxItem { kind, at, data }).await
+        let open = self.evaluation_to_stop(session).await?.is_some();
+        let item = self.put(session, InboxItem { kind, at, data }).await?;
+        Ok(SentItem { v: Version, session, item, open })
     }
 
     /// Requests that the open evaluation of a session ends. Later evaluations are not affected. Fails with
     /// [`RuntimeError::NothingToCancel`] if none is open.
-    pub async fn cancel(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
-        let open = self.evaluation_to_stop(session).await?;
-        let evaluation = open.ok_or(RuntimeError::NothingToCancel { session })?;
-        self.put(session, InboxItem::about(InboxKind::Cancel, evaluation, self.clock.now())).await
+    pub async fn cancel(&self, session: SessionId) -> Result<SentItem, RuntimeError> {
+        let none = RuntimeError::NothingToCancel { session };
+        self.send_request(session, InboxKind::Cancel, none).await
     }
 
     /// Requests that the open evaluation of a session pauses. Later evaluations are not affected. Fails with
     /// [`RuntimeError::NothingToPause`] if none is open.
-    pub async fn pause(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
-        let open = self.evaluation_to_stop(session).await?;
-        let evaluation = open.ok_or(RuntimeError::NothingToPause { session })?;
-        self.put(session, InboxItem::about(InboxKind::Pause, evaluation, self.clock.now())).await
+    pub async fn pause(&self, session: SessionId) -> Result<SentItem, RuntimeError> {
+        let none = RuntimeError::NothingToPause { session };
+        self.send_request(session, InboxKind::Pause, none).await
+    }
+
+    /// Sends a request about the open evaluation. Fails with `none` if there is none.
+    async fn send_request(
+        &self,
+        session: SessionId,
+        kind: InboxKind,
+        none: RuntimeError,
+    ) -> Result<SentItem, RuntimeError> {
+        let evaluation = self.evaluation_to_stop(session).await?.ok_or(none)?;
+        let item = self.put(session, InboxItem::about(kind, evaluation, self.clock.now())).await?;
+        Ok(SentItem { v: Version, session, item, open: true })
     }
 
     /// Returns the evaluation that a request to stop is about: the open one. A superseded one counts as open, since the

@@ -110,7 +110,7 @@ impl From<Arc<dyn Workspace>> for WorkspaceSpec {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub enum OperationFiles {
-    /// Those of the directory that the journal names, with the excludes that its agent was recorded with. If the session has
+    /// Those of the directory that the journal names, with the excludes that it was opened with last. If the session has
     /// files and names no directory, as with files in memory, the operation fails with
     /// [`RuntimeError::NoWorkspace`](crate::RuntimeError::NoWorkspace).
     #[default]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use backstitch_core::ports::MovedBranch;
 use serde::{Deserialize, Serialize};
 
 /// Head and references of the workspace's own repository.
@@ -34,6 +35,18 @@ impl GitHead {
             }
         }
         lines
+    }
+
+    /// Returns the branches that moved or were created in a later state, and its `HEAD` where that names another commit.
+    pub fn moved_branches(&self, later: &Self) -> Vec<MovedBranch> {
+        let branches = later.references.iter().filter(|(name, commit)| {
+            name.starts_with("refs/heads/") && self.references.get(*name) != Some(*commit)
+        });
+        let head = later.head.as_ref().filter(|head| !head.starts_with("ref:") && self.head != later.head);
+        let head = head.map(|commit| MovedBranch { reference: "HEAD".to_owned(), commit: commit.clone() });
+        let branches =
+            branches.map(|(name, commit)| MovedBranch { reference: name.clone(), commit: commit.clone() });
+        branches.chain(head).collect()
     }
 
     /// Describes everything that has moved in a later state, also the index. A state without it does not count.

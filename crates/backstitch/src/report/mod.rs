@@ -3,10 +3,16 @@
 //! The JSON is stable: fields may be added, and those that exist keep their names and meanings. A missing value is `null`, unless
 //! its field says that it is left out. Text for people is made from the same values, by the program that prints them.
 
+mod history;
 mod look;
+mod people;
 mod store;
 mod version;
 
+pub use history::{
+    ApplyReport, DiscardedEffect, FileRestoreReport, ForkReport, RestoredChange, RestoredEvent, RestoredFile,
+    RestoredFiles, RewindReport,
+};
 pub use look::{
     CallAttempt, CallDecision, CallLine, CallPause, CallReport, CallState, CallStep, ChangedFile, DiffReport,
     EvaluationReport, FileDetail, FileReport, ForkPoint, LastStop, ListOptions, ListedSession, LogLine,
@@ -14,6 +20,7 @@ pub use look::{
     RequestError, RequestForm, RequestReport, SessionList, SessionParts, SessionReport, UnreadableEntry,
     UsageKey, UsageReport, UsageRow, UsageSum,
 };
+pub use people::{ApprovalOutcome, DecidedCall, DecisionReport, ResolutionReport, SentItem};
 pub use store::{
     BundleExport, GitExport, GitOmission, IndexState, MarkdownExport, RedactedRecords, SessionCopy,
     SessionImport, SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck,

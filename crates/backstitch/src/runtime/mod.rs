@@ -9,6 +9,8 @@ mod look;
 mod open;
 mod store;
 
+mod history;
+
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -23,9 +25,13 @@ use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 use crate::time::Clock;
 use crate::workspace_event::WorkspaceEvent;
 
-pub use look::{EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure, money, pending_decisions};
-pub use store::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
 pub use find::{FindError, IdPart};
+pub use history::interrupted_applies;
+pub use look::{
+    EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure,
+    money, pending_decisions,
+};
+pub use store::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
 
 /// A runtime could not be opened.
 ///

@@ -4,9 +4,11 @@
 mod addresses;
 mod agent_files;
 mod agent_workspace;
+mod deciding;
 mod door;
 mod fallbacks;
 mod file_tools;
+mod going_back;
 mod guides;
 #[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;

@@ -1,5 +1,7 @@
 //! Commands that go back in a session, fork it, and apply its changes.
 
+pub(crate) mod fork;
+pub(crate) mod idle;
 pub(crate) mod isolated;
 pub(crate) mod restore;
 pub(crate) mod restores;

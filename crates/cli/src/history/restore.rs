@@ -2,17 +2,16 @@
 
 use std::process::ExitCode;
 
-use backstitch::filesystem::format;
-use backstitch::ports::{Objects, PathChange};
-use backstitch::{PointSpec, RewindReport};
+use backstitch::PointSpec;
 use clap::Args;
-use serde_json::json;
 
-use super::travel::SessionToRewind;
+use super::idle::IdleSession;
+use super::restores::left_alone;
 use crate::common::Common;
-use crate::look::diff::print_name;
+use crate::look::diff::named;
 use crate::open::file_names::in_session_or_whole;
 use crate::open::place::short;
+use crate::report::Report;
 
 #[derive(Args)]
 pub(crate) struct Restore {
@@ -29,41 +28,18 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let mut opened = SessionToRewind::open(common, self.session.as_deref(), None).await?;
-        let session = opened.session;
+        let opened = IdleSession::open(common, self.session.as_deref(), None).await?;
         let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
         let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
-        let restoring = opened.runtime().restore_with(session, self.from.clone(), paths, opened.options());
+        let restoring = opened.runtime().restore_with(opened.session, self.from, paths, opened.options());
         let done = restoring.await?;
-        let mut changed = changed(&*opened.place.objects, &done)?;
-        let restored = opened.new_restores().await?;
-        changed.retain(|change| !restored.iter().any(|restored| restored.has_left(&change.path)));
-        let left: Vec<String> = restored.iter().flat_map(|restored| restored.left_alone()).collect();
-        if common.json {
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "session": session, "at": done.at, "from": self.from.to_string(), "files": changed,
-                    "left_alone": left, "root": done.root, "rescue": done.rescue.map(|_| PointSpec::Rescue(done.at).to_string()),
-                })
-            );
-        } else {
-            changed.iter().for_each(print_name);
-            left.iter().for_each(|line| println!("{line}"));
-            println!(
-                "restored from {}; `{}` undoes it",
-                self.from,
-                common.hint(format_args!("undo {}", short(session)))
-            );
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Lists the files that a restore changed.
-fn changed(objects: &dyn Objects, done: &RewindReport) -> anyhow::Result<Vec<PathChange>> {
-    match (done.rescue, done.root) {
-        (Some(before), Some(after)) => Ok(format::diff(objects, before, after)?),
-        _ => Ok(Vec::new()),
+        let undo = common.hint(format_args!("undo {}", short(opened.session)));
+        let left: Vec<String> = left_alone(&done.kept).collect();
+        Ok(Report::new(&done)
+            .with("left_alone", left.clone())
+            .lines(done.files.iter().map(named))
+            .lines(left)
+            .line(format!("restored from {}; `{undo}` undoes it", done.from))
+            .print(common))
     }
 }

@@ -10,9 +10,9 @@ use clap::Args;
 use crate::common::{Common, counted};
 use crate::open::place::OpenStore;
 use crate::report::{Report, ReportLine};
+use crate::terminal::difference;
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{self, Role, Text};
-use crate::terminal::{self, difference};
 
 #[derive(Args)]
 pub(crate) struct Diff {
@@ -80,11 +80,6 @@ pub(crate) fn named(change: &PathChange) -> Text {
 fn heading(path: &str, change: ChangeKind) -> Text {
     let (letter, role) = letter(change);
     Text::new().add(role, letter).plain(" ").add(Role::Emphasis, path)
-}
-
-/// Prints the letter and the path of a change.
-pub(crate) fn print_name(change: &PathChange) {
-    terminal::line(&named(change));
 }
 
 /// Formats the change of a file: its letter and path, and what changed in it, if that is known. A diff is exact in a pipe.

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use backstitch::host::{SessionAt, money, one_line, reason_word, unfinished};
 use backstitch::journal::{InnerMessage, Role as Speaker};
 use backstitch::message::Large;
-use backstitch::ports::{IndexedStatus, SessionPresence};
+use backstitch::ports::IndexedStatus;
 use backstitch::report::{FileDetail, SessionParts};
-use backstitch::view::{Call, CallStatus, DriverPresence, JournalView};
+use backstitch::view::{Call, CallStatus, JournalView};
 use clap::Args;
 
 use super::call::call_lines;
@@ -205,10 +205,4 @@ fn edited(call: &Call) -> Option<String> {
         Large::Inline(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
         Large::Object(object) => format!("arguments of {} bytes", object.length),
     })
-}
-
-/// What a session is doing, in a word.
-pub(crate) fn status_word(view: &JournalView, driver: DriverPresence) -> IndexedStatus {
-    let presence = SessionPresence { is_held: driver == DriverPresence::Present, has_waiting: false };
-    IndexedStatus::of(view.journal_state(), presence)
 }

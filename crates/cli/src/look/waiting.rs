@@ -13,7 +13,7 @@ use crate::common::Common;
 use crate::open::place::short;
 use crate::terminal::exact_json;
 
-pub(crate) use backstitch::host::{pending_decisions as waiting, with_content};
+pub(crate) use backstitch::host::pending_decisions as waiting;
 pub(crate) use backstitch::report::PendingDecision;
 
 /// Formats the call that a decision is about with all of its arguments, indented; `None` if it is about the whole session.

@@ -148,29 +148,6 @@ impl OpenStore {
     }
 }
 
-impl OpenStore {
-    /// Opens the directory of an existing session without an agent, if it has one.
-    pub(crate) fn workspace(
-        &self,
-        definition: &backstitch::agent_file::AgentDefinition,
-        session: SessionId,
-    ) -> anyhow::Result<Option<Arc<backstitch::workspace::HostWorkspace>>> {
-        let workspace = &definition.workspace;
-        let Some(directory) = &workspace.path else { return Ok(None) };
-        backstitch::host::check_directory(directory, Some(directory), session).map_err(RuntimeError::from)?;
-        check_apart(directory, &self.address).map_err(RuntimeError::from)?;
-        let mut options =
-            backstitch::workspace::OpenOptions::new(directory, self.directory(), self.objects.clone());
-        options.holder = backstitch::ports::directory_holder(session);
-        options.excludes.clone_from(&workspace.excludes);
-        let workspace =
-            anyhow::Context::with_context(backstitch::workspace::HostWorkspace::open(options), || {
-                format!("the workspace {} cannot be opened", directory.display())
-            })?;
-        Ok(Some(Arc::new(workspace)))
-    }
-}
-
 /// Prints what happens to the copies of projects.
 fn report(event: WorkspaceEvent) {
     match event {

@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use backstitch::agent_file::AgentFile;
 use backstitch::stores;
 
-
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;

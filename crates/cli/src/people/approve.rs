@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
-use backstitch::id::SessionId;
+use backstitch::WaitingCall;
+use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, PauseReason};
-use backstitch::{DecisionState, WaitingCall};
+use backstitch::report::DecisionReport;
 use clap::Args;
-use serde_json::json;
 
 use super::in_place::not_waiting;
 use crate::common::Common;
-use crate::open::place::{OpenStore, part_of_id, short};
+use crate::open::place::{OpenStore, part_of_id, short, user_name};
+use crate::report::Report;
 use crate::terminal::exact_json;
 use crate::usage::Usage;
 
@@ -35,7 +36,7 @@ pub(crate) struct Approve {
 
 impl Approve {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.calls.decide(common, "approved", Decision::Approve).await
+        self.calls.decide(common, Decision::Approve).await
     }
 }
 
@@ -50,67 +51,37 @@ pub(crate) struct Deny {
 
 impl Deny {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.calls.decide(common, "denied", Decision::Deny { reason: self.reason }).await
+        self.calls.decide(common, Decision::Deny { reason: self.reason }).await
     }
 }
 
 impl Calls {
     /// Decides about all named calls, or about none if one of them does not wait for approval.
-    async fn decide(self, common: &Common, word: &str, decision: Decision) -> anyhow::Result<ExitCode> {
+    async fn decide(self, common: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
         part_of_id(&self.session)?;
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let waiting = place.runtime.waiting_calls(session).await?;
         let waiting: Vec<_> =
             waiting.into_iter().filter(|call| call.reason == PauseReason::Approval).collect();
-        let chosen = self.chosen(session, &waiting)?;
-        let by = Some(crate::open::place::user_name());
-        let mut is_driven = false;
-        for call in &chosen {
-            let decided =
-                place.runtime.decide(call.session, Some(call.call), decision.clone(), by.clone()).await?;
-            is_driven |= decided != DecisionState::Recorded;
-        }
-        if common.json {
-            let decided: Vec<_> = chosen.iter().map(|call| {
-                json!({"session": call.session, "call": call.call, "name": call.name, "arguments": call.arguments})
-            }).collect();
-            println!("{}", json!({"v": 1, "session": session, "decision": word, "decided": decided}));
-            return Ok(ExitCode::SUCCESS);
-        }
-        for call in &chosen {
-            println!("{word}: {} {}  [{}]", call.name, exact_json(&call.arguments), short(call.call));
-        }
-        let left = waiting.len() - chosen.len();
-        if left > 0 {
-            println!("{left} more wait for approval");
-        }
-        let resume = common.hint(format_args!("resume {}", short(session)));
-        if is_driven {
-            println!("the process that drives the session continues; if it has paused, `{resume}` does");
-        } else {
-            println!("`{resume}` continues");
-        }
-        Ok(ExitCode::SUCCESS)
+        let calls = self.chosen(session, &waiting)?;
+        let done = place.runtime.decide_calls(session, &calls, decision, Some(user_name())).await?;
+        Ok(report(common, &done).print(common))
     }
 
     /// Returns the named calls.
-    fn chosen<'a>(
-        &self,
-        session: SessionId,
-        waiting: &'a [WaitingCall],
-    ) -> anyhow::Result<Vec<&'a WaitingCall>> {
+    fn chosen(&self, session: SessionId, waiting: &[WaitingCall]) -> anyhow::Result<Vec<CallId>> {
         if waiting.is_empty() {
             return Err(
                 not_waiting(format!("no call of session {} waits for approval", short(session))).into()
             );
         }
         if self.all {
-            return Ok(waiting.iter().collect());
+            return Ok(waiting.iter().map(|call| call.call).collect());
         }
         if self.calls.is_empty() {
             if let [only] = waiting {
-                return Ok(vec![only]);
+                return Ok(vec![only.call]);
             }
             let names: Vec<_> =
                 waiting.iter().map(|call| format!("{} [{}]", call.name, short(call.call))).collect();
@@ -121,7 +92,7 @@ impl Calls {
             );
             return Err(Usage(message).into());
         }
-        let mut chosen: Vec<&WaitingCall> = Vec::new();
+        let mut chosen = Vec::new();
         for name in &self.calls {
             let part = part_of_id(name)?;
             let matching = waiting.iter().filter(|call| {
@@ -129,8 +100,7 @@ impl Calls {
                 id.starts_with(&part) || id.ends_with(&part)
             });
             match &matching.collect::<Vec<_>>()[..] {
-                [one] if chosen.iter().any(|known| known.call == one.call) => {}
-                [one] => chosen.push(one),
+                [one] => chosen.push(one.call),
                 [] => {
                     let message = format!("no call {name} of session {} waits for approval", short(session));
                     return Err(not_waiting(message).into());
@@ -143,4 +113,20 @@ impl Calls {
         }
         Ok(chosen)
     }
+}
+
+/// Reports the decisions, and how the session continues.
+fn report(common: &Common, done: &DecisionReport) -> Report {
+    let word = done.decision.as_str();
+    let decided = done
+        .decided
+        .iter()
+        .map(|call| format!("{word}: {} {}  [{}]", call.name, exact_json(&call.arguments), short(call.call)));
+    let left = (done.waiting > 0).then(|| format!("{} more wait for approval", done.waiting));
+    let resume = common.hint(format_args!("resume {}", short(done.session)));
+    Report::new(done).lines(decided).lines(left).line(if done.sent {
+        format!("the process that drives the session continues; if it has paused, `{resume}` does")
+    } else {
+        format!("`{resume}` continues")
+    })
 }

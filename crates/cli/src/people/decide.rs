@@ -2,21 +2,22 @@
 
 use std::process::ExitCode;
 
+use backstitch::DecideOptions;
 use backstitch::code::ErrorCode;
 use backstitch::host::{check_arguments, find_call};
 use backstitch::id::CallId;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
-use backstitch::{DecideOptions, Tools};
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::common::Common;
 use crate::error::CommandError;
-use crate::history::restores::RestoreCause;
-use crate::history::travel::SessionToRewind;
+use crate::history::idle::IdleSession;
+use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::built;
 use crate::open::place::{part_of_id, short, user_name};
+use crate::report::Report;
 use crate::usage::Usage;
 
 /// Argument in place of a call id for a decision about the whole session.
@@ -65,38 +66,23 @@ impl Resolve {
         if self.call != WHOLE_SESSION {
             part_of_id(&self.call)?;
         }
-        let opened = SessionToRewind::open(common, Some(&self.session), None).await?;
-        let mut opened = opened.with_cause(RestoreCause::Call);
-        let session = opened.session;
-        // An agent that cannot be built here checks the arguments when the call runs.
-        let built = if self.what == What::Edit { built(&opened.definition).ok() } else { None };
-        let (call, decision) = self.decision(&opened, built.as_ref().map(|built| &built.agent.tools)).await?;
-        let (by, files) = (Some(user_name()), opened.files());
+        let opened = IdleSession::open(common, Some(&self.session), None).await?;
+        let (call, decision) = self.decision(&opened).await?;
+        let (by, files) = (Some(user_name()), opened.files.clone());
         let options = DecideOptions { by, files, ..DecideOptions::default() };
-        opened.runtime().decide_with(session, call, decision, options).await?;
-        let restored = opened.new_restores().await?;
-        if common.json {
-            let restored: Vec<_> = restored.iter().map(|restored| restored.event(common)).collect();
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "session": session, "call": self.call, "decided": true, "restored": restored,
-                })
-            );
-        } else {
-            let lines = restored.iter().flat_map(|restored| restored.lines(common));
-            lines.for_each(|line| println!("{line}"));
-            println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(session))));
-        }
-        Ok(ExitCode::SUCCESS)
+        let done = opened.runtime().resolve_with(opened.session, call, decision, options).await?;
+        let restored = done.restored.iter();
+        let resume = common.hint(format_args!("resume {}", short(done.session)));
+        Ok(Report::new(&done)
+            .with("call", self.call)
+            .with("restored", restores::events(common, &done.restored))
+            .lines(restored.flat_map(|restored| restores::lines(common, restored, RestoreCause::Call)))
+            .line(format!("decided; `{resume}` continues"))
+            .print(common))
     }
 
     /// Returns the decision, and the call that it is about.
-    async fn decision(
-        &self,
-        opened: &SessionToRewind,
-        tools: Option<&Tools>,
-    ) -> anyhow::Result<(Option<CallId>, Decision)> {
+    async fn decision(&self, opened: &IdleSession) -> anyhow::Result<(Option<CallId>, Decision)> {
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
                 return Err(Usage("name a call: `-` stands only with `continue`".to_owned()).into());
@@ -118,6 +104,9 @@ impl Resolve {
                 let arguments = serde_json::from_str(text);
                 let arguments: Map<String, Value> = arguments
                     .map_err(|error| Usage(format!("`--arguments` is not a JSON object: {error}")))?;
+                // An agent that cannot be built here checks the arguments when the call runs.
+                let built = opened.definition.as_ref().and_then(|definition| built(definition).ok());
+                let tools = built.as_ref().map(|built| &built.agent.tools);
                 if let Some(tool) = view.call(call).and_then(|call| tools?.get(&call.name)) {
                     check_arguments(&tool.spec, &arguments).map_err(|error| Usage(error.to_string()))?;
                 }

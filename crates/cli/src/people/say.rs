@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use backstitch::id::SessionId;
-use backstitch::journal::InboxId;
+use backstitch::report::SentItem;
 use clap::Args;
-use serde_json::json;
 
 use crate::common::Common;
 use crate::open::place::{OpenStore, short};
+use crate::report::Report;
 
 #[derive(Args)]
 pub(crate) struct Send {
@@ -34,12 +33,8 @@ impl Send {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
-        let item = place.runtime.send(session, &self.text).await?;
-        let view = place.view(session).await?;
-        let is_open = view.latest_evaluation().is_some_and(|latest| latest.finished.is_none());
-        let id = short(session);
-        let then = if is_open { handled_by(session) } else { format!("`backstitch resume {id}` answers it") };
-        report(common, &session.to_string(), item, &then)
+        let sent = place.runtime.send(session, &self.text).await?;
+        Ok(report(&sent).print(common))
     }
 }
 
@@ -47,8 +42,8 @@ impl Cancel {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
-        let item = place.runtime.cancel(session).await?;
-        report(common, &session.to_string(), item, &handled_by(session))
+        let sent = place.runtime.cancel(session).await?;
+        Ok(report(&sent).print(common))
     }
 }
 
@@ -56,20 +51,16 @@ impl Pause {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
-        let item = place.runtime.pause(session).await?;
-        report(common, &session.to_string(), item, &handled_by(session))
+        let sent = place.runtime.pause(session).await?;
+        Ok(report(&sent).print(common))
     }
 }
 
-fn handled_by(session: SessionId) -> String {
-    format!("the process that drives {} handles it, or else the next `resume`", short(session))
-}
-
-fn report(common: &Common, session: &str, item: InboxId, then: &str) -> anyhow::Result<ExitCode> {
-    if common.json {
-        println!("{}", json!({"v": 1, "session": session, "item": item}));
+fn report(sent: &SentItem) -> Report {
+    let id = short(sent.session);
+    Report::new(sent).line(if sent.open {
+        format!("sent; the process that drives {id} handles it, or else the next `resume`")
     } else {
-        println!("sent; {then}");
-    }
-    Ok(ExitCode::SUCCESS)
+        format!("sent; `backstitch resume {id}` answers it")
+    })
 }

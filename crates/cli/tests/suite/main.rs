@@ -52,6 +52,7 @@ mod real_work;
 mod remainders;
 mod replaced;
 mod repositories;
+mod rust_agents;
 #[cfg(feature = "mcp")]
 mod same_agent;
 mod sandbox;

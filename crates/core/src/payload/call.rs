@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -60,11 +61,13 @@ impl fmt::Display for IdempotencyKey {
 
 /// The state of a workspace, by content: its files in git's format, and a manifest of what git cannot
 /// represent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceRoot {
     /// The tree.
+    #[schemars(with = "String")]
     pub tree: ObjectId,
     /// Manifest of what git cannot represent: modes, empty directories, refused names.
+    #[schemars(with = "String")]
     pub manifest: ObjectId,
 }
 

@@ -3,11 +3,14 @@
 //! The classes differ only in the rows of one table. Code that decides by the class of a call asks the methods below, which
 //! read that table, so a further class is a variant and a row.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The effect class of a call: its possible effect on the world outside of the session, and the recovery
 /// after a crash. The classes are ordered by what they may change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Only reads. Runs again after a crash.

@@ -46,6 +46,10 @@ pub struct EvaluationStarted {
     /// The directory of the session's files from now on, when it is another one or none was recorded before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// The patterns of paths that the directory is opened without from now on, when they differ from those before. Journals of
+    /// older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excludes: Option<Vec<String>>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -70,6 +74,7 @@ impl EvaluationStarted {
             deadline_millis: None,
             decider: None,
             directory: None,
+            excludes: None,
             extra: Extra::default(),
         }
     }
@@ -99,6 +104,9 @@ pub struct EvaluationResumed {
     /// The directory of the session's files from now on, when it is another one or none was recorded before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// The patterns of paths that the directory is opened without from now on, when they differ from those before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excludes: Option<Vec<String>>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -115,6 +123,7 @@ impl EvaluationResumed {
             fingerprint: None,
             decider: None,
             directory: None,
+            excludes: None,
             extra: Extra::default(),
         }
     }

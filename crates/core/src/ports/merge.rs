@@ -4,6 +4,7 @@
 //! (*ours*, the directory). Paths that only one side changed are taken from that side. Texts that both changed are merged by
 //! lines. Anything else that both changed is a conflict, which a merge lists, or decides as it was told to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{FilePath, PathChange, UncoveredPath, WorkspaceCapture};
@@ -52,7 +53,7 @@ pub enum ConflictResolution {
 }
 
 /// A path that both sides changed in different ways.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct MergeConflict {
     /// Path in the workspace.
     pub path: String,
@@ -61,7 +62,7 @@ pub struct MergeConflict {
 }
 
 /// Kinds of conflicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConflictKind {

@@ -53,7 +53,7 @@ pub use store_admin::{
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
-    ChangeKind, GraftedCapture, GuardMode, GuardOutcome, ObjectOverlay, Objects, PathChange,
+    ChangeKind, GraftedCapture, GuardMode, GuardOutcome, MovedBranch, ObjectOverlay, Objects, PathChange,
     RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, UncoveredReason, Workspace,
     WorkspaceCapture, WorkspaceError, directory_holder,
 };

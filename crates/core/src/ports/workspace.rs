@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{FilePath, Filesystem, MergedCapture, StoreError, WorkspaceMerge};
@@ -116,6 +117,11 @@ pub trait Workspace: Send + Sync {
         None
     }
 
+    /// The patterns of paths that are neither captured nor restored, as it was opened with them.
+    fn excludes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Paths that the last capture did not cover.
     fn uncovered(&self) -> Vec<UncoveredPath> {
         Vec::new()
@@ -213,6 +219,14 @@ pub trait Workspace: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Returns the branches of the workspace's own repository that moved since a capture, with the commits that they are
+    /// at now. `HEAD` is one of them where it names a commit itself. `coverage` names the object that was recorded with the
+    /// capture.
+    fn moved_branches(&self, coverage: Option<ObjectId>) -> Result<Vec<MovedBranch>, WorkspaceError> {
+        let _ = coverage;
+        Ok(Vec::new())
+    }
+
     /// Returns the differences between two states, by path.
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError>;
 }
@@ -249,8 +263,17 @@ pub struct RescueCapture {
     pub left_out: Vec<UncoveredPath>,
 }
 
+/// A branch of a repository that moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedBranch {
+    /// Its reference, such as `refs/heads/main`, or `HEAD`.
+    pub reference: String,
+    /// The commit that it is at now.
+    pub commit: String,
+}
+
 /// A path that a root does not cover: a restore neither changes nor deletes it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct UncoveredPath {
     /// Path in the workspace.
     pub path: String,
@@ -261,7 +284,7 @@ pub struct UncoveredPath {
 }
 
 /// Reason why a path is not covered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UncoveredReason {
@@ -365,7 +388,7 @@ pub enum GuardOutcome {
 }
 
 /// A path that differs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct PathChange {
     /// Path in the workspace. Bytes that are not UTF-8 are shown as replacement characters.
     pub path: String,
@@ -374,7 +397,7 @@ pub struct PathChange {
 }
 
 /// Kind of difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// The path was added.

@@ -53,11 +53,13 @@ fields! {
     EvaluationStarted {
         names: [prompt_ns, prompt_key, decider], free: [],
         rest: [
-            evaluation_id, fingerprint, tools, parent_evaluation, follows, budget, deadline_millis, directory
+            evaluation_id, fingerprint, tools, parent_evaluation, follows, budget, deadline_millis, directory,
+            excludes
         ]
     }
     EvaluationResumed {
-        names: [decider], free: [], rest: [evaluation_id, owner, budget, deadline_millis, fingerprint, directory]
+        names: [decider], free: [],
+        rest: [evaluation_id, owner, budget, deadline_millis, fingerprint, directory, excludes]
     }
     EvaluationFinished { names: [], free: [output], rest: [evaluation_id, outcome, error] }
     EvaluationFailure { names: [kind], free: [], rest: [message] }

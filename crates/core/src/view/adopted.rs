@@ -134,7 +134,8 @@ fn carried_evaluation(evaluation: &Evaluation) -> CarriedEvaluation {
             // The last policy that decided is the current one.
             let decider = evaluation.decider.clone();
             // Files stay behind.
-            Arc::new(EvaluationStarted { decider, directory: None, ..EvaluationStarted::clone(started) })
+            let started = EvaluationStarted::clone(started);
+            Arc::new(EvaluationStarted { decider, directory: None, excludes: None, ..started })
         }),
         finished: evaluation.finished.as_ref().map(|finished| finished.record.clone()),
         programs: evaluation.programs.iter().cloned().collect(),

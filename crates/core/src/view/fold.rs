@@ -106,7 +106,7 @@ impl JournalView {
             ledger: Ledger::default(),
             stops: Stops::default(),
             isolation: base.map(|base| base.isolation.forked()).unwrap_or_default(),
-            facts: SummaryFacts::of(created, record.at),
+            facts: SummaryFacts::of(created, base.map(|base| &base.facts), record.at),
             visible,
         })
     }

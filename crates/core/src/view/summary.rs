@@ -24,33 +24,46 @@ pub(super) struct SummaryFacts {
     agent: Option<Arc<str>>,
     /// The directory of the files, where the journal names one.
     directory: Option<Arc<str>>,
+    /// The patterns of paths that the directory is opened without.
+    excludes: Arc<Vec<String>>,
     /// When the last record was made.
     last_at: Timestamp,
 }
 
 packed_structs! {
-    SummaryFacts { agent, directory, last_at }
+    SummaryFacts { agent, directory, excludes, last_at }
 }
 
 impl SummaryFacts {
-    /// The facts of a journal that has only its first record.
-    pub(super) fn of(created: &SessionCreated, at: Timestamp) -> Self {
+    /// The facts of a journal that has only its first record. A fork has the excludes of its parent.
+    pub(super) fn of(created: &SessionCreated, parent: Option<&Self>, at: Timestamp) -> Self {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(Arc::from);
         let files = created.agent.get("workspace");
         let directory = text(files).or_else(|| text(files?.get("path")));
-        Self { agent: text(created.agent.get("name")), directory, last_at: at }
+        let defined = files.and_then(|files| files.get("excludes")).and_then(Value::as_array);
+        let excludes = match (defined, parent) {
+            (Some(defined), _) => {
+                Arc::new(defined.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            }
+            (None, Some(parent)) => parent.excludes.clone(),
+            (None, None) => Arc::default(),
+        };
+        Self { agent: text(created.agent.get("name")), directory, excludes, last_at: at }
     }
 
     /// Takes in a record, visible or not.
     pub(super) fn take_in(&mut self, record: &Record) {
         self.last_at = record.at;
-        let directory = match &record.body {
-            RecordBody::EvaluationStarted(started) => started.directory.as_deref(),
-            RecordBody::EvaluationResumed(resumed) => resumed.directory.as_deref(),
-            _ => None,
+        let (directory, excludes) = match &record.body {
+            RecordBody::EvaluationStarted(started) => (&started.directory, &started.excludes),
+            RecordBody::EvaluationResumed(resumed) => (&resumed.directory, &resumed.excludes),
+            _ => return,
         };
         if let Some(directory) = directory {
-            self.directory = Some(directory.into());
+            self.directory = Some(directory.as_str().into());
+        }
+        if let Some(excludes) = excludes {
+            self.excludes = Arc::new(excludes.clone());
         }
     }
 }
@@ -59,6 +72,11 @@ impl JournalView {
     /// The directory of the session's files, where the journal names one. Going back does not change it.
     pub fn directory(&self) -> Option<&str> {
         self.facts.directory.as_deref()
+    }
+
+    /// The patterns of paths that the directory is opened without. Going back does not change them.
+    pub fn excludes(&self) -> &[String] {
+        &self.facts.excludes
     }
 
     /// When the last record was made, visible or not.

@@ -233,6 +233,7 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
                 deadline_millis,
                 decider,
                 directory: fingerprint.map(|_| "/home/ada".to_owned()),
+                excludes: fingerprint.map(|_| vec!["*.log".to_owned()]),
                 extra,
             }
         },
@@ -476,6 +477,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
             let fingerprint = None;
             let decider = fingerprint.map(|_| PolicyName::new("decider").unwrap());
             let directory = owner.clone();
+            let excludes = owner.clone().map(|pattern| vec![pattern]);
             EvaluationResumed {
                 evaluation_id,
                 owner,
@@ -484,6 +486,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
                 fingerprint,
                 decider,
                 directory,
+                excludes,
                 extra,
             }
         });

@@ -19,6 +19,10 @@ fn summary(writer: &Writer) -> SessionSummary {
     JournalView::fold(&writer.records).unwrap().summary()
 }
 
+fn excludes(writer: &Writer) -> Vec<String> {
+    JournalView::fold(&writer.records).unwrap().excludes().to_vec()
+}
+
 /// A session whose first record is given.
 fn created(agent: Value) -> Writer {
     let mut writer = Writer::new(1);
@@ -94,7 +98,7 @@ fn pauses_and_stops_are_states_of_their_own() {
 }
 
 #[test]
-fn a_rewind_takes_back_the_mission_and_not_the_directory() {
+fn a_rewind_takes_back_the_mission_and_neither_directory_nor_excludes() {
     let mut writer = Writer::new(1);
     let evaluation = writer.id();
     let directory = Some("/home/ada".to_owned());
@@ -107,8 +111,9 @@ fn a_rewind_takes_back_the_mission_and_not_the_directory() {
         finished: false,
     });
     writer.say(evaluation, parts(RoleHint::User, "Mend the coat"));
-    let directory = Some("/home/bob".to_owned());
-    writer.push(EvaluationResumed { directory, ..EvaluationResumed::new(evaluation) });
+    assert!(excludes(&writer).is_empty(), "older journals name none");
+    let (directory, patterns) = (Some("/home/bob".to_owned()), Some(vec!["*.log".to_owned()]));
+    writer.push(EvaluationResumed { directory, excludes: patterns, ..EvaluationResumed::new(evaluation) });
     writer.push(BudgetCharged::new(None, tokens(5)));
     let before = summary(&writer);
     assert_eq!((&*before.mission, before.workspace.as_deref()), ("Mend the coat", Some("/home/bob")));
@@ -117,6 +122,7 @@ fn a_rewind_takes_back_the_mission_and_not_the_directory() {
     let after = summary(&writer);
     assert_eq!((&*after.mission, after.state, after.agent), ("", JournalState::Idle, None));
     assert_eq!((after.workspace.as_deref(), after.spent), (Some("/home/bob"), tokens(5)));
+    assert_eq!(excludes(&writer), ["*.log"]);
     assert_eq!(after.updated_at, time(at.number() as i64), "the rewind is the last record");
 }
 
@@ -126,10 +132,14 @@ fn a_fork_inherits_what_is_visible_and_not_what_was_spent() {
     let evaluation = parent.start();
     parent.say(evaluation, parts(RoleHint::User, "Mend the coat"));
     parent.push(BudgetCharged::new(None, tokens(5)));
+    let (directory, patterns) = (Some("/home/ada".to_owned()), Some(vec!["*.log".to_owned()]));
+    parent.push(EvaluationResumed { directory, excludes: patterns, ..EvaluationResumed::new(evaluation) });
     parent.finish(evaluation, EvaluationOutcome::Completed);
     let fork = parent.fork(2, parent.head());
     let base = JournalView::fold(&parent.records).unwrap();
-    let summary = JournalView::fold_fork(&base, &fork.records).unwrap().summary();
+    let fork = JournalView::fold_fork(&base, &fork.records).unwrap();
+    assert_eq!((fork.excludes(), fork.directory()), (base.excludes(), None), "it has a directory of its own");
+    let summary = fork.summary();
     assert_eq!(summary.origin, Origin::Fork { session: session_id(1), position: parent.head() });
     assert_eq!((&*summary.mission, summary.outcome), ("Mend the coat", Some(EvaluationOutcome::Completed)));
     assert_eq!((summary.spent, summary.position), (Amounts::ZERO, Position::new(1)));

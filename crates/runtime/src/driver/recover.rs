@@ -85,13 +85,15 @@ impl Driver {
             return Ok(ended);
         }
         self.take_up(evaluation).await?;
+        let view = self.live.state().await.view.clone();
         let resumed = EvaluationResumed {
             owner: Some(self.live.claim().owner.to_string()),
             budget: options.budget,
             deadline_millis: options.deadline.map(millis),
             fingerprint: self.agent.fingerprint().ok(),
             decider: self.other_decider(evaluation).await,
-            directory: self.live.new_directory(&self.live.state().await.view),
+            directory: self.live.new_directory(&view),
+            excludes: self.live.new_excludes(&view),
             ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;

@@ -63,6 +63,7 @@ impl Driver {
                 let mut started = self.started(evaluation, parent);
                 started.follows = view.to_follow(parent);
                 started.directory = self.live.new_directory(view);
+                started.excludes = self.live.new_excludes(view);
                 if let Some(before) = parent.and_then(|parent| view.evaluation(parent)) {
                     started.budget = view.budget_left(before).or(started.budget);
                     started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);

@@ -9,24 +9,40 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::{
     ApplyFinished, ApplyStarted, Position, WorkspaceIsolated, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    ConflictResolution, FilePath, IgnoredPaths, MergeConflict, MergedCapture, PathChange, UncoveredPath,
-    Workspace, WorkspaceMerge,
+    ConflictResolution, FilePath, IgnoredPaths, MergeConflict, MergedCapture, MovedBranch, PathChange,
+    UncoveredPath, Workspace, WorkspaceMerge,
 };
 use backstitch_core::view::{Call, JournalEntry, JournalView};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, blocking, recorded};
+use crate::report::Version;
 use crate::workspace::{Isolation, OperationFiles, WorkspaceSpec};
+
+/// Whether changes are applied, or an application of them is undone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApplyDirection {
+    /// The changes of the session are applied.
+    #[default]
+    Apply,
+    /// The latest application is undone; again, the one before it.
+    Undo,
+}
 
 /// How the changes of a session are applied.
 #[derive(Debug, Clone, Default)]
 pub struct ApplyOptions {
+    /// Whether changes are applied or undone.
+    pub direction: ApplyDirection,
     /// Files and directories to apply. If there are none, everything is applied.
     pub paths: Vec<FilePath>,
     /// What to do about conflicts.
@@ -40,17 +56,31 @@ pub struct ApplyOptions {
     pub project: Option<WorkspaceSpec>,
 }
 
-/// The result of applying changes.
-#[derive(Debug, Clone, PartialEq)]
+/// The result of applying changes, or of undoing that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ApplyReport {
+    /// The version of this form.
+    pub v: Version,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The directory that changes were applied to.
+    pub directory: String,
+    /// Whether nothing was recorded or written on request.
+    pub dry_run: bool,
+    /// Whether an application was undone.
+    pub undo: bool,
     /// The position of its record; `None` if nothing was recorded: in a dry run, with conflicts, and where the directory has had
     /// all changes since the application before.
+    #[schemars(with = "Option<u64>")]
     pub at: Option<Position>,
     /// State of the directory before.
     pub before: WorkspaceRoot,
     /// State of the directory after.
     pub after: WorkspaceRoot,
     /// The changes of the directory.
+    #[serde(rename = "files")]
     pub changes: Vec<PathChange>,
     /// Conflicts. If there are any, nothing was written.
     pub conflicts: Vec<MergeConflict>,
@@ -60,6 +90,12 @@ pub struct ApplyReport {
     pub left_out: Vec<UncoveredPath>,
     /// Paths that could not be written, because another process uses them.
     pub kept: Vec<UncoveredPath>,
+    /// The directory of the session's copy, if it was open.
+    #[serde(default)]
+    pub copy: Option<String>,
+    /// Branches that moved in the copy. Applying changes brings files, and no commits.
+    #[serde(default)]
+    pub commits: Vec<MovedBranch>,
 }
 
 impl LiveSession {
@@ -146,7 +182,14 @@ impl LiveSession {
         let merge = WorkspaceMerge { base, theirs, paths: Vec::new(), resolution, ignored };
         let merged = merged(directory.clone(), merge).await?;
         let report = self.finish_apply(directory, merged, point.position, Vec::new()).await?;
-        Ok(Some(report))
+        Ok(Some(ApplyReport { undo: record.undoes.is_some(), ..report }))
+    }
+
+    /// Returns the branches that moved in the copy that the session works in.
+    pub(crate) async fn moved_branches(&self) -> Result<Vec<MovedBranch>, RuntimeError> {
+        let isolated = self.state().await.view.isolation().map(|isolated| isolated.record.clone());
+        let coverage = isolated.and_then(|isolated| isolated.coverage);
+        self.compare_repository(coverage, |workspace, then| workspace.moved_branches(then)).await
     }
 
     async fn check_no_pending(&self) -> Result<(), RuntimeError> {
@@ -172,7 +215,8 @@ impl LiveSession {
         let merged = merged(directory.clone(), merge).await?;
         let changes_nothing = undoes.is_none() && base == next_base && merged.before.root == merged.after;
         if dry_run || changes_nothing || !merged.conflicts.is_empty() {
-            return Ok(report(merged, None, Vec::new()));
+            let report = self.apply_report(&*directory, merged, None, Vec::new());
+            return Ok(ApplyReport { dry_run, undo: undoes.is_some(), ..report });
         }
         crash_point!("apply.before");
         let (before, mut objects) = recorded(merged.before.clone());
@@ -197,7 +241,8 @@ impl LiveSession {
             })
             .await?;
         crash_point!("apply.recorded");
-        self.finish_apply(directory, merged, at, Vec::new()).await
+        let report = self.finish_apply(directory, merged, at, Vec::new()).await?;
+        Ok(ApplyReport { undo: undoes.is_some(), ..report })
     }
 
     /// Writes merged files, and records that.
@@ -211,12 +256,12 @@ impl LiveSession {
         let (before, objects) = recorded(merged.before.clone());
         brought.extend(objects);
         brought.extend(merged.objects.iter().cloned());
-        let after = merged.after;
+        let (after, target) = (merged.after, directory.clone());
         let restored = blocking(move || {
             if before.root == after {
                 return Ok(Vec::new());
             }
-            Ok(directory.restore_bringing(after, before.coverage, &brought)?.kept)
+            Ok(target.restore_bringing(after, before.coverage, &brought)?.kept)
         })
         .await?;
         crash_point!("apply.restored");
@@ -231,7 +276,36 @@ impl LiveSession {
         })
         .await?;
         crash_point!("apply.finished");
-        Ok(report(merged, Some(at), restored))
+        Ok(self.apply_report(&*directory, merged, Some(at), restored))
+    }
+
+    fn apply_report(
+        &self,
+        directory: &dyn Workspace,
+        merged: MergedCapture,
+        at: Option<Position>,
+        kept: Vec<UncoveredPath>,
+    ) -> ApplyReport {
+        let MergedCapture { before, after, changes, conflicts, decided, left_out, .. } = merged;
+        let directory = directory.host_directory().unwrap_or_default();
+        let copy = self.workspace().and_then(|copy| copy.host_directory());
+        ApplyReport {
+            v: Version,
+            session: self.id(),
+            directory: directory.to_string_lossy().into_owned(),
+            dry_run: false,
+            undo: false,
+            at,
+            before: before.root,
+            after,
+            changes,
+            conflicts,
+            decided,
+            left_out,
+            kept,
+            copy: copy.map(|copy| copy.to_string_lossy().into_owned()),
+            commits: Vec::new(),
+        }
     }
 }
 
@@ -242,9 +316,4 @@ pub fn undoable_apply(view: &JournalView) -> Option<&JournalEntry<ApplyStarted>>
 
 async fn merged(directory: Arc<dyn Workspace>, merge: WorkspaceMerge) -> Result<MergedCapture, RuntimeError> {
     blocking(move || directory.capture_merged(&merge)).await
-}
-
-fn report(merged: MergedCapture, at: Option<Position>, kept: Vec<UncoveredPath>) -> ApplyReport {
-    let MergedCapture { before, after, changes, conflicts, decided, left_out, .. } = merged;
-    ApplyReport { at, before: before.root, after, changes, conflicts, decided, left_out, kept }
 }

@@ -19,7 +19,8 @@ use backstitch_core::journal::{
 use backstitch_core::message::Large;
 use backstitch_core::ports::{Store, fetch_large};
 use backstitch_core::view::Lineage;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::content::{arguments_of, with_content};
@@ -28,11 +29,13 @@ use crate::live::read_records;
 use crate::observed::is_observed;
 
 /// A call with an effect outside that a rewind or a fork has left behind.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiscardedEffect {
     /// The session that made the call: the one that went back, or a sub-agent of it.
+    #[schemars(with = "String")]
     pub session: SessionId,
     /// The call.
+    #[schemars(with = "String")]
     pub call: CallId,
     /// Its tool.
     pub name: String,

@@ -11,6 +11,8 @@ use backstitch_core::journal::{Batch, Origin, SessionCreated};
 use backstitch_core::ports::Store;
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::effects::DiscardedEffect;
@@ -20,6 +22,7 @@ use super::rewind::check_kept;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, SessionEnvironment, load_view};
 use crate::point::PointSpec;
+use crate::report::Version;
 
 /// The arguments of a fork.
 #[derive(Debug, Clone)]
@@ -35,10 +38,19 @@ pub struct Fork {
 }
 
 /// The result of a fork.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ForkReport {
+    /// The version of this form.
+    pub v: Version,
     /// The new session.
+    #[schemars(with = "String")]
     pub session: SessionId,
+    /// The session that it is a fork of.
+    #[schemars(with = "String")]
+    pub fork_of: SessionId,
+    /// The directory of its files, where they are on a disk.
+    pub workspace: Option<String>,
     /// The calls of the parent with an effect outside that lie after the point. A call of the fork that would repeat
     /// one waits for a decision, or has the same idempotency key.
     pub effects: Vec<DiscardedEffect>,

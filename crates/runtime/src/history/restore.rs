@@ -4,15 +4,71 @@
 //! files in which some paths are those of another point. So it is recorded before any file is written, a process
 //! that dies in between leaves it to the next one, the files before it are rescued, and it can be undone.
 
-use backstitch_core::ports::{FilePath, GraftedCapture};
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, WorkspaceRoot};
+use backstitch_core::ports::{FilePath, GraftedCapture, PathChange, UncoveredPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::locate::{ResolvedPoint, locate};
 use super::rewind::{RewindCause, RewindReport, check_kept};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, blocking, recorded};
+use crate::live::{LiveSession, RestoredFiles, blocking, recorded};
 use crate::point::PointSpec;
+use crate::report::Version;
+
+/// The result of a restore of single files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct FileRestoreReport {
+    /// The version of this form.
+    pub v: Version,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The position of its record.
+    #[schemars(with = "u64")]
+    pub at: Position,
+    /// The point whose files were restored.
+    #[schemars(with = "String")]
+    pub from: PointSpec,
+    /// The changes of the files.
+    pub files: Vec<PathChange>,
+    /// Files that differ, and were left alone.
+    #[serde(default)]
+    pub kept: Vec<UncoveredPath>,
+    /// The root of the files now.
+    pub root: Option<WorkspaceRoot>,
+    /// The point of the files before, if they differed.
+    #[schemars(with = "Option<String>")]
+    pub rescue: Option<PointSpec>,
+}
+
+impl FileRestoreReport {
+    pub(crate) fn new(
+        from: PointSpec,
+        done: RewindReport,
+        mut files: Vec<PathChange>,
+        restored: Vec<RestoredFiles>,
+    ) -> Self {
+        let kept: Vec<_> = restored.into_iter().flat_map(|restored| restored.kept).collect();
+        files.retain(|change| !kept.iter().any(|kept| kept.path == change.path));
+        let rescue = done.rescue.map(|_| PointSpec::Rescue(done.at));
+        Self { v: Version, session: done.session, at: done.at, from, files, kept, root: done.root, rescue }
+    }
+}
 
 impl LiveSession {
+    /// Returns the changes of the files by a rewind that was just made.
+    pub(crate) async fn changes_of(&self, done: &RewindReport) -> Result<Vec<PathChange>, RuntimeError> {
+        match (self.workspace().cloned(), done.rescue, done.root) {
+            (Some(workspace), Some(before), Some(after)) => {
+                blocking(move || workspace.diff(before, after)).await
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Restores single files and directories to their state at a point. A path that did not exist there is removed. The
     /// root restores all files that were covered there, but those that rewinds leave as they are. State and conversation stay as they are.
     pub async fn restore_files(

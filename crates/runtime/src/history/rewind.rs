@@ -11,28 +11,48 @@ use backstitch_core::journal::{
     ObservationCause, Position, RecordBody, SessionRewound, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Store, StoreError};
+use backstitch_core::ports::{Store, StoreError, UncoveredPath};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::effects::DiscardedEffect;
 use super::locate::{ResolvedPoint, locate};
 use super::repeats::{effects_after, pauses_for};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, load_view, spent_for};
+use crate::live::{LiveSession, RestoredFiles, load_view, spent_for};
 use crate::point::PointSpec;
+use crate::report::Version;
 
-/// The result of a rewind.
-#[derive(Debug, Clone, PartialEq)]
+/// The result of a rewind, or of undoing or repeating one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct RewindReport {
+    /// The version of this form.
+    pub v: Version,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
     /// The position of its record.
+    #[schemars(with = "u64")]
     pub at: Position,
     /// The cut that is visible now.
+    #[schemars(with = "u64")]
     pub to: Position,
     /// The root that the files were restored to, if they were.
     pub root: Option<WorkspaceRoot>,
     /// The root of the files before, if it was a different one.
     pub rescue: Option<WorkspaceRoot>,
+    /// The restores of files that were recorded meanwhile: that of the rewind, and before it that of an interrupted call.
+    #[serde(default)]
+    pub restored: Vec<RestoredFiles>,
+    /// Paths that are not covered, so that the files there are as they were.
+    #[serde(default)]
+    pub left_alone: Vec<UncoveredPath>,
+    /// What has moved in the workspace's own repository since the point, one change per text. It is not undone.
+    #[serde(default)]
+    pub repository_changes: Vec<String>,
     /// The calls with an effect outside that lie after the point. Their effects are not undone: a call that would
     /// repeat one waits for a decision, or has the same idempotency key.
     pub effects: Vec<DiscardedEffect>,
@@ -52,8 +72,23 @@ pub(super) struct RewindCause {
 
 impl RewindReport {
     /// Returns the report of a rewind that was recorded before.
-    pub(crate) fn of_record(at: Position, rewound: &SessionRewound, effects: Vec<DiscardedEffect>) -> Self {
-        Self { at, to: rewound.to, root: rewound.root, rescue: rewound.rescue, effects }
+    pub(crate) fn of_record(
+        session: SessionId,
+        (at, rewound): (Position, &SessionRewound),
+        effects: Vec<DiscardedEffect>,
+    ) -> Self {
+        Self {
+            v: Version,
+            session,
+            at,
+            to: rewound.to,
+            root: rewound.root,
+            rescue: rewound.rescue,
+            restored: Vec::new(),
+            left_alone: Vec::new(),
+            repository_changes: Vec::new(),
+            effects,
+        }
     }
 }
 
@@ -152,6 +187,9 @@ impl LiveSession {
             return Err(RuntimeError::NothingToRewind { session: self.id() });
         }
         let effects = effects_after(&**self.store(), view, (self.id(), place.cut)).await?;
+        let coverage = files.and_then(|files| files.coverage);
+        let repository_changes =
+            self.compare_repository(coverage, |workspace, then| workspace.repository_moves(then)).await?;
         let mut more = pauses_for(&**self.store(), &prefix, self.id()).await?;
         // A rewind releases the reservations of open calls, but charges what was spent for them.
         let own = |call: &&Call| {
@@ -163,7 +201,7 @@ impl LiveSession {
         crash_point!("rewind.before");
         let rewound = SessionRewound {
             root: files.map(|files| files.root),
-            coverage: files.and_then(|files| files.coverage),
+            coverage,
             rescue,
             reason: cause.reason,
             undoes: cause.undoes,
@@ -171,7 +209,7 @@ impl LiveSession {
             call_id: cause.call,
             ..SessionRewound::new(place.cut)
         };
-        let at = self.go_back(&prefix, rewound, more, objects).await?;
+        let at = self.go_back(&prefix, rewound.clone(), more, objects).await?;
         crash_point!("rewind.recorded");
         self.restore_resources().await?;
         if let Some(files) = files {
@@ -184,7 +222,11 @@ impl LiveSession {
             }
         }
         self.condition().settle_files();
-        Ok(RewindReport { at, to: place.cut, root: files.map(|files| files.root), rescue, effects })
+        let uncovered = files.and(self.workspace()).map(|workspace| workspace.uncovered());
+        let left_alone = uncovered.into_iter().flatten().filter(|path| !path.reason.covers_content());
+        let left_alone = left_alone.collect();
+        let report = RewindReport::of_record(self.id(), (at, &rewound), effects);
+        Ok(RewindReport { left_alone, repository_changes, ..report })
     }
 }
 

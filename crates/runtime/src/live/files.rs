@@ -27,6 +27,12 @@ impl LiveSession {
         (view.directory() != Some(&*directory)).then(|| directory.into_owned())
     }
 
+    /// The patterns that the files are open without, where the journal names others.
+    pub(crate) fn new_excludes(&self, view: &JournalView) -> Option<Vec<String>> {
+        let excludes = self.workspace.as_ref()?.excludes();
+        (view.excludes() != excludes).then_some(excludes)
+    }
+
     /// Captures the files. `None` without a workspace.
     pub(crate) async fn look_at_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };

@@ -51,7 +51,7 @@ pub use kept::KeptFiles;
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;
-pub use restored::FilesRestored;
+pub use restored::{FilesRestored, RestoredChange, RestoredEvent, RestoredFile, RestoredFiles};
 pub(crate) use save::Saver;
 pub use snapshots::SNAPSHOT_INTERVAL;
 pub use unprotected::SandboxGap;

@@ -5,7 +5,8 @@
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{Note, RecordBody};
-use backstitch_core::ports::{GuardMode, GuardOutcome, RepositoryChange, WorkspaceError};
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::{GuardMode, GuardOutcome, RepositoryChange, Workspace, WorkspaceError};
 use serde_json::json;
 
 use super::{Durable, LiveSession, blocking};
@@ -93,11 +94,20 @@ impl LiveSession {
             let intent = state.view.call(call).and_then(|call| call.intent.as_ref());
             intent.and_then(|intent| intent.record.coverage)
         };
+        self.compare_repository(coverage, |workspace, then| workspace.repository_moves(then)).await
+    }
+
+    /// Compares the workspace's own repository with its state at a capture. Empty if that is not known.
+    pub(crate) async fn compare_repository<T: Send + 'static>(
+        &self,
+        coverage: Option<ObjectId>,
+        compare: impl FnOnce(&dyn Workspace, Option<ObjectId>) -> Result<Vec<T>, WorkspaceError> + Send + 'static,
+    ) -> Result<Vec<T>, RuntimeError> {
         let Some((workspace, coverage)) = self.workspace().cloned().zip(coverage) else {
             return Ok(Vec::new());
         };
         // Objects that a redaction or a collection removed say nothing about the repository.
-        let compare = move || match workspace.repository_moves(Some(coverage)) {
+        let compare = move || match compare(&*workspace, Some(coverage)) {
             Err(WorkspaceError::MissingObject { .. }) => Ok(Vec::new()),
             moves => moves,
         };

@@ -5,14 +5,17 @@
 //! restore that changes something, or leaves something alone, is a note in the journal, for the command line
 //! and for `log`.
 
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Note, Position, RecordBody};
-use backstitch_core::ports::{PathChange, RestoreReport, UncoveredPath};
+use backstitch_core::ports::{ChangeKind, PathChange, RestoreReport, UncoveredPath};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Durable, LiveSession};
 use crate::error::RuntimeError;
 use crate::events::FILES_RESTORED;
 use crate::point::PointSpec;
+use crate::report::Version;
 
 /// The most files that are listed. Others are only counted.
 const MOST_LISTED: usize = 1_000;
@@ -65,6 +68,109 @@ impl FilesRestored {
             text.push_str(&format!("; as found: {point}"));
         }
         Note::new(FILES_RESTORED, text).with_data(serde_json::to_value(self).unwrap_or_default())
+    }
+}
+
+/// A restore of a session's files, as programs read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct RestoredFiles {
+    /// The version of this form.
+    pub v: Version,
+    /// What happened. While a session is driven, this is one of its events.
+    pub event: RestoredEvent,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The point of the files before the restore, if they are kept.
+    #[schemars(with = "Option<String>")]
+    pub rescue: Option<PointSpec>,
+    /// The files that were restored.
+    pub files: Vec<RestoredFile>,
+    /// The files that differ, and were left alone.
+    pub left_alone: Vec<String>,
+    /// The same files, with the reasons.
+    #[serde(default)]
+    pub kept: Vec<UncoveredPath>,
+    /// The number of files that are not listed.
+    pub more: usize,
+}
+
+/// The name of the event that files were restored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoredEvent {
+    /// Files were restored.
+    #[default]
+    Restored,
+}
+
+/// A file that was restored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoredFile {
+    /// Path in the workspace.
+    pub path: String,
+    /// What the restore did to it.
+    pub change: RestoredChange,
+}
+
+/// What a restore did to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RestoredChange {
+    /// It was missing.
+    Recovered,
+    /// It did not exist before.
+    Removed,
+    /// Its mode was another one.
+    Mode,
+    /// Its content was another one.
+    Reverted,
+}
+
+impl RestoredChange {
+    /// Returns the word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recovered => "recovered",
+            Self::Removed => "removed",
+            Self::Mode => "mode",
+            Self::Reverted => "reverted",
+        }
+    }
+}
+
+impl From<ChangeKind> for RestoredChange {
+    fn from(change: ChangeKind) -> Self {
+        match change {
+            ChangeKind::Added => Self::Recovered,
+            ChangeKind::Deleted => Self::Removed,
+            ChangeKind::Mode => Self::Mode,
+            ChangeKind::Modified => Self::Reverted,
+        }
+    }
+}
+
+impl RestoredFiles {
+    /// Returns the restore that a record of a session describes.
+    pub fn of(session: SessionId, record: &RecordBody) -> Option<Self> {
+        let restored = FilesRestored::of(record)?;
+        let rescue = restored.point();
+        let FilesRestored { changed, kept, more, .. } = restored;
+        let files = changed
+            .into_iter()
+            .map(|PathChange { path, change }| RestoredFile { path, change: change.into() });
+        Some(Self {
+            v: Version,
+            event: RestoredEvent::Restored,
+            session,
+            rescue,
+            files: files.collect(),
+            left_alone: kept.iter().map(|file| file.path.clone()).collect(),
+            kept,
+            more,
+        })
     }
 }
 

@@ -313,6 +313,7 @@ impl ObservedSession {
             commit.push(EvaluationStarted {
                 follows: view.to_follow(None),
                 directory: self.live.new_directory(view),
+                excludes: self.live.new_excludes(view),
                 decider: Some(self.program.clone()),
                 extra: record::of_prompt(prompt, &self.origin),
                 ..EvaluationStarted::new(evaluation, "guard", self.program.as_str())

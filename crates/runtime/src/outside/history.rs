@@ -206,7 +206,7 @@ impl OutsideCalls {
         });
         let Some((at, rewound)) = made else { return Ok(None) };
         let effects = effects_left_by(&**live.store(), live.id(), (at, rewound.to)).await?;
-        Ok(Some(RewindReport::of_record(at, rewound, effects)))
+        Ok(Some(RewindReport::of_record(live.id(), (at, rewound), effects)))
     }
 }
 

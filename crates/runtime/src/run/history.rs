@@ -7,14 +7,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
+use backstitch_core::journal::Position;
 use backstitch_core::ports::FilePath;
 use serde_json::Value;
 
 use super::opening::new_copy;
 use crate::error::RuntimeError;
-use crate::history::{ForkReport, RewindReport, discarded_effects};
-use crate::live::{KeptFiles, LiveSession};
+use crate::history::{FileRestoreReport, ForkReport, RewindReport, discarded_effects};
+use crate::live::{KeptFiles, LiveSession, RestoredFiles, read_records};
 use crate::point::PointSpec;
+use crate::report::Version;
 use crate::runtime::{Runtime, SessionOptions};
 use crate::workspace::{OperationFiles, WorkspaceSpec};
 
@@ -43,8 +45,8 @@ pub struct ForkOptions {
     /// with files needs one. If it is [isolated](WorkspaceSpec::isolated), they are restored into a copy of it. A directory
     /// without excludes has those that the parent is recorded with.
     pub workspace: Option<WorkspaceSpec>,
-    /// The definition of the agent that drives the fork. By default it is that of its parent, with the directory of the
-    /// fork.
+    /// The definition of the agent that drives the fork. By default it is that of its parent. The directory in it is replaced
+    /// by that of the fork.
     pub definition: Option<Value>,
 }
 
@@ -53,6 +55,18 @@ impl ForkOptions {
     pub fn within(workspace: impl Into<WorkspaceSpec>) -> Self {
         Self { workspace: Some(workspace.into()), ..Self::default() }
     }
+}
+
+/// A step through the history of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HistoryStep {
+    /// Rewinds to a point.
+    To(PointSpec),
+    /// Undoes the latest rewind that is not undone.
+    Undo,
+    /// Repeats the rewind that was undone last.
+    Redo,
 }
 
 impl Runtime {
@@ -66,10 +80,9 @@ impl Runtime {
         &self,
         session: SessionId,
         to: PointSpec,
-        mut options: RewindOptions,
+        options: RewindOptions,
     ) -> Result<RewindReport, RuntimeError> {
-        let reason = options.reason.take();
-        self.travel(session, options, move |live| async move { live.rewind(&to, reason).await }).await
+        self.step(session, HistoryStep::To(to), options).await
     }
 
     /// Undoes the latest rewind of a session; again, the one before it.
@@ -83,7 +96,7 @@ impl Runtime {
         session: SessionId,
         options: RewindOptions,
     ) -> Result<RewindReport, RuntimeError> {
-        self.travel(session, options, |live| async move { live.undo().await }).await
+        self.step(session, HistoryStep::Undo, options).await
     }
 
     /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if the
@@ -98,7 +111,26 @@ impl Runtime {
         session: SessionId,
         options: RewindOptions,
     ) -> Result<RewindReport, RuntimeError> {
-        self.travel(session, options, |live| async move { live.redo().await }).await
+        self.step(session, HistoryStep::Redo, options).await
+    }
+
+    /// Rewinds a session, or undoes or repeats a rewind.
+    pub async fn step(
+        &self,
+        session: SessionId,
+        step: HistoryStep,
+        mut options: RewindOptions,
+    ) -> Result<RewindReport, RuntimeError> {
+        let reason = options.reason.take();
+        let travel = move |live: Arc<LiveSession>| async move {
+            match step {
+                HistoryStep::To(point) => live.rewind(&point, reason).await,
+                HistoryStep::Undo => live.undo().await,
+                HistoryStep::Redo => live.redo().await,
+            }
+        };
+        let (report, restored) = self.travel(session, options, travel).await?;
+        Ok(RewindReport { restored, ..report })
     }
 
     /// Restores files and directories to their state at a point. A path that did not exist there is removed, and the root
@@ -108,7 +140,7 @@ impl Runtime {
         session: SessionId,
         from: PointSpec,
         paths: impl IntoIterator<Item = FilePath>,
-    ) -> Result<RewindReport, RuntimeError> {
+    ) -> Result<FileRestoreReport, RuntimeError> {
         self.restore_with(session, from, paths, RewindOptions::default()).await
     }
 
@@ -119,10 +151,28 @@ impl Runtime {
         from: PointSpec,
         paths: impl IntoIterator<Item = FilePath>,
         options: RewindOptions,
-    ) -> Result<RewindReport, RuntimeError> {
-        let paths: Vec<FilePath> = paths.into_iter().collect();
-        let restore = move |live: Arc<LiveSession>| async move { live.restore_files(&from, paths).await };
-        self.travel(session, options, restore).await
+    ) -> Result<FileRestoreReport, RuntimeError> {
+        let (paths, point): (Vec<FilePath>, _) = (paths.into_iter().collect(), from.clone());
+        let restore = move |live: Arc<LiveSession>| async move {
+            let done = live.restore_files(&point, paths).await?;
+            let changed = live.changes_of(&done).await?;
+            Ok::<_, RuntimeError>((done, changed))
+        };
+        let ((done, changed), restored) = self.travel(session, options, restore).await?;
+        Ok(FileRestoreReport::new(from, done, changed, restored))
+    }
+
+    /// Returns the restores of a session's files that were recorded since a position of its journal.
+    pub async fn restores(
+        &self,
+        session: SessionId,
+        since: Position,
+    ) -> Result<Vec<RestoredFiles>, RuntimeError> {
+        self.read_off_thread(move |store| async move {
+            let records = read_records(&*store, session, since, None).await?;
+            Ok(records.iter().filter_map(|record| RestoredFiles::of(session, &record.body)).collect())
+        })
+        .await
     }
 
     /// Forks a session without files at a point, and returns the new one with the outside effects of its parent after
@@ -151,7 +201,7 @@ impl Runtime {
                 (options.workspace, options.isolation) = (Some(opened.workspace), opened.isolation);
             }
             let directory = options.workspace.as_ref().and_then(|workspace| workspace.host_directory());
-            options.definition = Some(definition.unwrap_or_else(|| moved_to(of_parent, directory)));
+            options.definition = Some(moved_to(definition.unwrap_or(of_parent), directory));
             let copy = new_copy(&options);
             let forked = runtime.fork_session(parent, at, options).await;
             if forked.is_err() {
@@ -159,29 +209,35 @@ impl Runtime {
             }
             forked
         };
-        let forked = |live: Arc<LiveSession>| async move { Ok(live.id()) };
-        let session = self.operate(id, opening, forked).await?;
-        Ok(ForkReport { session, effects })
+        let forked = |live: Arc<LiveSession>| async move {
+            let directory = live.workspace().and_then(|workspace| workspace.host_directory());
+            Ok(directory.map(|directory| directory.to_string_lossy().into_owned()))
+        };
+        let workspace = self.operate(id, opening, forked).await?;
+        Ok(ForkReport { v: Version, session: id, fork_of: parent, workspace, effects })
     }
 
-    /// Moves through the history of a session.
-    async fn travel<F>(
+    /// Changes the history of a session. Also returns the restores of its files that were recorded meanwhile.
+    async fn travel<T, F>(
         &self,
         session: SessionId,
         options: RewindOptions,
         travel: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
-    ) -> Result<RewindReport, RuntimeError>
+    ) -> Result<(T, Vec<RestoredFiles>), RuntimeError>
     where
-        F: Future<Output = Result<RewindReport, RuntimeError>> + Send + 'static,
+        T: Send + 'static,
+        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
     {
         let RewindOptions { files, kept, .. } = options;
-        let travel = move |live: Arc<LiveSession>| {
+        let travel = move |live: Arc<LiveSession>| async move {
             if let Some(kept) = kept {
                 live.keep_files(kept);
             }
-            travel(live)
+            let since = live.state().await.view.head();
+            travel(live).await.map(|done| (done, since))
         };
-        self.operate_with(session, files, travel).await
+        let (done, since) = self.operate_with(session, files, travel).await?;
+        Ok((done, self.restores(session, since).await?))
     }
 }
 

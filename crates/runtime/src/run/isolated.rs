@@ -7,27 +7,37 @@ use backstitch_core::id::SessionId;
 
 use super::opening::ApplyTarget;
 use crate::error::RuntimeError;
-use crate::history::{ApplyOptions, ApplyReport, undoable_apply};
+use crate::history::{ApplyDirection, ApplyOptions, ApplyReport, undoable_apply};
 use crate::live::LiveSession;
 use crate::runtime::Runtime;
 use crate::workspace::{OperationFiles, WorkspaceSpec};
 
-/// Whether changes are applied, or the latest application is undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Apply,
-    Undo,
-}
-
 impl Runtime {
-    /// Merges the changes of an isolated session into its project. With conflicts, nothing is written. An application
-    /// that was interrupted is completed first.
+    /// Merges the changes of an isolated session into its project, or undoes the latest application of them, in the directory
+    /// that they were applied to. With conflicts, nothing is written. An application that was interrupted is completed first.
     pub async fn apply(
         &self,
         session: SessionId,
-        options: ApplyOptions,
+        mut options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
-        self.merge(session, options, Direction::Apply).await
+        let (files, project) = (std::mem::take(&mut options.files), options.project.take());
+        let (runtime, direction) = (self.clone(), options.direction);
+        let merge = move |live: Arc<LiveSession>| async move {
+            runtime.complete_pending(&live, project.as_ref()).await?;
+            let view = live.state().await.view.clone();
+            let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
+            let applied = undoable_apply(&view).filter(|_| direction == ApplyDirection::Undo);
+            let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
+            let target = project.map_or_else(|| ApplyTarget::Recorded(known.into()), ApplyTarget::Given);
+            let project = runtime.open_target(target, session).await?;
+            let commits = live.moved_branches().await?;
+            let report = match direction {
+                ApplyDirection::Apply => live.apply(project, options).await?,
+                ApplyDirection::Undo => live.undo_apply(project, options).await?,
+            };
+            Ok::<_, RuntimeError>(ApplyReport { commits, ..report })
+        };
+        self.operate_with(session, files, merge).await
     }
 
     /// Undoes the latest application of a session's changes, in the directory that they were applied to.
@@ -36,7 +46,7 @@ impl Runtime {
         session: SessionId,
         options: ApplyOptions,
     ) -> Result<ApplyReport, RuntimeError> {
-        self.merge(session, options, Direction::Undo).await
+        self.apply(session, ApplyOptions { direction: ApplyDirection::Undo, ..options }).await
     }
 
     /// Completes an application that was interrupted, in the directory that it was made to or in another one that it was
@@ -54,30 +64,6 @@ impl Runtime {
             live.complete_apply(target).await
         };
         self.operate_with(session, OperationFiles::Untouched, complete).await
-    }
-
-    async fn merge(
-        &self,
-        session: SessionId,
-        mut options: ApplyOptions,
-        direction: Direction,
-    ) -> Result<ApplyReport, RuntimeError> {
-        let (files, project) = (std::mem::take(&mut options.files), options.project.take());
-        let runtime = self.clone();
-        let merge = move |live: Arc<LiveSession>| async move {
-            runtime.complete_pending(&live, project.as_ref()).await?;
-            let view = live.state().await.view.clone();
-            let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
-            let applied = undoable_apply(&view).filter(|_| direction == Direction::Undo);
-            let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
-            let target = project.map_or_else(|| ApplyTarget::Recorded(known.into()), ApplyTarget::Given);
-            let project = runtime.open_target(target, session).await?;
-            match direction {
-                Direction::Apply => live.apply(project, options).await,
-                Direction::Undo => live.undo_apply(project, options).await,
-            }
-        };
-        self.operate_with(session, files, merge).await
     }
 
     /// Completes an application that was interrupted, before another one. The directory may be the open one of the caller.

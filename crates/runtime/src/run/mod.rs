@@ -15,6 +15,7 @@ mod history;
 mod holder;
 mod isolated;
 mod opening;
+mod people;
 mod programs;
 mod take_over;
 mod task;
@@ -34,8 +35,9 @@ use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::runtime::Runtime;
 
 pub use decide::{DecideOptions, DecisionState};
-pub use history::{ForkOptions, RewindOptions};
+pub use history::{ForkOptions, HistoryStep, RewindOptions};
 pub use holder::SessionHolder;
+pub use people::{ApprovalOutcome, DecidedCall, DecisionReport, ResolutionReport};
 
 /// The outcome of a run, once it has ended.
 type Outcome = Option<Arc<Result<DriveOutcome, RuntimeError>>>;

@@ -1,8 +1,8 @@
 //! How the files of sessions are opened, and how operations open sessions.
 //!
 //! There is one way to a directory: a [`WorkspaceSpec`], which the [`Adapters`](crate::Adapters) open with what the journal says
-//! about the files of the session. Agents have one. An operation such as a rewind needs no agent: the journal names the directory,
-//! and the excludes if the agent was recorded with them. A directory that is gone, or that a link took the place of, is refused,
+//! about the files of the session. Agents have one. An operation such as a rewind needs no agent: the journal names the directory
+//! and its excludes. A directory that is gone, or that a link took the place of, is refused,
 //! because its files may have been moved. A copy that was deleted is created again, but no operation runs the commands that set it up.
 //!
 //! Files are opened before the session is claimed. If they are in use because a process drives the session, that is the reason of
@@ -16,7 +16,6 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, RecordBody, SessionCreated};
 use backstitch_core::ports::{Store, StoreError, Workspace};
 use backstitch_core::view::JournalView;
-use serde_json::Value;
 
 use crate::adapters::{DirectoryError, SessionFiles};
 use crate::error::RuntimeError;
@@ -127,7 +126,7 @@ impl Runtime {
         }
         let mut line = self.callers_of(session).await?;
         while let (true, Some(session)) = (spec.excludes.is_empty(), line.pop()) {
-            spec.excludes = recorded_excludes(&created_of(&**self.store(), session).await?.agent);
+            spec.excludes = self.view(session).await?.excludes().to_vec();
         }
         Ok(spec)
     }
@@ -201,10 +200,4 @@ pub(super) async fn created_of(
         Some(RecordBody::SessionCreated(created)) => Ok(created),
         _ => Err(RuntimeError::SessionNotFound { session }),
     }
-}
-
-/// Returns the excludes of a recorded definition.
-fn recorded_excludes(definition: &Value) -> Vec<String> {
-    let excludes = definition.pointer("/workspace/excludes").and_then(Value::as_array);
-    excludes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -36,6 +36,7 @@ impl Generator {
             deadline_millis: Some(600_000),
             decider: None,
             directory: None,
+            excludes: None,
             extra: Extra::default(),
         });
         let mut system = self.builder("prompt");

@@ -208,6 +208,7 @@ impl Generator {
                 fingerprint,
                 decider: None,
                 directory: None,
+                excludes: None,
                 extra,
             });
         }

@@ -74,6 +74,7 @@ pub fn every_kind() -> Journal {
         deadline_millis: Some(1_000),
         decider: None,
         directory: Some("/home/ada/shop".into()),
+        excludes: Some(vec!["*.log".into()]),
         extra: extra.clone(),
     };
     let request = RequestStarted {
@@ -174,6 +175,7 @@ pub fn every_kind() -> Journal {
             fingerprint: None,
             decider: None,
             directory: None,
+            excludes: None,
             extra: extra.clone(),
         }),
         Batch::at(at).with(PauseResolved {

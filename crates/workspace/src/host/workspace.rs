@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Filesystem, GraftedCapture, GuardMode, MergedCapture, ObjectOverlay, Objects, PathChange,
-    RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, Workspace, WorkspaceCapture,
-    WorkspaceError, WorkspaceMerge,
+    Access, Filesystem, GraftedCapture, GuardMode, MergedCapture, MovedBranch, ObjectOverlay, Objects,
+    PathChange, RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, Workspace,
+    WorkspaceCapture, WorkspaceError, WorkspaceMerge,
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
@@ -39,6 +39,7 @@ pub struct HostWorkspace {
     store: PathBuf,
     pub(super) objects: Arc<dyn Objects>,
     pub(super) rules: Rules,
+    excludes: Vec<String>,
     pub(super) limits: ScanLimits,
     access: Access,
     filesystem: Arc<HostFilesystem>,
@@ -124,6 +125,7 @@ impl HostWorkspace {
             store,
             objects: options.objects,
             rules,
+            excludes: options.excludes,
             limits: ScanLimits {
                 file_bytes: options.file_bytes,
                 ignored: options.ignored,
@@ -160,6 +162,13 @@ impl HostWorkspace {
     /// Current state of the workspace's own repository, which is not part of a root.
     pub fn git_head(&self) -> GitHead {
         GitHead::read(self.root.as_fd())
+    }
+
+    /// State of the workspace's own repository at a capture, if it was recorded.
+    fn recorded_head(&self, coverage: Option<ObjectId>) -> Result<Option<GitHead>, WorkspaceError> {
+        let Some(id) = coverage else { return Ok(None) };
+        let object = fetch(&*self.objects, id, ObjectKind::Blob)?;
+        Coverage::git_head(object.bytes()).map(Some).map_err(|error| damaged(id, error.to_string()))
     }
 
     /// Loads the file or link at a path of a root, or returns `None` if there is neither.
@@ -286,6 +295,10 @@ impl Workspace for HostWorkspace {
         Some(self.path.clone())
     }
 
+    fn excludes(&self) -> Vec<String> {
+        self.excludes.clone()
+    }
+
     fn uncovered(&self) -> Vec<UncoveredPath> {
         self.coverage().uncovered().collect()
     }
@@ -363,10 +376,13 @@ impl Workspace for HostWorkspace {
     }
 
     fn repository_moves(&self, coverage: Option<ObjectId>) -> Result<Vec<String>, WorkspaceError> {
-        let Some(id) = coverage else { return Ok(Vec::new()) };
-        let object = fetch(&*self.objects, id, ObjectKind::Blob)?;
-        let then = Coverage::git_head(object.bytes()).map_err(|error| damaged(id, error.to_string()))?;
+        let Some(then) = self.recorded_head(coverage)? else { return Ok(Vec::new()) };
         Ok(then.moves(&self.git_head()))
+    }
+
+    fn moved_branches(&self, coverage: Option<ObjectId>) -> Result<Vec<MovedBranch>, WorkspaceError> {
+        let Some(then) = self.recorded_head(coverage)? else { return Ok(Vec::new()) };
+        Ok(then.moved_branches(&self.git_head()))
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {

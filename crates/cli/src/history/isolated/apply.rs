@@ -5,23 +5,20 @@ use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
 use backstitch::host::undoable_apply;
-use backstitch::id::SessionId;
-use backstitch::ports::{ConflictKind, ConflictResolution, FilePath};
+use backstitch::ports::{ConflictKind, ConflictResolution, FilePath, MovedBranch};
+use backstitch::report::ApplyReport;
 use backstitch::view::JournalView;
-use backstitch::{ApplyOptions, ApplyReport, OperationFiles, WorkspaceSpec};
+use backstitch::{ApplyDirection, ApplyOptions, OperationFiles};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::commits;
-use super::pending::{ApplyMark, complete};
-use crate::common::{Common, counted};
+use crate::common::{Common, counted, quoted};
 use crate::error::{CommandError, ReportedError};
-use crate::look::diff::print_name;
-use crate::open::definition::definition_of;
+use crate::history::idle::IdleSession;
+use crate::look::diff::named;
 use crate::open::file_names::in_session;
-use crate::open::holder::{WhenDriven, set_free};
 use crate::open::place::{OpenStore, short};
-use crate::terminal;
+use crate::report::Report;
 use crate::terminal::style::{Role, Text};
 
 #[derive(Args)]
@@ -55,49 +52,36 @@ impl Apply {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
-        let view = place.view(session).await?;
-        let Some(isolated) = view.isolation() else {
-            let message =
-                format!("session {} does not work in a copy, so there is nothing to apply", short(session));
-            return Err(CommandError::new(ErrorCode::NotIsolated, message)
-                .with_hint("`backstitch run MISSION --isolated` starts a session in a copy")
-                .into());
-        };
-        let applied = undoable_apply(&view).map(|applied| applied.record.directory.clone());
-        let known = applied.filter(|_| self.undo).unwrap_or_else(|| isolated.record.project.clone());
-        let directory = self.to.clone().unwrap_or_else(|| known.into());
-        set_free(common, &place, session, WhenDriven::Refuse).await?;
-        let definition = definition_of(&place, &view, None).await?;
-        let paths =
-            self.paths.iter().map(|path| in_project(&view, &directory, path)).collect::<Result<_, _>>()?;
-        // It may be the directory that is applied to, so it is completed before that one is opened.
-        complete(&place, session).await?;
+        let opened = IdleSession::in_store(common, place, session, None).await?;
+        let directory = self.directory(&opened.view)?;
+        let paths = self.paths.iter().map(|path| in_project(&opened.view, &directory, path));
+        let paths = paths.collect::<Result<_, _>>()?;
         check_target(&directory)?;
-        let mut project = WorkspaceSpec::new(&directory);
-        project.excludes.clone_from(&definition.workspace.excludes);
         // A copy that is gone is not needed: the store has its files.
-        let has_copy = definition.workspace.path.as_ref().is_some_and(|path| path.is_dir());
-        let copy = if has_copy { place.workspace(&definition, session)? } else { None };
-        let commits = match &copy {
-            Some(copy) => commits::of(&place, &view, copy).await?,
-            None => Vec::new(),
+        let files = match opened.directory().is_some_and(Path::is_dir) {
+            true => opened.files.clone(),
+            false => OperationFiles::Untouched,
         };
-        let options = ApplyOptions {
-            paths,
-            resolution: self.resolution(),
-            dry_run: self.dry_run,
-            files: copy.map_or(OperationFiles::Untouched, OperationFiles::within),
-            project: Some(project),
+        let direction = if self.undo { ApplyDirection::Undo } else { ApplyDirection::Apply };
+        let (resolution, dry_run) = (self.resolution(), self.dry_run);
+        let project = self.to.map(Into::into);
+        let options = ApplyOptions { direction, paths, resolution, dry_run, files, project };
+        let done = opened.runtime().apply(session, options).await?;
+        let code = report(common, &done).print(common);
+        if done.conflicts.is_empty() { Ok(code) } else { Err(conflict(common, &done)) }
+    }
+
+    /// Returns the directory that changes are applied to, or undone in.
+    fn directory(&self, view: &JournalView) -> Result<PathBuf, CommandError> {
+        let Some(isolated) = view.isolation() else {
+            let id = short(view.session_id());
+            let message = format!("session {id} does not work in a copy, so there is nothing to apply");
+            return Err(CommandError::new(ErrorCode::NotIsolated, message)
+                .with_hint("`backstitch run MISSION --isolated` starts a session in a copy"));
         };
-        let mark = ApplyMark::set(&place, session)?;
-        let done = match self.undo {
-            true => place.runtime.undo_apply(session, options).await,
-            false => place.runtime.apply(session, options).await,
-        };
-        if place.view(session).await?.pending_apply().is_none() {
-            mark.remove();
-        }
-        self.report(common, session, &directory, &done?, &commits)
+        let applied = undoable_apply(view).filter(|_| self.undo);
+        let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
+        Ok(self.to.clone().unwrap_or_else(|| known.into()))
     }
 
     fn resolution(&self) -> ConflictResolution {
@@ -108,96 +92,82 @@ impl Apply {
             _ => ConflictResolution::List,
         }
     }
+}
 
-    fn report(
-        &self,
-        common: &Common,
-        session: SessionId,
-        directory: &Path,
-        report: &ApplyReport,
-        commits: &[(String, String)],
-    ) -> anyhow::Result<ExitCode> {
-        let commands = || commits.iter().map(|(what, command)| json!({"what": what, "command": command}));
-        if common.json {
-            println!(
-                "{}",
-                json!({
-                    "v": 1, "session": session, "directory": directory, "dry_run": self.dry_run, "undo": self.undo,
-                    "at": report.at, "before": report.before, "after": report.after, "files": report.changes,
-                    "conflicts": report.conflicts, "decided": report.decided, "left_out": report.left_out,
-                    "kept": report.kept, "commits": commands().collect::<Vec<_>>(),
-                })
-            );
-        } else {
-            self.print(common, session, directory, report, commits);
-        }
-        if report.conflicts.is_empty() {
-            return Ok(ExitCode::SUCCESS);
-        }
-        let command = |option: &str| {
-            common.hint(format_args!("apply {}{} {option}", short(session), self.undo_option()))
-        };
-        let message = format!(
-            "session {} and {} changed the same things; nothing was changed",
-            short(session),
-            directory.display()
-        );
-        let hint = format!(
-            "`{}` writes both versions to the files, `{}` keeps those of the directory, `{}` takes those of the session",
-            command("--markers"),
-            command("--ours"),
-            command("--theirs")
-        );
-        let error = anyhow::Error::from(CommandError::new(ErrorCode::ApplyConflict, message).with_hint(hint));
-        // The report says it too.
-        Err(if common.json { ReportedError(error).into() } else { error })
-    }
+/// Reports an application, and the commands that fetch the commits of the copy.
+fn report(common: &Common, done: &ApplyReport) -> Report {
+    let commits: Vec<_> = done.commits.iter().map(|moved| fetch(done, moved)).collect();
+    let described = commits.iter().zip(&done.commits).map(|((what, command), moved)| {
+        json!({
+            "what": what, "command": command, "reference": moved.reference, "commit": moved.commit,
+        })
+    });
+    let changed = done.changes.iter().filter(|_| done.conflicts.is_empty()).map(named);
+    let conflicts = [(&done.conflicts, "conflict"), (&done.decided, "decided")];
+    let conflicts = conflicts.into_iter().flat_map(|(all, word)| all.iter().map(move |one| (one, word)));
+    let conflicts = conflicts.map(|(conflict, word)| {
+        let text = Text::new().add(Role::Warning, word).plain(": ").add(Role::Emphasis, &conflict.path);
+        text.plain(format!(" ({})", meaning(conflict.kind)))
+    });
+    let left = done.left_out.iter().map(|left| format!("left out: {} ({})", left.path, left.reason));
+    let kept = done.kept.iter().map(|kept| format!("kept as it is: {} ({})", kept.path, kept.reason));
+    let fetched = commits.iter().filter(|_| !done.undo).flat_map(|(what, command)| {
+        [
+            format!("commits were made in the copy ({what}), which this command fetches:"),
+            format!("  {command}"),
+        ]
+    });
+    Report::new(done)
+        .with("commits", described.collect::<Vec<Value>>())
+        .lines(changed)
+        .lines(conflicts)
+        .lines(left)
+        .lines(kept)
+        .lines(summary(common, done))
+        .lines(fetched)
+}
 
-    fn undo_option(&self) -> &'static str {
-        if self.undo { " --undo" } else { "" }
+/// Returns the line about all files; `None` with conflicts.
+fn summary(common: &Common, done: &ApplyReport) -> Option<String> {
+    let (files, shown) = (counted(done.changes.len() as u64, "file"), &done.directory);
+    match &done.conflicts[..] {
+        [] if done.dry_run => Some(format!("{files} would change in {shown}")),
+        [] if done.undo => Some(format!("undone in {shown}: {files} changed")),
+        [] if done.changes.is_empty() => Some(format!("{shown} has all changes of the session already")),
+        [] => {
+            let undo = common.hint(format_args!("apply {} --undo", short(done.session)));
+            Some(format!("applied to {shown}: {files} changed; `{undo}` undoes it"))
+        }
+        _ => None,
     }
+}
 
-    fn print(
-        &self,
-        common: &Common,
-        session: SessionId,
-        directory: &Path,
-        report: &ApplyReport,
-        commits: &[(String, String)],
-    ) {
-        if report.conflicts.is_empty() {
-            report.changes.iter().for_each(print_name);
-        }
-        for (conflicts, word) in [(&report.conflicts, "conflict"), (&report.decided, "decided")] {
-            for conflict in conflicts {
-                let text =
-                    Text::new().add(Role::Warning, word).plain(": ").add(Role::Emphasis, &conflict.path);
-                terminal::line(&text.plain(format!(" ({})", meaning(conflict.kind))));
-            }
-        }
-        for left in &report.left_out {
-            println!("left out: {} ({})", left.path, left.reason);
-        }
-        for kept in &report.kept {
-            println!("kept as it is: {} ({})", kept.path, kept.reason);
-        }
-        let files = counted(report.changes.len() as u64, "file");
-        let shown = directory.display();
-        let id = short(session);
-        match &report.conflicts[..] {
-            [] if self.dry_run => println!("{files} would change in {shown}"),
-            [] if self.undo => println!("undone in {shown}: {files} changed"),
-            [] if report.changes.is_empty() => println!("{shown} has all changes of the session already"),
-            [] => {
-                let undo = common.hint(format_args!("apply {id} --undo"));
-                println!("applied to {shown}: {files} changed; `{undo}` undoes it");
-            }
-            _ => {}
-        }
-        for (what, command) in commits.iter().filter(|_| !self.undo) {
-            println!("commits were made in the copy ({what}), which this command fetches:\n  {command}");
-        }
-    }
+/// Returns where a branch of the copy is, and the command that fetches it. The references of the copy are read without running
+/// git, whose configuration there belongs to the agent.
+fn fetch(done: &ApplyReport, moved: &MovedBranch) -> (String, String) {
+    let MovedBranch { reference, commit } = moved;
+    let branch = reference.strip_prefix("refs/heads/");
+    let what = format!("{} is at {}", branch.unwrap_or(reference), commit.get(..10).unwrap_or(commit));
+    let from = quoted(done.copy.as_deref().unwrap_or_default());
+    let to = match branch {
+        Some(branch) => format!("{reference}:refs/heads/backstitch/{}/{branch}", short(done.session)),
+        None => reference.clone(),
+    };
+    (what, format!("git fetch {from} {}", quoted(&to)))
+}
+
+/// Returns the error for changes that cannot be merged. The report has named them.
+fn conflict(common: &Common, done: &ApplyReport) -> anyhow::Error {
+    let (id, undo) = (short(done.session), if done.undo { " --undo" } else { "" });
+    let command = |option: &str| common.hint(format_args!("apply {id}{undo} {option}"));
+    let message = format!("session {id} and {} changed the same things; nothing was changed", done.directory);
+    let hint = format!(
+        "`{}` writes both versions to the files, `{}` keeps those of the directory, `{}` takes those of the session",
+        command("--markers"),
+        command("--ours"),
+        command("--theirs")
+    );
+    ReportedError(CommandError::new(ErrorCode::ApplyConflict, message).with_hint(hint).into()).into()
 }
 
 /// Fails if the directory that changes are applied to does not exist.

@@ -7,13 +7,13 @@ use backstitch::agent_file::ModelName;
 use backstitch::host::one_line;
 use backstitch::journal::Role;
 use backstitch::view::JournalView;
-use backstitch::{OperationFiles, PointSpec, RewindOptions};
+use backstitch::{HistoryStep, OperationFiles, PointSpec, RewindOptions};
 use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::common::Common;
-use crate::history::restores::{RestoreCause, Restores};
+use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::{add_provider_of, with_served_models};
 use crate::open::holder::{WhenDriven, set_free};
 use crate::terminal::number::{grouped, money};
@@ -22,7 +22,7 @@ use crate::terminal::number::{grouped, money};
 #[derive(clap::Parser)]
 #[command(name = "backstitch", no_binary_name = true)]
 enum CommandLine {
-    Fork(crate::history::travel::Fork),
+    Fork(crate::history::fork::Fork),
     Diff(crate::look::diff::Diff),
     Show(crate::look::show::Show),
     Log(crate::look::log::Log),
@@ -37,13 +37,6 @@ impl CommandLine {
             Self::Log(command) => command.run(common).await,
         }
     }
-}
-
-/// A move through the history of a conversation.
-enum Travel {
-    To(PointSpec),
-    Undo,
-    Redo,
 }
 
 impl Conversation {
@@ -66,12 +59,12 @@ impl Conversation {
             Slash::Rewind => self.rewind(&words).await?,
             Slash::Undo => {
                 if self.view().await?.is_some() {
-                    self.travel(Travel::Undo, "the latest rewind is undone").await?;
+                    self.travel(HistoryStep::Undo, "the latest rewind is undone").await?;
                 }
             }
             Slash::Redo => {
                 if self.view().await?.is_some() {
-                    self.travel(Travel::Redo, "the rewind is repeated").await?;
+                    self.travel(HistoryStep::Redo, "the rewind is repeated").await?;
                 }
             }
             Slash::Fork => self.outer("fork", words).await?,
@@ -117,7 +110,8 @@ impl Conversation {
         let Some(count) = message_count(first) else {
             return match first.parse::<PointSpec>() {
                 Ok(point) => {
-                    self.travel(Travel::To(point), &format!("the conversation is back at {first}")).await
+                    let done = format!("the conversation is back at {first}");
+                    self.travel(HistoryStep::To(point), &done).await
                 }
                 Err(error) => {
                     println!("{error}");
@@ -138,28 +132,22 @@ impl Conversation {
         let messages = view.messages_of(target.evaluation_id)?;
         let undone = messages.iter().find(|message| message.role() == Role::User);
         let undone = undone.map(|message| one_line(&message.content(), 60)).unwrap_or_default();
-        self.travel(Travel::To(point), &format!("the conversation is as before: {undone}")).await
+        self.travel(HistoryStep::To(point), &format!("the conversation is as before: {undone}")).await
     }
 
     /// Rewinds to a point, or undoes or repeats a rewind.
-    async fn travel(&mut self, travel: Travel, done: &str) -> anyhow::Result<()> {
+    async fn travel(&mut self, step: HistoryStep, done: &str) -> anyhow::Result<()> {
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
         set_free(&self.common, place, session, WhenDriven::Refuse).await?;
-        let head = place.view(session).await?.head();
-        let store = place.runtime.store().clone();
-        let mut restores = Restores::from(store, session, head, RestoreCause::Person);
         let files = self.files().await?;
         let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
         let options = RewindOptions { files, ..RewindOptions::default() };
-        let is_undo = matches!(travel, Travel::Undo);
-        match travel {
-            Travel::To(point) => place.runtime.rewind_with(session, point, options).await?,
-            Travel::Undo => place.runtime.undo_with(session, options).await?,
-            Travel::Redo => place.runtime.redo_with(session, options).await?,
-        };
+        let is_undo = step == HistoryStep::Undo;
+        let report = place.runtime.step(session, step, options).await?;
         println!("{done}");
-        for restore in restores.new_ones().await? {
-            restore.lines(&self.common).iter().for_each(|line| println!("{line}"));
+        for restored in &report.restored {
+            let lines = restores::lines(&self.common, restored, RestoreCause::Person);
+            lines.iter().for_each(|line| println!("{line}"));
         }
         println!("{}", if is_undo { "`/redo` repeats it" } else { "`/undo` undoes this" });
         self.reload().await

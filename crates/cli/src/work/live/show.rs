@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use backstitch::host::{FilesRestored, RepositoriesChanged, SandboxGap, one_line};
+use backstitch::host::{RepositoriesChanged, SandboxGap, one_line};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{self, InnerMessage, RecordBody};
+use backstitch::report::RestoredFiles;
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
 use backstitch::{LiveKind, Retry, SessionEvent};
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use super::{Mode, Role, Screen, Text, end_line};
 use crate::common::Common;
-use crate::history::restores::{Restore, RestoreCause};
+use crate::history::restores::{self, RestoreCause};
 use crate::look::tool_result::{KnownResult, result_line};
 use crate::open::place::short;
 use crate::terminal;
@@ -34,8 +35,8 @@ impl Screen {
                     RecordBody::RequestFinished(_) => self.state().heartbeat.request_finished(),
                     body => self.invocations(body),
                 }
-                if let Some(restored) = FilesRestored::of(&record.body) {
-                    self.restored(common, &Restore::new(session, restored, RestoreCause::Call));
+                if let Some(restored) = RestoredFiles::of(session, &record.body) {
+                    self.restored(common, &restored);
                 }
                 if let Some(changed) = RepositoriesChanged::of(&record.body) {
                     let (text, changes) = (changed.text(), &changed.changes);
@@ -80,9 +81,9 @@ impl Screen {
     }
 
     /// Prints the files that were restored.
-    fn restored(&self, common: &Common, restore: &Restore) {
-        self.event(restore.event(common));
-        restore.lines(common).iter().for_each(|line| self.status(line));
+    fn restored(&self, common: &Common, restored: &RestoredFiles) {
+        self.event(restores::event(common, restored));
+        restores::lines(common, restored, RestoreCause::Call).iter().for_each(|line| self.status(line));
     }
 
     fn piece(&self, kind: &str, turn: u64, text: &str) {

@@ -25,7 +25,7 @@ use crate::pack::{Pack, Packer, UnpackError, Unpacker};
 use crate::session::SessionError;
 
 /// Version of the format.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// First bytes of every snapshot.
 const BEGINNING: &[u8; 8] = b"bs-view\n";

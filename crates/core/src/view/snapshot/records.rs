@@ -47,7 +47,7 @@ packed_structs! {
     Point { session, position }
     EvaluationStarted {
         evaluation_id, prompt_ns, prompt_key, fingerprint, tools, parent_evaluation, follows, budget,
-        deadline_millis, decider, directory, extra,
+        deadline_millis, decider, directory, excludes, extra,
     }
     EvaluationFinished { evaluation_id, outcome, output, error, extra }
     EvaluationFailure { kind, message, extra }

@@ -1,0 +1,67 @@
+//! `fork`: starts a session from a point of another one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use backstitch::report::ForkReport;
+use backstitch::view::JournalView;
+use backstitch::{ForkOptions, PointSpec};
+use clap::Args;
+
+use super::idle::recorded_definition;
+use super::travel::effect_lines;
+use crate::common::Common;
+use crate::open::guarded::{CommandSession, GuardedSession};
+use crate::open::place::{OpenStore, short};
+use crate::report::Report;
+
+#[derive(Args)]
+pub(crate) struct Fork {
+    /// Session id, or at least 4 characters of its beginning or end.
+    session: String,
+    /// Point to fork from: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
+    #[arg(default_value = "head")]
+    point: PointSpec,
+    /// Directory for the files of the fork, outside of the session's own. Default: a new one beside it.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+impl Fork {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = OpenStore::existing(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let view = place.view(session).await?;
+        let forked = forked(&place, &view, self.point, self.workspace).await?;
+        let directory = forked.workspace.as_ref().map(|directory| format!("its files are in {directory}"));
+        let next = match GuardedSession::of(&view) {
+            Some(guarded) => Some(format!("the conversation stays with {}", guarded.title())),
+            None if CommandSession::of(&view).is_some() => None,
+            None => {
+                let resume = common.hint(format_args!("resume {}", short(forked.session)));
+                Some(format!("`{resume}` continues it"))
+            }
+        };
+        Ok(Report::new(&forked)
+            .line(format!("forked into {}", short(forked.session)))
+            .lines(effect_lines(&forked.effects))
+            .lines(directory)
+            .lines(next)
+            .print(common))
+    }
+}
+
+/// Forks a session at a point, into a directory of its own. The fork has the current definition of its parent.
+pub(crate) async fn forked(
+    place: &OpenStore,
+    view: &JournalView,
+    point: PointSpec,
+    workspace: Option<PathBuf>,
+) -> anyhow::Result<ForkReport> {
+    let definition = recorded_definition(place, view).await?;
+    let options = ForkOptions {
+        workspace: workspace.map(Into::into),
+        definition: definition.map(|definition| definition.to_recorded()),
+    };
+    Ok(place.runtime.fork_with(view.session_id(), point, options).await?)
+}

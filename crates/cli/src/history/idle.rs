@@ -1,0 +1,121 @@
+//! A session that no process drives, whose history or files a command changes.
+//!
+//! An operation opens the files itself. This names them: the directory of the recorded definition, which is the only place that
+//! knows a directory that files were moved to between two runs, or else that of the journal.
+
+use std::path::{Path, PathBuf};
+
+use backstitch::agent_file::{AgentDefinition, WorkspaceDefinition};
+use backstitch::code::ErrorCode;
+use backstitch::host::KeptFiles;
+use backstitch::id::SessionId;
+use backstitch::journal::Note;
+use backstitch::view::JournalView;
+use backstitch::{OperationFiles, RewindOptions, Runtime};
+
+use crate::common::Common;
+use crate::error::code_of;
+use crate::open::definition::{MovedTo, changed, definition_of};
+use crate::open::guarded::{GuardedSession, kept_files};
+use crate::open::holder::{WhenDriven, set_free};
+use crate::open::place::OpenStore;
+
+/// A session whose history or files change, and where its files are.
+pub(crate) struct IdleSession {
+    pub(crate) place: OpenStore,
+    pub(crate) session: SessionId,
+    /// Its view before the change.
+    pub(crate) view: JournalView,
+    /// The definition of its agent. An agent of a program in Rust has none.
+    pub(crate) definition: Option<AgentDefinition>,
+    pub(crate) files: OperationFiles,
+    /// The note to add if the files were moved.
+    moved: Option<Note>,
+}
+
+impl IdleSession {
+    /// Finds a session and its files. Fails if a process drives it.
+    pub(crate) async fn open(
+        common: &Common,
+        session: Option<&str>,
+        moved: Option<&MovedTo>,
+    ) -> anyhow::Result<Self> {
+        let place = OpenStore::existing(common)?;
+        let session = place.session(session).await?;
+        Self::in_store(common, place, session, moved).await
+    }
+
+    /// Finds the files of a session. Fails if a process drives it.
+    pub(crate) async fn in_store(
+        common: &Common,
+        place: OpenStore,
+        session: SessionId,
+        moved: Option<&MovedTo>,
+    ) -> anyhow::Result<Self> {
+        let view = place.view(session).await?;
+        let definition = recorded_definition(&place, &view).await?;
+        let mut current = definition.clone().unwrap_or_else(|| of_journal(&view));
+        let is_moved = moved.map(|moved| moved.apply(&mut current)).transpose()?.unwrap_or_default();
+        let files = match &current.workspace.path {
+            None if definition.is_none() => OperationFiles::Recorded,
+            None => OperationFiles::Untouched,
+            Some(_) => {
+                let mut spec = current.workspace_spec()?.unwrap_or_default();
+                // A copy that was deleted is created again. No other directory is.
+                spec.in_place = is_moved || view.isolation().is_none();
+                OperationFiles::Within(spec)
+            }
+        };
+        set_free(common, &place, session, WhenDriven::Refuse).await?;
+        let moved = (is_moved && definition.is_some()).then(|| changed(&current));
+        Ok(Self { place, session, view, definition, files, moved })
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.place.runtime
+    }
+
+    /// Returns the options of a rewind. The settings of a guarded program stay as they are.
+    pub(crate) fn options(&self) -> RewindOptions {
+        let guarded = self.directory().filter(|_| GuardedSession::of(&self.view).is_some());
+        let kept = guarded
+            .map(|directory| KeptFiles { paths: kept_files(directory), objects: self.place.objects.clone() });
+        RewindOptions { files: self.files.clone(), kept, reason: None }
+    }
+
+    /// Returns the directory of the files.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match &self.files {
+            OperationFiles::Within(spec) => Some(&spec.path),
+            _ => None,
+        }
+    }
+
+    /// Records the new directory, if the files were moved.
+    pub(crate) async fn record_move(&mut self) -> anyhow::Result<()> {
+        match self.moved.take() {
+            Some(moved) => Ok(self.runtime().add_note(self.session, moved).await?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the definition of a session's agent. `None` if the session has none that the command can read, as that of an agent of a
+/// program in Rust.
+pub(super) async fn recorded_definition(
+    place: &OpenStore,
+    view: &JournalView,
+) -> anyhow::Result<Option<AgentDefinition>> {
+    match definition_of(place, view, None).await {
+        Err(error) if code_of(&error) == ErrorCode::AgentFile => Ok(None),
+        definition => definition.map(Some),
+    }
+}
+
+/// Returns a definition with the files that the journal names, and nothing else.
+fn of_journal(view: &JournalView) -> AgentDefinition {
+    let path = view.directory().map(PathBuf::from);
+    let excludes = view.excludes().to_vec();
+    let workspace = WorkspaceDefinition { path, excludes, ..WorkspaceDefinition::default() };
+    AgentDefinition { workspace, ..AgentDefinition::default() }
+}

@@ -1,0 +1,142 @@
+//! Decisions of people, with reports about them.
+//!
+//! Calls that wait for approval are decided together: if one of those that are named does not wait, nothing is recorded. A
+//! decision about another pause may restore files, which its report lists. Both record each decision as
+//! [`Runtime::decide_with`] does.
+
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{Decision, PauseReason};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::decide::{DecideOptions, DecisionState};
+use crate::error::RuntimeError;
+use crate::live::RestoredFiles;
+use crate::report::Version;
+use crate::runtime::Runtime;
+
+/// The result of approving or denying calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct DecisionReport {
+    /// The version of this form.
+    pub v: Version,
+    /// The session whose calls, and those of its sub-agents, were decided.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// What was decided.
+    pub decision: ApprovalOutcome,
+    /// The calls.
+    pub decided: Vec<DecidedCall>,
+    /// The number of calls that still wait for approval.
+    #[serde(default)]
+    pub waiting: usize,
+    /// Whether the process that drives the session, or the next run, has to apply a decision.
+    #[serde(default)]
+    pub sent: bool,
+}
+
+/// What was decided about a call that waits for approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalOutcome {
+    /// It may run.
+    Approved,
+    /// It does not run.
+    Denied,
+}
+
+impl ApprovalOutcome {
+    /// Returns the word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// A call that was decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct DecidedCall {
+    /// The session that made the call.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The call.
+    #[schemars(with = "String")]
+    pub call: CallId,
+    /// Its tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+/// The result of a decision about one call, or about a session as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ResolutionReport {
+    /// The version of this form.
+    pub v: Version,
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The call; `None` for the session as a whole.
+    #[schemars(with = "Option<String>")]
+    pub call: Option<CallId>,
+    /// Always true: a decision that is refused is an error.
+    pub decided: bool,
+    /// Whether the process that drives the session, or the next run, has to apply the decision.
+    #[serde(default)]
+    pub sent: bool,
+    /// The files that the decision restored.
+    pub restored: Vec<RestoredFiles>,
+}
+
+impl Runtime {
+    /// Approves or denies calls of a session, and of its sub-agents, that wait for approval. Fails with
+    /// [`RuntimeError::Unresolvable`] if one of them does not wait for that, before any of them is decided. `by` names the
+    /// person.
+    pub async fn decide_calls(
+        &self,
+        session: SessionId,
+        calls: &[CallId],
+        decision: Decision,
+        by: Option<String>,
+    ) -> Result<DecisionReport, RuntimeError> {
+        let waiting = self.waiting_calls(session).await?.into_iter();
+        let (chosen, others): (Vec<_>, Vec<_>) = waiting
+            .filter(|waiting| waiting.reason == PauseReason::Approval)
+            .partition(|waiting| calls.contains(&waiting.call));
+        if let Some(call) = calls.iter().find(|call| chosen.iter().all(|waiting| waiting.call != **call)) {
+            return Err(RuntimeError::Unresolvable(format!("call {call}: it does not wait for approval")));
+        }
+        let outcome = match decision {
+            Decision::Deny { .. } => ApprovalOutcome::Denied,
+            _ => ApprovalOutcome::Approved,
+        };
+        let (mut decided, mut sent) = (Vec::new(), false);
+        for call in chosen {
+            let state = self.decide(call.session, Some(call.call), decision.clone(), by.clone()).await?;
+            sent |= state != DecisionState::Recorded;
+            let (session, id) = (call.session, call.call);
+            decided.push(DecidedCall { session, call: id, name: call.name, arguments: call.arguments });
+        }
+        Ok(DecisionReport { v: Version, session, decision: outcome, decided, waiting: others.len(), sent })
+    }
+
+    /// Decides as [`decide_with`](Self::decide_with) does, and reports the files that were restored.
+    pub async fn resolve_with(
+        &self,
+        session: SessionId,
+        call: Option<CallId>,
+        decision: Decision,
+        options: DecideOptions,
+    ) -> Result<ResolutionReport, RuntimeError> {
+        let since = self.view(session).await?.head();
+        let sent = self.decide_with(session, call, decision, options).await? != DecisionState::Recorded;
+        let restored = self.restores(session, since).await?;
+        Ok(ResolutionReport { v: Version, session, call, decided: true, sent, restored })
+    }
+}
