@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use backstitch::providers::Provider;
 use backstitch::providers::validate::validate;
@@ -175,7 +174,8 @@ fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
     }
     let _ = stream.flush();
     if hangs {
-        std::thread::sleep(Duration::from_secs(120));
+        // Until the client closes the connection.
+        while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, doors, modules, pages, words.
+//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, doors, modules, names, pages, sleeps, words.
 
 mod declared;
 mod dependencies;
@@ -6,6 +6,7 @@ mod doors;
 mod modules;
 mod pages;
 mod sample;
+mod sleeps;
 mod source;
 mod type_names;
 mod words;

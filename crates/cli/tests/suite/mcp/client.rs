@@ -32,6 +32,11 @@ effect = "workspace"
 #[derive(Debug)]
 pub(super) struct Timeout;
 
+/// Whether the log of a server says that its SDK no longer waits for the handlers of a client that is gone.
+pub(super) fn has_stopped_waiting(log: &str) -> bool {
+    std::fs::read_to_string(log).is_ok_and(|log| log.contains("timed out draining in-flight responses"))
+}
+
 /// A server process, and the pipes to it.
 pub(super) struct Client {
     child: Option<Child>,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::client::{failed, worked};
+use super::client::{failed, has_stopped_waiting, worked};
 use super::http_client::{HttpServer, TOKEN};
-use crate::stage::{Stage, wait_until};
+use crate::stage::{Stage, text_of, wait_until};
 
 /// A script that says when it has begun, and waits.
 fn waiting(name: &str) -> Value {
@@ -86,14 +86,14 @@ fn a_call_that_is_repeated_while_it_runs_has_one_result() {
 #[test]
 fn a_client_that_leaves_is_forgotten_and_its_calls_are_finished() {
     let stage = Stage::new();
-    let server = HttpServer::start(&stage, &[]);
+    let log = text_of(&stage.path("server.log"));
+    let server = HttpServer::start(&stage, &["--log-file", &log]);
     let client = server.client();
     let (_, _answer) = client.post_call(Some("toolu_1"), "mend", waiting("a"));
     wait_until("the call", || stage.file("a.half").is_some());
     assert_eq!(client.leave(), 204);
     wait_until("the farewell", || client.post("tools/list", json!({})).1.status == 404);
-    // Longer than the SDK waits for handlers.
-    std::thread::sleep(std::time::Duration::from_secs(7));
+    wait_until("the SDK to stop waiting for the handler", || has_stopped_waiting(&log));
     std::fs::write(stage.path("go"), "").unwrap();
     worked(&server.client().call_as("toolu_1", "mend", waiting("a")));
     assert_eq!(stage.file("a.done").unwrap(), "done\n");

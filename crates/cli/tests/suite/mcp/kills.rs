@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::client::{AGENT, Client, failed, worked};
-use crate::stage::{Stage, signal, wait_until};
+use super::client::{AGENT, Client, failed, has_stopped_waiting, worked};
+use crate::stage::{Stage, signal, text_of, wait_until};
 
 #[test]
 fn a_killed_server_leaves_files_that_the_next_one_restores() {
@@ -57,13 +57,13 @@ fn a_killed_server_says_what_it_cannot_know_about_effects_outside() {
 #[test]
 fn a_call_of_a_client_that_is_gone_is_finished() {
     let stage = Stage::new();
-    let mut client = Client::connected(&stage, &[]);
+    let log = text_of(&stage.path("server.log"));
+    let mut client = Client::connected(&stage, &["--log-file", &log]);
     let command = json!({"command": "echo begun > begun; while [ ! -e go ]; do sleep 0.05; done; echo done > done.txt"});
     client.post_call(Some("toolu_1"), "shell", command.clone());
     wait_until("the call", || stage.file("begun").is_some());
     let waiting = std::thread::spawn(move || client.leave());
-    // Longer than the SDK waits for handlers.
-    std::thread::sleep(std::time::Duration::from_secs(7));
+    wait_until("the SDK to stop waiting for the handler", || has_stopped_waiting(&log));
     std::fs::write(stage.path("files/go"), "").unwrap();
     let left = waiting.join().unwrap();
     assert_eq!(left.code, Some(0), "{}", left.errors);

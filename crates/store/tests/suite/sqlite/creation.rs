@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use backstitch_core::ports::{GcMode, Retention, Store as _, StoreError};
 use backstitch_store::SqliteStore;
@@ -86,7 +88,11 @@ pub(super) fn create(task: &mut Task) {
     let mut writer = Writer::create(&store, sample::session(1));
     writer.append(sample::notes(["mine"])).unwrap();
     task.report("created");
-    std::thread::sleep(std::time::Duration::from_secs(60));
+    // It ends with the test that started it, if that does not kill it.
+    let parent = parent_id();
+    while parent_id() == parent {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
