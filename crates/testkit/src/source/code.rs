@@ -18,7 +18,7 @@ fn blank(code: &mut [char], from: usize, to: usize) {
     }
 }
 
-fn is_word(character: char) -> bool {
+pub(super) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 

@@ -1,11 +1,12 @@
-//! Checks of source files: which module uses which.
+//! Checks of source files: which module uses which, and how things are named.
 //!
 //! A crate whose top modules use each other in a cycle can only be understood as a whole. [`module_cycles`]
 //! finds such cycles, so that a test can keep a crate free of them. It reads text and knows no types: paths
 //! that start with `crate` or that reach the root by `super`, names that the root imports, groups of both. It
-//! does not see names from a glob of the root or from a macro.
+//! does not see names from a glob of the root or from a macro. [`identifiers`] and [`signatures`] find the names.
 
 mod code;
+mod names;
 mod uses;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use code::production_code;
+pub use names::{Identifier, Signature, identifiers, signatures};
 use uses::{RootNames, root_names, used_names};
 
 /// A source file of a crate.
@@ -43,6 +45,23 @@ pub fn source_files(src: &Path) -> Vec<SourceFile> {
         SourceFile::new(names.join("/"), &text)
     };
     paths.into_iter().map(read).collect()
+}
+
+/// Reads the production code of a workspace: of its crates, of its measuring programs and of its examples, without files that
+/// hold only tests. The paths of the files start at its root.
+pub fn workspace_files(root: &Path) -> Vec<SourceFile> {
+    let crates = root.join("crates");
+    let entries = fs::read_dir(&crates).unwrap_or_else(|error| panic!("{}: {error}", crates.display()));
+    let names = entries.map(|entry| entry.expect("the folder can be read").file_name());
+    let mut folders: Vec<String> =
+        names.map(|name| format!("crates/{}/src", name.to_string_lossy())).collect();
+    folders.extend(["bench/src".to_owned(), "examples".to_owned()]);
+    folders.sort();
+    let files = folders.iter().flat_map(|folder| {
+        let files = source_files(&root.join(folder)).into_iter();
+        files.map(move |file| SourceFile { path: format!("{folder}/{}", file.path), ..file })
+    });
+    files.filter(|file| !file.path.contains("/tests/") && !file.path.ends_with("/tests.rs")).collect()
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

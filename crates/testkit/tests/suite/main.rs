@@ -3,8 +3,11 @@
 mod declared;
 mod dependencies;
 mod doors;
+mod function_names;
+mod identifiers;
 mod modules;
 mod pages;
+mod participle;
 mod sample;
 mod sleeps;
 mod source;
