@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch::SystemClock;
 use backstitch::agent_file::AgentDefinition;
-use backstitch::ports::{Erasure, ErasureMode, Owner, Redaction};
+use backstitch::ports::{Erasure, ErasureMode};
 use backstitch::prelude::*;
 use backstitch::redaction::SensitiveValue;
 use backstitch::time::Clock as _;
@@ -136,14 +136,7 @@ async fn redact(runtime: &Runtime, sessions: [SessionId; 2]) -> Result<(), Box<d
     for session in sessions {
         assert!(holds_card(runtime, session).await?);
     }
-    let redaction = Redaction {
-        session: sessions[0],
-        value: SensitiveValue::new(CARD)?,
-        owner: Owner::new("tour"),
-        at: SystemClock::new().now(),
-        mode: ErasureMode::Now,
-    };
-    let report = runtime.opened_store().store.redact(redaction).await?;
+    let report = runtime.redact(sessions[0], SensitiveValue::new(CARD)?, ErasureMode::Now).await?.content;
     assert_eq!(report.erasure, Erasure::Complete);
     for session in sessions {
         assert!(!holds_card(runtime, session).await?);
