@@ -119,7 +119,7 @@ fn programs(way: Way) -> Vec<String> {
 
 /// Count and total of an answer, from its structured output or its text.
 pub(crate) fn answered(answered: &backstitch::FinalAnswer) -> Option<(u64, u64)> {
-    let said: Option<Value> = answered.output.clone().or_else(|| serde_json::from_str(&answered.text).ok());
-    let said = said?;
-    Some((said["count"].as_u64()?, said["total"].as_u64()?))
+    let value: Option<Value> = answered.output.clone().or_else(|| serde_json::from_str(&answered.text).ok());
+    let value = value?;
+    Some((value["count"].as_u64()?, value["total"].as_u64()?))
 }

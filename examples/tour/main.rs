@@ -12,12 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch::SystemClock;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::ports::{Erasure, ErasureMode};
 use backstitch::prelude::*;
 use backstitch::redaction::SensitiveValue;
-use backstitch::time::Clock as _;
 
 /// The number of a card, which the model should not have written into the journal.
 const CARD: &str = "4000 1234 5678 9010";
@@ -62,7 +60,7 @@ async fn mend(runtime: &Runtime, tailor: &Agent) -> Result<SessionId, Box<dyn Er
     assert_eq!(positions, every_one, "a reader of the stream gets every record, in order");
     println!("\nstream: {} records, in order", positions.len());
 
-    let outcome = run.ended().await?;
+    let outcome = run.outcome().await?;
     assert!(matches!(outcome, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{outcome}");
     let waiting = runtime.waiting_calls(run.session()).await?;
     assert_eq!((waiting.len(), waiting[0].name.as_str(), ORDERS.load(Ordering::SeqCst)), (1, "order", 0));
@@ -75,7 +73,7 @@ async fn mend(runtime: &Runtime, tailor: &Agent) -> Result<SessionId, Box<dyn Er
 }
 
 /// Goes back and forth: the whole session, then one file of it.
-async fn go_back(runtime: &Runtime, session: SessionId, shop: &Path) -> Result<(), Box<dyn Error>> {
+async fn rewind_session(runtime: &Runtime, session: SessionId, shop: &Path) -> Result<(), Box<dyn Error>> {
     let calls = runtime.checkpoints(session).await?;
     let names: Vec<_> = calls.iter().map(|call| call.tool_name.as_str()).collect();
     assert_eq!(names, ["write_file", "order", "write_file"]);
@@ -163,7 +161,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let runtime = Runtime::at(&store)?;
     let session = mend(&runtime, &tailor).await?;
-    go_back(&runtime, session, &shop).await?;
+    rewind_session(&runtime, session, &shop).await?;
     let fork = fork(&runtime, &tailor, session, &shop).await?;
     assert_eq!(coat(&shop)?, "The hem is closed, and the sleeve is on.", "the parent is not touched");
     drop(runtime);

@@ -87,7 +87,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     while let Some(event) = run.next().await {
         println!("{event}");
     }
-    match run.ended().await? {
+    match run.outcome().await? {
         DriveOutcome::Paused { reason: PauseReason::Approval, .. } => Ok(ExitCode::from(3)),
         ended => {
             println!("{}", ended.answer()?.text);

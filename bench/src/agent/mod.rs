@@ -60,7 +60,7 @@ async fn turns(report: &mut Report) -> Result<(), Failed> {
         let mut samples = Samples::default();
         let mut syncs = 0;
         for _ in 0..7 {
-            let driver = started(&runtime, effect, TURNS, Arc::default()).await?;
+            let driver = start_driver(&runtime, effect, TURNS, Arc::default()).await?;
             let before = store.counters().commits;
             let clock = samples.begin(Scope::Process);
             driver.start("sew").await?;
@@ -86,7 +86,7 @@ async fn recovery(report: &mut Report) -> Result<(), Failed> {
     let ran = Arc::new(AtomicUsize::new(0));
     for _ in 0..5 {
         // The script ends before the answer, so the session is left interrupted.
-        let driver = started(&runtime, Effect::Workspace, STEPS, ran.clone()).await?;
+        let driver = start_driver(&runtime, Effect::Workspace, STEPS, ran.clone()).await?;
         let session = driver.session().id();
         drop(driver.start("sew").await);
         driver.session().release().await?;
@@ -105,7 +105,7 @@ async fn recovery(report: &mut Report) -> Result<(), Failed> {
     Ok(())
 }
 
-async fn started(
+async fn start_driver(
     runtime: &Runtime,
     effect: Effect,
     turns: usize,

@@ -36,9 +36,9 @@ impl Slice for Logged {
 
 /// An item of a `Journal` slice, which a rollback keeps.
 #[derive(Debug, Serialize, Deserialize)]
-struct Said(u64);
+struct Remark(u64);
 
-impl Slice for Said {
+impl Slice for Remark {
     const NAME: &'static str = "bench/said";
     const POLICY: SlicePolicy = SlicePolicy::Journal;
 }
@@ -70,7 +70,7 @@ fn with_logs(session: &Session, items: usize) -> Session {
     let mut session = session.clone();
     session.seed((0..items as u64).map(Logged)).expect("items of a Log slice can be seeded");
     for id in 0..items as u64 {
-        session.append(Said(id)).expect("a Journal slice can grow");
+        session.append(Remark(id)).expect("a Journal slice can grow");
     }
     session
 }
@@ -132,7 +132,7 @@ fn snapshot_and_rollback(report: &mut Report, session: &Session, items: usize) {
             let logging = || {
                 let mut session = own(&session);
                 session.append(Logged(0)).expect("an item can be appended");
-                session.append(Said(0)).expect("an item can be appended");
+                session.append(Remark(0)).expect("an item can be appended");
                 session
             };
             let timing = time_with(Effort::SMALL, logging, |session| {

@@ -43,9 +43,9 @@ fn history(answers: usize) -> TranscriptHistory {
         message.role_hint_for_llm = Some(role);
         inner(message, 0, sequence)
     };
-    let said = [words(RoleHint::System, "You sew.", 0), words(RoleHint::User, "Mend the coat.", 1)];
+    let opening = [words(RoleHint::System, "You sew.", 0), words(RoleHint::User, "Mend the coat.", 1)];
     let answered = (0..answers as u64).flat_map(|number| answer(number + 1, 2 + number * 3));
-    said.into_iter().chain(answered).collect()
+    opening.into_iter().chain(answered).collect()
 }
 
 /// Text, a call and its result.

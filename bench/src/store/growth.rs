@@ -39,12 +39,12 @@ fn raw_text(journal: &Journal) -> usize {
         _ => None,
     });
     let length = |message: std::sync::Arc<backstitch_core::journal::InnerMessage>| {
-        let said = match &message.message.content {
+        let size = match &message.message.content {
             Content::OptionCall(call) => serde_json::to_string(&call.arguments).map_or(0, |text| text.len()),
             Content::OptionResult(result) => serde_json::to_string(result).map_or(0, |text| text.len()),
             _ => message.message.text().len(),
         };
-        said + message
+        size + message
             .provider
             .as_ref()
             .and_then(|side| serde_json::to_string(side).ok())

@@ -14,7 +14,7 @@ use crate::memory::resident;
 use crate::report::Report;
 
 /// Measures views of a session with 100 messages. Each view is read from the store again.
-pub(super) fn loaded(report: &mut Report) {
+pub(super) fn measure_loaded(report: &mut Report) {
     const COPIES: usize = 300;
     let journal = sample::conversation(33);
     let directory = temporary();

@@ -34,7 +34,7 @@ use crate::report::Report;
 
 pub(crate) const ALONE: &[Alone] = &[
     ("store.memory_idle", memory::idle),
-    ("store.memory_loaded", memory::loaded),
+    ("store.memory_loaded", memory::measure_loaded),
     #[cfg(unix)]
     ("store.open", opening::run),
     #[cfg(unix)]

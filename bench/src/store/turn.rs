@@ -17,7 +17,7 @@ use serde_json::{Map, json};
 use crate::report::{Report, ratio};
 
 /// Bytes of an answer, of the arguments of a call as JSON, and of its result.
-const SAID: [usize; 3] = [200, 60, 1_024];
+const SIZES: [usize; 3] = [200, 60, 1_024];
 
 /// Length of the JSON around the one argument.
 const AROUND: usize = r#"{"path":""}"#.len();
@@ -51,12 +51,12 @@ async fn growth(report: &mut Report, name: &str, effect: Effect) -> Result<(), F
     let [few, many] = TURNS;
     let (before, after) = (session(few, effect).await?, session(many, effect).await?);
     let per_turn = |of: fn(&Sizes) -> f64| (of(&after) - of(&before)) / (many - few) as f64;
-    let raw: usize = SAID.iter().sum();
+    let raw: usize = SIZES.iter().sum();
     let (rows, snapshot) = (per_turn(|sizes| sizes.rows), per_turn(|sizes| sizes.snapshot));
     let whole = per_turn(|sizes| sizes.file);
     let journal = whole - snapshot;
     let params = json!({
-        "effect": name, "answer": SAID[0], "call": SAID[1], "result": SAID[2], "rows": rows.round(),
+        "effect": name, "answer": SIZES[0], "call": SIZES[1], "result": SIZES[2], "rows": rows.round(),
         "snapshot": snapshot.round(), "with_snapshot": whole.round(),
     });
     report.value("store.turn_size", params, journal.round(), "bytes");
@@ -99,9 +99,9 @@ struct Look {
 fn agent(turns: usize, effect: Effect) -> Result<Agent, Failed> {
     let mut words = Words::new();
     let mut turn = || {
-        let path = words.take(SAID[1] - AROUND);
+        let path = words.take(SIZES[1] - AROUND);
         let arguments = Map::from_iter([("path".to_owned(), path.into())]);
-        ScriptedReply::text(words.take(SAID[0])).call(ScriptedCall::new("look", arguments))
+        ScriptedReply::text(words.take(SIZES[0])).call(ScriptedCall::new("look", arguments))
     };
     let mut replies: Vec<ScriptedReply> = (0..turns).map(|_| turn()).collect();
     replies.push(ScriptedReply::text("done"));
@@ -110,7 +110,7 @@ fn agent(turns: usize, effect: Effect) -> Result<Agent, Failed> {
         .effect(effect)
         .workspace(WorkspaceUse::None)
         .handler(move |_, _: Look| {
-            let shown = words.lock().unwrap_or_else(PoisonError::into_inner).take(SAID[2]);
+            let shown = words.lock().unwrap_or_else(PoisonError::into_inner).take(SIZES[2]);
             async move { Ok(ToolResult::ok(shown)) }
         });
     let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });

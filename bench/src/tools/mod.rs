@@ -69,7 +69,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
     let clock = Arc::new(SystemClock::new());
     let ids = fresh_ids(clock.clone()).expect("the system has entropy");
     let session_id = ids.next();
-    let surroundings = SessionEnvironment {
+    let environment = SessionEnvironment {
         store: Arc::new(MemoryStore::new()),
         clock: clock.clone(),
         owner: Owner::new("bench"),
@@ -87,7 +87,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         extra: Extra::default(),
     }];
     let created = SessionCreated { state, ..SessionCreated::new(session_id, clock.now(), Seed::new(7)) };
-    let live = LiveSession::create(surroundings, created, |_| {}).await.expect("a session can be created");
+    let live = LiveSession::create(environment, created, |_| {}).await.expect("a session can be created");
     let evaluation = ids.next();
     let started = EvaluationStarted::new(evaluation, "bench", "tools");
     live.record(vec![started.into()]).await.expect("an evaluation can be started");

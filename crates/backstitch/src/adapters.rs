@@ -74,7 +74,7 @@ impl HostAdapters {
     pub fn directory(&self) -> std::io::Result<PathBuf> {
         match self.store.address.directory() {
             Some(own) => Ok(own.to_owned()),
-            None => created(&self.temporary.own),
+            None => create_once(&self.temporary.own),
         }
     }
 
@@ -145,7 +145,7 @@ impl HostAdapters {
         let (store, own) = (self.store.address.clone(), self.directory()?);
         let place = match store.directory() {
             Some(_) => None,
-            None => Some(created(&self.temporary.copies)?.join("copies")),
+            None => Some(create_once(&self.temporary.copies)?.join("copies")),
         };
         let project = project.to_owned();
         let copying = move || -> Result<ProjectCopy, BoxError> {
@@ -240,7 +240,7 @@ impl HostAdapters {
     }
 }
 
-fn created(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
+fn create_once(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
     if let Some(made) = made.get() {
         return Ok(made.path().to_owned());
     }

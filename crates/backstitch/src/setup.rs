@@ -63,7 +63,7 @@ async fn run_one(
         std::pin::pin!(async { tokio::join!(read(stdout, Some(&word), report), read(stderr, None, report)) });
     let read = tokio::select! {
         (code, _) = &mut reading => Some(code),
-        () = process.exited() => None,
+        () = process.wait_for_exit() => None,
     };
     drop(stdin);
     // This also ends processes that it left behind, which keep the streams open.

@@ -133,12 +133,12 @@ impl ToolTest {
         let runtime = Runtime::new(store);
         let mut run = runtime.start(&agent, "test").await?;
         while let DriveOutcome::Paused { reason: PauseReason::Approval, call: Some(call), .. } =
-            run.ended().await?
+            run.outcome().await?
         {
             runtime.approve(run.session(), call).await?;
             run = runtime.resume(run.session(), &agent).await?;
         }
-        let ended = run.ended().await?;
+        let ended = run.outcome().await?;
         Ok(ToolTestReport { view: runtime.view(run.session()).await?, files, ended })
     }
 }
@@ -178,7 +178,7 @@ impl ToolTestReport {
     }
 
     /// Returns how the session of the test ended; a pause if the tool waits for anything but an approval.
-    pub fn ended(&self) -> &DriveOutcome {
+    pub fn outcome(&self) -> &DriveOutcome {
         &self.ended
     }
 

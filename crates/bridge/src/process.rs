@@ -98,9 +98,9 @@ impl EngineProcess {
     }
 
     /// Returns the error of a program that has ended too early.
-    pub(crate) async fn ended_early(&mut self) -> EngineError {
+    pub(crate) async fn early_end_error(&mut self) -> EngineError {
         // What it wrote last may not have been read yet.
-        let _ = tokio::time::timeout(PATIENCE, self.process.exited()).await;
+        let _ = tokio::time::timeout(PATIENCE, self.process.wait_for_exit()).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         EngineError::Ended { title: self.title.to_owned(), stderr: self.stderr() }
     }
@@ -117,7 +117,7 @@ impl EngineProcess {
         let _ = tokio::time::timeout(PATIENCE, async {
             // It may wait until its output is read.
             while let Ok(Some(_)) = self.lines.next().await {}
-            self.process.exited().await;
+            self.process.wait_for_exit().await;
         })
         .await;
         if let Err(error) = self.process.end().await {

@@ -189,11 +189,11 @@ fn print(word: &str, role: Role, message: &str) {
 
 /// Prints the line that names the code of an error.
 pub(crate) fn print_code(code: ErrorCode) {
-    terminal::error_line(&Text::new().add(Role::Dim, says_more(code)));
+    terminal::error_line(&Text::new().add(Role::Dim, explain_hint(code)));
 }
 
 /// Formats the line that names the code of an error.
-pub(crate) fn says_more(code: ErrorCode) -> String {
+pub(crate) fn explain_hint(code: ErrorCode) -> String {
     format!("code: {code}; `backstitch explain {code}` says more")
 }
 

@@ -64,7 +64,7 @@ mod linux {
 
     /// Removes the keys from the environment. If it holds any, the command is executed again.
     pub(crate) fn hide() -> io::Result<()> {
-        match handed_over()? {
+        match read_handed_over()? {
             Some(keys) => {
                 let _ = KEYS.set(keys);
             }
@@ -99,7 +99,7 @@ mod linux {
     }
 
     /// Returns the keys that this process passed to itself, if it was executed again.
-    fn handed_over() -> io::Result<Option<BTreeMap<String, String>>> {
+    fn read_handed_over() -> io::Result<Option<BTreeMap<String, String>>> {
         let Some(handed) = std::env::var(HANDED).ok() else { return Ok(None) };
         let of_this =
             handed.split_once(':').filter(|(process, _)| *process == std::process::id().to_string());

@@ -24,7 +24,7 @@ const REMOVED: &str = "[key]";
 /// Starts to log, if that is wanted.
 pub(crate) fn set_up(common: &Common) -> anyhow::Result<()> {
     let Some(filter) = filter(common)? else { return Ok(()) };
-    let file = common.log_file.as_deref().map(opened).transpose()?;
+    let file = common.log_file.as_deref().map(open_log).transpose()?;
     let has_colors = file.is_none() && style::stderr_has_colors();
     let spans = if common.verbose > 1 { FmtSpan::NEW | FmtSpan::CLOSE } else { FmtSpan::CLOSE };
     tracing_subscriber::fmt()
@@ -51,7 +51,7 @@ fn filter(common: &Common) -> anyhow::Result<Option<EnvFilter>> {
 }
 
 /// Opens a log file, which only its user can read if it is created.
-fn opened(path: &Path) -> anyhow::Result<File> {
+fn open_log(path: &Path) -> anyhow::Result<File> {
     let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     opened.with_context(|| format!("the log file {} cannot be opened", path.display()))
 }

@@ -94,7 +94,7 @@ pub fn record_decoder(bytes: &[u8]) -> bool {
             read_everything(&view);
         }
     }
-    take_in(record);
+    fold_record(record);
     true
 }
 
@@ -131,7 +131,7 @@ pub fn view_snapshot_decoder(bytes: &[u8]) -> bool {
     let whole = header.iter().take(40).chain(bytes).copied().collect();
     let Ok(mut view) = JournalView::decode_snapshot(whole) else { return false };
 
-    look_at_everything(&view);
+    query_everything(&view);
     if let Ok(bytes) = view.encode_snapshot() {
         let again = JournalView::decode_snapshot(bytes.clone()).expect("what was written can be read");
         if let Ok(difference) = again.difference(&view) {
@@ -158,7 +158,7 @@ fn beginning() -> Vec<Record> {
     Batch::at(Timestamp::UNIX_EPOCH).with(created()).with(started).into_records(Position::START).0
 }
 
-fn take_in(record: Record) {
+fn fold_record(record: Record) {
     let mut records = beginning();
     let before = JournalView::fold(&records).expect("a session and an evaluation are a journal");
     let mut grown = before.clone();
@@ -176,7 +176,7 @@ fn take_in(record: Record) {
 }
 
 /// Reads all parts of a view, which need not be consistent with each other.
-fn look_at_everything(view: &JournalView) {
+fn query_everything(view: &JournalView) {
     let session = view.session(Arc::new(FixedClock::default()));
     let _ = all(&session).to_json();
     view.checkpoints();

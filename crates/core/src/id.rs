@@ -160,7 +160,7 @@ pub struct IdStream {
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    chance: Mutex<blake3::OutputReader>,
+    random: Mutex<blake3::OutputReader>,
 }
 
 impl IdStream {
@@ -169,7 +169,7 @@ impl IdStream {
         let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 session id stream");
         hasher.update(session.as_uuid().as_bytes());
         hasher.update(&epoch.to_le_bytes());
-        Self::from_chance(hasher.finalize_xof(), clock)
+        Self::from_random(hasher.finalize_xof(), clock)
     }
 
     /// Creates a stream that belongs to no session, for the ids of sessions themselves. The seed must come
@@ -177,20 +177,20 @@ impl IdStream {
     pub fn from_seed(seed: [u8; 32], clock: Arc<dyn Clock>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 free id stream");
         hasher.update(&seed);
-        Self::from_chance(hasher.finalize_xof(), clock)
+        Self::from_random(hasher.finalize_xof(), clock)
     }
 
-    fn from_chance(chance: blake3::OutputReader, clock: Arc<dyn Clock>) -> Self {
-        Self { inner: Arc::new(Inner { clock, chance: Mutex::new(chance) }) }
+    fn from_random(random: blake3::OutputReader, clock: Arc<dyn Clock>) -> Self {
+        Self { inner: Arc::new(Inner { clock, random: Mutex::new(random) }) }
     }
 
     /// Returns the next id of the stream.
     pub fn next<Id: From<Uuid>>(&self) -> Id {
-        let mut chance = [0; 10];
+        let mut random = [0; 10];
         // A poisoned lock means that another thread panicked between two reads; the stream itself is sound.
-        self.inner.chance.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut chance);
+        self.inner.random.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut random);
         let millis = self.inner.clock.now().unix_millis();
-        Id::from(uuid::Builder::from_unix_timestamp_millis(millis, &chance).into_uuid())
+        Id::from(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
     /// The clock that provides the time of the ids.

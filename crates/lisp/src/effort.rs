@@ -7,7 +7,7 @@
 //! every function, and the code that does the work needs neither the meter nor an error path: comparing two
 //! keys of a map has neither.
 //!
-//! A single primitive may run long. After every [`OPERATIONS_PER_LOOK`] operations the host is polled for a
+//! A single primitive may run long. After every [`OPERATIONS_PER_POLL`] operations the host is polled for a
 //! stop request, and the operations are compared with the remaining fuel. If a stop is requested or the fuel
 //! does not suffice, the thread *gives up*: [`touch`] returns true from then on, and walks end early with an
 //! arbitrary result. No program sees that result, because the machine raises the error before the next
@@ -21,12 +21,12 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind};
 
 /// The most fuel that a program uses between two polls of its deadline and cancellation.
-pub(crate) const UNITS_PER_LOOK: u64 = 10_000;
+pub(crate) const UNITS_PER_POLL: u64 = 10_000;
 
 /// Elementary operations for a unit of fuel.
 pub(crate) const OPERATIONS_PER_UNIT: u64 = 64;
 /// Elementary operations between two polls for a stop request inside one primitive.
-const OPERATIONS_PER_LOOK: u64 = OPERATIONS_PER_UNIT * UNITS_PER_LOOK;
+const OPERATIONS_PER_POLL: u64 = OPERATIONS_PER_UNIT * UNITS_PER_POLL;
 
 /// Operations charged for an item of a collection that is read, compared or cloned.
 pub(crate) const ITEM: usize = 8;
@@ -42,7 +42,7 @@ thread_local! {
     /// Operations that have not been charged.
     static PENDING: Cell<u64> = const { Cell::new(0) };
     /// The number of pending operations at which the next poll is due.
-    static LOOK_AT: Cell<u64> = const { Cell::new(u64::MAX) };
+    static POLL_AT: Cell<u64> = const { Cell::new(u64::MAX) };
     /// The number of operations that the fuel covers, as of the last update by the meter.
     static BUDGET: Cell<u64> = const { Cell::new(u64::MAX) };
     /// True while walks end early.
@@ -64,8 +64,8 @@ pub(crate) fn touch(operations: usize) -> bool {
     TALLY.set(TALLY.get().saturating_add(operations as u64));
     let pending = PENDING.get().saturating_add(operations as u64);
     PENDING.set(pending);
-    if pending >= LOOK_AT.get() {
-        look_inside(pending);
+    if pending >= POLL_AT.get() {
+        poll_inside(pending);
     }
     GIVES_UP.get()
 }
@@ -97,24 +97,24 @@ pub(crate) fn is_due() -> bool {
 pub(crate) fn take_units() -> u64 {
     let pending = PENDING.get();
     PENDING.set(pending % OPERATIONS_PER_UNIT);
-    LOOK_AT.set(OPERATIONS_PER_LOOK);
+    POLL_AT.set(OPERATIONS_PER_POLL);
     pending / OPERATIONS_PER_UNIT
 }
 
 /// Polls the host for a stop request and updates the remaining fuel.
-pub(crate) fn look(fuel_left: u64) -> bool {
+pub(crate) fn poll_host(fuel_left: u64) -> bool {
     BUDGET.set(fuel_left.saturating_add(1).saturating_mul(OPERATIONS_PER_UNIT));
     ask()
 }
 
 /// Polls the host for a stop request during work that is not charged here.
-pub(crate) fn look_again() -> bool {
+pub(crate) fn poll_host_again() -> bool {
     ask()
 }
 
 #[cold]
-fn look_inside(pending: u64) {
-    LOOK_AT.set(pending.saturating_add(OPERATIONS_PER_LOOK));
+fn poll_inside(pending: u64) {
+    POLL_AT.set(pending.saturating_add(OPERATIONS_PER_POLL));
     if ask() || pending > BUDGET.get() {
         GIVES_UP.set(true);
     }
@@ -147,7 +147,7 @@ pub(crate) struct Watch {
 
 struct State {
     pending: u64,
-    look_at: u64,
+    poll_at: u64,
     budget: u64,
     gives_up: bool,
     stopped: bool,
@@ -159,7 +159,7 @@ impl State {
     fn swap(self) -> State {
         State {
             pending: PENDING.replace(self.pending),
-            look_at: LOOK_AT.replace(self.look_at),
+            poll_at: POLL_AT.replace(self.poll_at),
             budget: BUDGET.replace(self.budget),
             gives_up: GIVES_UP.replace(self.gives_up),
             stopped: STOPPED.replace(self.stopped),
@@ -173,7 +173,7 @@ impl Watch {
     pub(crate) fn begin(pending: u64, should_stop: Option<ShouldStop>) -> Self {
         let fresh = State {
             pending,
-            look_at: OPERATIONS_PER_LOOK,
+            poll_at: OPERATIONS_PER_POLL,
             budget: u64::MAX,
             gives_up: false,
             stopped: false,
@@ -185,7 +185,7 @@ impl Watch {
     /// Sets the number of operations after which walks give up.
     pub(crate) fn allow(&self, operations: u64) {
         BUDGET.set(operations);
-        LOOK_AT.set(OPERATIONS_PER_LOOK.min(operations));
+        POLL_AT.set(OPERATIONS_PER_POLL.min(operations));
     }
 
     /// Returns the number of uncharged operations.

@@ -16,7 +16,7 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::ports::wait_text;
 pub use classify::retry_delay;
-pub(crate) use classify::{Classify, LONGEST_WAIT, SentError, of_event, of_response, said_error};
+pub(crate) use classify::{Classify, LONGEST_WAIT, SentError, error_in_body, of_event, of_response};
 
 use crate::provider::Provider;
 use crate::secret::redact_text;

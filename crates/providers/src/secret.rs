@@ -143,9 +143,9 @@ impl<'a> Listener<'a> {
         Self { deltas, secrets, held: Default::default() }
     }
 
-    pub(crate) fn tell(&mut self, delta: Delta) {
+    pub(crate) fn emit(&mut self, delta: Delta) {
         if self.secrets.is_empty() {
-            return self.deltas.tell(delta);
+            return self.deltas.emit(delta);
         }
         let (place, piece, make) = match delta {
             Delta::Text(piece) => (0, piece, Delta::Text as fn(String) -> Delta),
@@ -161,9 +161,9 @@ impl<'a> Listener<'a> {
         let starts = held.char_indices().map(|(start, _)| start);
         let start = starts.skip_while(|start| start + longest <= held.len()).find(begins);
         let rest = held.split_off(start.unwrap_or(held.len()));
-        let told = std::mem::replace(held, rest);
-        if !told.is_empty() {
-            self.deltas.tell(make(told));
+        let emitted = std::mem::replace(held, rest);
+        if !emitted.is_empty() {
+            self.deltas.emit(make(emitted));
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Listener<'a> {
         let [words, thoughts] = self.held;
         for delta in [Delta::Reasoning(thoughts), Delta::Text(words)] {
             if !matches!(&delta, Delta::Text(text) | Delta::Reasoning(text) if text.is_empty()) {
-                self.deltas.tell(delta);
+                self.deltas.emit(delta);
             }
         }
     }

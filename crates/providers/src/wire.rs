@@ -61,8 +61,8 @@ pub fn of_response<'a>(
 }
 
 /// Reads a body as an error, if it is one: servers also send errors with a successful status.
-pub(crate) fn said_error(provider: Provider, body: &str) -> Option<ProviderError> {
-    error::said_error(provider, dialect(provider).classify, body)
+pub(crate) fn error_in_body(provider: Provider, body: &str) -> Option<ProviderError> {
+    error::error_in_body(provider, dialect(provider).classify, body)
 }
 
 /// The documented finish reasons of a provider.

@@ -115,9 +115,9 @@ impl Runtime {
         }
         let created =
             SessionCreated { adopted: Some(Box::new(provenance)), ..self.created(agent, &options, state)? };
-        let objects = self.checked(agent, &created, &spilled, objects).await?;
+        let objects = self.check_export(agent, &created, &spilled, objects).await?;
         let (id, set_up) = (created.session_id, agent.clone());
-        let surroundings = self.surroundings(options.workspace, options.resources);
+        let environment = self.environment(options.workspace, options.resources);
         let first = move |at| {
             let mut batch = Batch::at(at).with(created);
             for object in objects {
@@ -127,8 +127,8 @@ impl Runtime {
         };
         let opening = async move {
             let set_up = |session: &mut Session| set_up.set_up_session(session);
-            let live = LiveSession::begin(surroundings, id, None, first, set_up).await?;
-            let done = live.take_up_files().await;
+            let live = LiveSession::begin(environment, id, None, first, set_up).await?;
+            let done = live.reconcile_files().await;
             live.or_release(done).await
         };
         self.open_in_task(opening).await
@@ -158,7 +158,7 @@ impl Runtime {
     }
 
     /// Fails if no session can start from this export. Returns the objects that have to be stored with it.
-    async fn checked(
+    async fn check_export(
         &self,
         agent: &Agent,
         created: &SessionCreated,

@@ -73,7 +73,7 @@ pub enum EngineError {
         reason: String,
     },
     /// The program ended before it answered.
-    #[error("{title} ended before it answered{}", said(.stderr))]
+    #[error("{title} ended before it answered{}", stderr_suffix(.stderr))]
     Ended {
         /// The name of the engine, for people.
         title: String,
@@ -90,7 +90,7 @@ pub enum EngineError {
     },
 }
 
-fn said(stderr: &str) -> String {
+fn stderr_suffix(stderr: &str) -> String {
     if stderr.trim().is_empty() { String::new() } else { format!(": {}", stderr.trim()) }
 }
 

@@ -7,12 +7,14 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs code of a user. A panic becomes its message.
-pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panic_message)
 }
 
 /// Runs asynchronous code of a user in a task of its own. A panic becomes its message.
-pub(crate) async fn fenced_task<F>(work: impl FnOnce() -> F + Send + 'static) -> Result<F::Output, String>
+pub(crate) async fn catch_task_panic<F>(
+    work: impl FnOnce() -> F + Send + 'static,
+) -> Result<F::Output, String>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,

@@ -78,7 +78,7 @@ impl Runtime {
         match self.index_these(&missing, |_| {}).await {
             Err(RuntimeError::Store(
                 StoreError::ReadOnly { .. } | StoreError::Full { .. } | StoreError::Busy { .. },
-            )) => self.folded(query, &missing).await,
+            )) => self.fold_page(query, &missing).await,
             Err(error) => Err(error),
             Ok(_) => Ok(self.store().query(query).await?),
         }
@@ -95,14 +95,14 @@ impl Runtime {
 
     /// The sessions that have not answered and that no process drives: after a crash, those to resume. Those of sub-agents are
     /// left out: resuming their parents resumes them.
-    pub async fn interrupted(&self) -> Result<Vec<SessionId>, RuntimeError> {
+    pub async fn interrupted_sessions(&self) -> Result<Vec<SessionId>, RuntimeError> {
         self.roots_with([IndexedStatus::Interrupted, IndexedStatus::Stopped]).await
     }
 
-    /// The sessions that a process should resume when it starts: those that are [interrupted](Self::interrupted), and those that
+    /// The sessions that a process should resume when it starts: those that are [interrupted](Self::interrupted_sessions), and those that
     /// [`Runtime::shutdown`](crate::Runtime::shutdown) has paused. Pauses that wait for a decision are left out.
     pub async fn recoverable(&self) -> Result<Vec<SessionId>, RuntimeError> {
-        let mut sessions = self.interrupted().await?;
+        let mut sessions = self.interrupted_sessions().await?;
         for session in self.roots_with([IndexedStatus::Paused]).await? {
             let stopped = self.view(session).await?.stopped().map(|stopped| stopped.reason);
             if stopped == Some(StopReason::Shutdown) {
@@ -181,7 +181,11 @@ impl Runtime {
 
     /// A page of a store that cannot be written, with the sessions that it has not indexed. Its cursor is the number of sessions
     /// before the next one, in the order of creation.
-    async fn folded(&self, query: SessionQuery, missing: &[SessionId]) -> Result<SessionPage, RuntimeError> {
+    async fn fold_page(
+        &self,
+        query: SessionQuery,
+        missing: &[SessionId],
+    ) -> Result<SessionPage, RuntimeError> {
         let all = SessionQuery { after: None, limit: usize::MAX, ..query.clone() };
         let page = self.store().query(all).await?;
         let mut found: HashMap<SessionId, IndexedSession> =
@@ -257,7 +261,7 @@ impl Runtime {
         let total = sessions.len();
         let mut check = IndexCheck::default();
         for (index, session) in sessions.into_iter().enumerate() {
-            let (stored, expected) = match self.compared(session).await {
+            let (stored, expected) = match self.compare_summaries(session).await {
                 Ok(compared) => compared,
                 Err(RuntimeError::SessionNotFound { .. }) => continue,
                 Err(error) => {
@@ -287,7 +291,10 @@ impl Runtime {
     }
 
     /// The summary in the index, and the one that the journal gives. A session that is written meanwhile is read again.
-    async fn compared(&self, session: SessionId) -> Result<(StoredSummary, SessionSummary), RuntimeError> {
+    async fn compare_summaries(
+        &self,
+        session: SessionId,
+    ) -> Result<(StoredSummary, SessionSummary), RuntimeError> {
         let mut before: Option<Position> = None;
         loop {
             // Snapshots are caches too, so all records are folded.

@@ -27,7 +27,7 @@ use serde_json::Value;
 /// let agent = Agent::new("tailor").policy(policy);
 /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
 /// let run = runtime.start(&agent, "Mend the coat.").await?;
-/// let outcome = run.ended().await?; // an answer, a pause, a failure
+/// let outcome = run.outcome().await?; // an answer, a pause, a failure
 /// assert_eq!(outcome.answer()?.text, "Mended."); // an error for all others
 /// # Ok(())
 /// # }

@@ -94,7 +94,7 @@ impl SessionOptions {
 /// let agent = Agent::new("tailor").policy(policy);
 /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
 /// let run = runtime.start(&agent, "Mend the coat.").await?;
-/// run.ended().await?;
+/// run.outcome().await?;
 /// let all = runtime.sessions(SessionQuery::roots()).await?;
 /// assert_eq!(all.sessions[0].id(), run.session());
 /// let again = runtime.ask(run.session(), &agent, "And the sleeve?").await?;
@@ -233,16 +233,16 @@ impl Runtime {
             return Err(RuntimeError::SessionExists { session });
         }
         let created = self.created(agent, &options, Vec::new())?;
-        let surroundings = self.surroundings(options.workspace, options.resources);
+        let environment = self.environment(options.workspace, options.resources);
         let set_up = agent.clone();
         let opening = async move {
             let set_up = |session: &mut Session| set_up.set_up_session(session);
             let live = if options.stored_with_mission {
-                LiveSession::create_with_mission(surroundings, created, set_up).await?
+                LiveSession::create_with_mission(environment, created, set_up).await?
             } else {
-                LiveSession::create(surroundings, created, set_up).await?
+                LiveSession::create(environment, created, set_up).await?
             };
-            let mut done = live.take_up_files().await;
+            let mut done = live.reconcile_files().await;
             if let (Ok(()), Some(isolation)) = (&done, options.isolation) {
                 done = live.record_isolation(isolation).await;
             }
@@ -288,8 +288,8 @@ impl Runtime {
         set_up: impl FnOnce(&mut Session) + Send + 'static,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
         let claim = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
-        let surroundings = self.surroundings(options.workspace, options.resources);
-        self.open_in_task(async move { LiveSession::open(surroundings, session, claim, set_up).await }).await
+        let environment = self.environment(options.workspace, options.resources);
+        self.open_in_task(async move { LiveSession::open(environment, session, claim, set_up).await }).await
     }
 
     /// Creates a session whose work another program does. `definition` describes it, without secrets.
@@ -302,8 +302,8 @@ impl Runtime {
         let mut agent = Agent::new(program.as_str());
         agent.definition = definition;
         let created = self.created(&agent, &options, Vec::new())?;
-        let surroundings = self.surroundings(options.workspace, options.resources);
-        let opening = async move { LiveSession::create(surroundings, created, |_| {}).await };
+        let environment = self.environment(options.workspace, options.resources);
+        let opening = async move { LiveSession::create(environment, created, |_| {}).await };
         let live = self.open_in_task(opening).await?;
         Ok(ObservedSession::new(live, program))
     }
@@ -323,9 +323,9 @@ impl Runtime {
             Some(id) => id,
             None => self.new_id()?,
         };
-        let surroundings = self.surroundings(options.workspace, options.resources);
+        let environment = self.environment(options.workspace, options.resources);
         let fork = Fork { parent, at, seed, definition: options.definition };
-        self.open_in_task(async move { LiveSession::fork(surroundings, fork, id, |_| {}).await }).await
+        self.open_in_task(async move { LiveSession::fork(environment, fork, id, |_| {}).await }).await
     }
 
     /// Returns the view of a session without claiming it.
@@ -453,7 +453,7 @@ impl Runtime {
         Ok(self.store.send(session, item).await?)
     }
 
-    pub(crate) fn surroundings(
+    pub(crate) fn environment(
         &self,
         workspace: Option<Arc<dyn Workspace>>,
         resources: Resources,

@@ -45,7 +45,7 @@ pub(crate) mod names {
 /// Whether spans include contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
-    Told,
+    Included,
     LeftOut,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn evaluation(session: SessionId, evaluation: EvaluationId, agent: &s
         evaluation = %evaluation,
         { names::ERROR } = Empty,
     );
-    named(&span, "invoke_agent", agent);
+    set_name(&span, "invoke_agent", agent);
     span
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span
         { names::OUTPUT_MESSAGES } = Empty,
         { names::ERROR } = Empty,
     );
-    named(&span, "chat", &info.model);
+    set_name(&span, "chat", &info.model);
     if cfg!(feature = "otel") {
         span.record("otel.kind", "client");
     }
@@ -92,7 +92,7 @@ pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span
 }
 
 /// Records the answer of a request.
-pub(crate) fn answered(span: &Span, answer: &PolicyAnswer, contents: Contents) {
+pub(crate) fn record_answer(span: &Span, answer: &PolicyAnswer, contents: Contents) {
     if span.is_disabled() {
         return;
     }
@@ -111,14 +111,14 @@ pub(crate) fn answered(span: &Span, answer: &PolicyAnswer, contents: Contents) {
             span.record(names::FINISH_REASONS, reason.as_str());
         }
     }
-    if contents == Contents::Told {
-        let said: Vec<_> = answer
+    if contents == Contents::Included {
+        let output_texts: Vec<_> = answer
             .parts
             .iter()
             .filter_map(|part| part.as_text()?.text.inline())
             .map(|text| &**text)
             .collect();
-        span.record(names::OUTPUT_MESSAGES, said.concat().as_str());
+        span.record(names::OUTPUT_MESSAGES, output_texts.concat().as_str());
     }
 }
 
@@ -142,28 +142,28 @@ pub(crate) fn call(
         { names::RESULT } = Empty,
         { names::ERROR } = Empty,
     );
-    named(&span, "execute_tool", name);
-    if contents == Contents::Told {
+    set_name(&span, "execute_tool", name);
+    if contents == Contents::Included {
         span.record(names::ARGUMENTS, &*arguments.text());
     }
     span
 }
 
 /// Records the result of a call.
-pub(crate) fn ended(span: &Span, result: &InnerMessage, contents: Contents) {
+pub(crate) fn record_result(span: &Span, result: &InnerMessage, contents: Contents) {
     if span.is_disabled() {
         return;
     }
     if let Some(kind) = result.message.option_result().and_then(|result| result.error_type.as_deref()) {
-        failed(span, kind);
+        record_failure(span, kind);
     }
-    if contents == Contents::Told {
+    if contents == Contents::Included {
         span.record(names::RESULT, result.content().as_str());
     }
 }
 
 /// Records a failure by the stable word of its kind.
-pub(crate) fn failed(span: &Span, kind: &str) {
+pub(crate) fn record_failure(span: &Span, kind: &str) {
     span.record(names::ERROR, kind);
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn append(session: SessionId, records: usize) -> Span {
     tracing::debug_span!("append", %session, records)
 }
 
-fn named(span: &Span, operation: &str, of: impl Display) {
+fn set_name(span: &Span, operation: &str, of: impl Display) {
     if cfg!(feature = "otel") && !span.is_disabled() {
         span.record("otel.name", format!("{operation} {of}").as_str());
     }

@@ -25,18 +25,18 @@ impl References {
     pub(crate) fn in_text(text: &str) -> Self {
         let mut named = Self::default();
         if let Ok(value) = serde_json::from_str(text) {
-            named.look(&value);
+            named.visit(&value);
         }
         named
     }
 
-    fn look(&mut self, value: &Value) {
+    fn visit(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
                 let id = text.strip_prefix("blob:").unwrap_or(text);
                 self.objects.extend(id.parse::<ObjectId>());
             }
-            Value::Array(items) => items.iter().for_each(|item| self.look(item)),
+            Value::Array(items) => items.iter().for_each(|item| self.visit(item)),
             Value::Object(fields) => {
                 let id = |name: &str| fields.get(name).and_then(Value::as_str).and_then(|id| id.parse().ok());
                 let root = id("tree").zip(id("manifest"));
@@ -45,7 +45,7 @@ impl References {
                 let rest = fields
                     .iter()
                     .filter(|(name, _)| root.is_none() || !matches!(name.as_str(), "tree" | "manifest"));
-                rest.for_each(|(_, field)| self.look(field));
+                rest.for_each(|(_, field)| self.visit(field));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -71,7 +71,7 @@ pub(crate) fn manifests_of(body: &RecordBody) -> impl Iterator<Item = ObjectId> 
 /// Finds all object ids in a manifest, or returns `None` if it is not JSON.
 pub(crate) fn named_in_manifest(bytes: &[u8]) -> Option<Vec<ObjectId>> {
     let mut named = References::default();
-    named.look(&serde_json::from_slice(bytes).ok()?);
+    named.visit(&serde_json::from_slice(bytes).ok()?);
     let roots = named.roots.into_iter().flat_map(|root| [root.tree, root.manifest]);
     Some(roots.chain(named.objects).collect())
 }

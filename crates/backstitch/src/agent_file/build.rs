@@ -83,7 +83,7 @@ impl AgentDefinition {
 
     /// Builds the agent with these options.
     pub fn build_with(&self, options: BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
-        self.built_with(&options)
+        self.build_agent(&options)
     }
 
     /// Builds an agent whose tools a program outside calls, so that it needs no model. Its policy has this name
@@ -104,7 +104,7 @@ impl AgentDefinition {
         self.with_files(agent)
     }
 
-    fn built_with(&self, options: &BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
+    fn build_agent(&self, options: &BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
         self.check()?;
         let (tools, prompt) = self.parts(Some(options))?;
         self.check_prices()?;
@@ -126,7 +126,7 @@ impl AgentDefinition {
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
-        agent.fallbacks = self.built_fallbacks(options)?;
+        agent.fallbacks = self.build_fallbacks(options)?;
         if let Some(retry) = &self.retry {
             agent.backoff = retry.backoff();
         }
@@ -275,7 +275,7 @@ impl AgentDefinition {
     /// Builds the agent of a sub-agent. Without options it is only checked, and has no model.
     pub(super) fn agent_with(&self, options: Option<&BuildOptions<'_>>) -> Result<Agent, AgentFileError> {
         match options {
-            Some(options) => Ok(self.built_with(options)?.agent),
+            Some(options) => Ok(self.build_agent(options)?.agent),
             None => {
                 self.check()?;
                 let (tools, _) = self.parts(None)?;

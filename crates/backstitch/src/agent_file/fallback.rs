@@ -45,7 +45,7 @@ impl AgentDefinition {
     }
 
     /// Returns the definition with the model of a fallback in place of its own.
-    pub(super) fn fallen_back(&self, fallback: &FallbackDefinition) -> Result<Self, AgentFileError> {
+    pub(super) fn with_fallback(&self, fallback: &FallbackDefinition) -> Result<Self, AgentFileError> {
         let mut other = Self { fallbacks: Vec::new(), window: fallback.window, ..self.clone() };
         if self.model.as_ref().is_none_or(|model| model.provider != fallback.model.provider) {
             other.base_url = None;
@@ -54,12 +54,12 @@ impl AgentDefinition {
         Ok(other)
     }
 
-    pub(super) fn built_fallbacks(
+    pub(super) fn build_fallbacks(
         &self,
         options: &BuildOptions<'_>,
     ) -> Result<Vec<Fallback>, AgentFileError> {
         let built = self.fallbacks.iter().map(|fallback| {
-            let policy = self.fallen_back(fallback)?.policy_with(options)?;
+            let policy = self.with_fallback(fallback)?.policy_with(options)?;
             Ok(Fallback::policy(fallback.on.clone(), policy).with_window(fallback.window))
         });
         built.collect()

@@ -83,7 +83,7 @@ impl AgentDefinition {
     /// Sets the context window and the price of the model and of its fallbacks, where they are known and not set.
     pub fn fill_known_model(&mut self) {
         for index in 0..self.fallbacks.len() {
-            let Ok(mut other) = self.fallen_back(&self.fallbacks[index]) else { continue };
+            let Ok(mut other) = self.with_fallback(&self.fallbacks[index]) else { continue };
             other.fill_known_model();
             (self.fallbacks[index].window, self.prices) = (other.window, other.prices);
         }

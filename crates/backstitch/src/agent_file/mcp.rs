@@ -316,8 +316,8 @@ mod servers {
             }
             let mut pinned = Vec::new();
             for tool in listed.iter().filter(|tool| self.offers(&tool.name)) {
-                let told = |error: ClientError| problem(format!("{error}; `exclude` leaves it out"));
-                server.tool(tool, None).map_err(told)?;
+                let with_hint = |error: ClientError| problem(format!("{error}; `exclude` leaves it out"));
+                server.tool(tool, None).map_err(with_hint)?;
                 pinned.push(serde_json::to_value(tool).map_err(|error| problem(error.to_string()))?);
             }
             if pinned.is_empty() {

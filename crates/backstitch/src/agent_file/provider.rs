@@ -195,7 +195,7 @@ impl AgentDefinition {
     /// Returns the addresses of the models of this agent and of its sub-agents.
     pub fn model_receivers(&self) -> Vec<ModelReceiver> {
         let own = self.model.iter().filter_map(|model| self.receiver(model));
-        let fallbacks = self.fallbacks.iter().filter_map(|fallback| self.fallen_back(fallback).ok());
+        let fallbacks = self.fallbacks.iter().filter_map(|fallback| self.with_fallback(fallback).ok());
         let own = own.chain(fallbacks.flat_map(|other| other.model_receivers_alone()));
         let below = self.sub_agents.iter().filter_map(|sub_agent| sub_agent.inherited(self, &[]).ok());
         let below = below.flat_map(|agent| agent.model_receivers());

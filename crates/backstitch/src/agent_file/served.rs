@@ -21,15 +21,15 @@ impl AgentDefinition {
     pub async fn fill_served_models(&mut self, options: &BuildOptions<'_>) -> Vec<String> {
         let mut notes: Vec<_> = self.fill_served_model(options).await.into_iter().collect();
         for index in 0..self.fallbacks.len() {
-            let Ok(mut other) = self.fallen_back(&self.fallbacks[index]) else { continue };
+            let Ok(mut other) = self.with_fallback(&self.fallbacks[index]) else { continue };
             notes.extend(other.fill_served_model(options).await);
             (self.fallbacks[index].window, self.prices) = (other.window, other.prices);
         }
         let caller = self.clone();
         for sub_agent in &mut self.sub_agents {
             let Ok(mut inherited) = sub_agent.inherited(&caller, &[]) else { continue };
-            let told = Box::pin(inherited.fill_served_models(options)).await;
-            notes.extend(told);
+            let facts = Box::pin(inherited.fill_served_models(options)).await;
+            notes.extend(facts);
             let Some(agent) = &mut sub_agent.agent else { continue };
             (agent.window, agent.sub_agents) = (inherited.window, inherited.sub_agents);
             if !agent.fallbacks.is_empty() {
@@ -66,27 +66,27 @@ impl AgentDefinition {
         };
         // A model that cannot be asked is reported when the agent is built.
         let policy = self.model_policy(PolicyName::new(&self.name).ok()?, &model, options).ok()?;
-        let told = policy.look_up_facts(wanted).await;
-        let told = ModelFacts {
-            window: told.window.filter(|_| self.window.is_none()),
-            price: told.price.filter(|_| !has_price),
+        let facts = policy.look_up_facts(wanted).await;
+        let facts = ModelFacts {
+            window: facts.window.filter(|_| self.window.is_none()),
+            price: facts.price.filter(|_| !has_price),
         };
-        self.window = self.window.or(told.window);
-        let price = told.price.and_then(price_of);
+        self.window = self.window.or(facts.window);
+        let price = facts.price.and_then(price_of);
         if let Some(price) = price {
             self.prices.insert(model.to_string(), price);
         }
-        note(&model, &address, told.window, price)
+        note(&model, &address, facts.window, price)
     }
 }
 
-fn price_of(told: ServedPrice) -> Option<PriceDefinition> {
+fn price_of(facts: ServedPrice) -> Option<PriceDefinition> {
     let optional = |micros: Option<u64>| micros.and_then(Money::of_micros);
     Some(PriceDefinition {
-        input: Money::of_micros(told.input)?,
-        cache_read: optional(told.cache_read),
-        cache_write: optional(told.cache_write),
-        output: Money::of_micros(told.output)?,
+        input: Money::of_micros(facts.input)?,
+        cache_read: optional(facts.cache_read),
+        cache_write: optional(facts.cache_write),
+        output: Money::of_micros(facts.output)?,
     })
 }
 
@@ -101,6 +101,6 @@ fn note(
         let (input, output) = (f64::from(price.input), f64::from(price.output));
         format!("prices of {input} and {output} for a million tokens of input and output")
     });
-    let told: Vec<_> = window.into_iter().chain(price).collect();
-    (!told.is_empty()).then(|| format!("{model} has {}, says {address}", told.join(", and ")))
+    let facts: Vec<_> = window.into_iter().chain(price).collect();
+    (!facts.is_empty()).then(|| format!("{model} has {}, says {address}", facts.join(", and ")))
 }

@@ -66,7 +66,7 @@ impl Runtime {
     }
 
     /// Returns the paths of a directory that its last capture did not cover. Fails if the directory cannot be captured.
-    pub async fn uncovered(&self, directory: &Path) -> Result<Vec<UncoveredPath>, RuntimeError> {
+    pub async fn uncovered_paths(&self, directory: &Path) -> Result<Vec<UncoveredPath>, RuntimeError> {
         Ok(self.alone(directory).await?.uncovered())
     }
 

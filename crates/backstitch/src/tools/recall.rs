@@ -29,12 +29,12 @@ pub fn recall() -> Tool {
         .effect(Effect::Pure)
         .workspace(WorkspaceUse::None)
         .handler(|context: ToolContext, wanted: RecallArgs| async move {
-            let recalled = recalled(&context, &wanted, wanted.reference()?).await?;
+            let recalled = recall_excerpt(&context, &wanted, wanted.reference()?).await?;
             Ok(ToolResult::default().with_value(recalled)?)
         })
 }
 
-async fn recalled(
+async fn recall_excerpt(
     context: &ToolContext,
     wanted: &RecallArgs,
     reference: Reference,
@@ -59,7 +59,7 @@ async fn recalled(
 }
 
 async fn whole_transcript(context: &ToolContext) -> Result<Vec<Arc<InnerMessage>>, ToolError> {
-    let followed = context.followed().await?;
+    let followed = context.followed_evaluations().await?;
     let transcript = context.session(|draft| Transcript::of(draft))??;
     let mut messages = conversation(&transcript, &followed, context.evaluation_id());
     // Content that is too large for its record is left out most often.

@@ -9,7 +9,7 @@ use backstitch::stores::{self, OpenedStore, StoreAddress, StoresError};
 async fn sew(runtime: &Runtime) {
     let policy = ScriptedPolicy::from_toml("[[reply]]\ntext = \"Done.\"\n").unwrap();
     let run = runtime.start(&Agent::new("tailor").policy(policy), "Sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
 }
 
 async fn sessions(opened: &OpenedStore) -> usize {

@@ -86,7 +86,7 @@ async fn changes_are_applied_without_what_is_left_out() {
     std::fs::write(shop.join("cache/new.txt"), "own").unwrap();
     let runtime = Runtime::in_memory();
     let run = runtime.start(&agent, "Sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let applied = runtime.apply(run.session(), ApplyOptions::default()).await.unwrap();
     let paths: Vec<_> = applied.changes.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(paths, ["seam.txt"], "{applied:?}");
@@ -105,7 +105,7 @@ async fn a_copy_is_set_up_and_removed_if_its_session_cannot_start() {
     let shop = place.path().join("shop");
     let runtime = Runtime::in_memory();
     let run = runtime.start(&agent, "Sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     assert_eq!(read(copy().join("ready.txt")).as_deref(), Some("made\n"));
     assert_eq!(read(copy().join("seam.txt")).as_deref(), Some("sewn"));
     assert!(!shop.join("ready.txt").exists() && !shop.join("seam.txt").exists());
@@ -115,7 +115,7 @@ async fn a_copy_is_set_up_and_removed_if_its_session_cannot_start() {
     // The agent as it was written, and the recorded one, continue in the copy.
     let first = copy();
     for again in [agent.clone(), recorded.build().unwrap().agent] {
-        runtime.ask(view.session_id(), &again, "More").await.unwrap().ended().await.unwrap();
+        runtime.ask(view.session_id(), &again, "More").await.unwrap().outcome().await.unwrap();
     }
     assert_eq!(copy(), first, "no other copy was made");
 
@@ -142,7 +142,7 @@ async fn the_directory_of_a_session_is_neither_created_again_nor_followed_elsewh
     let runtime = Runtime::in_memory();
     let session = {
         let run = runtime.start(&agent, "Sew").await.unwrap();
-        run.ended().await.unwrap();
+        run.outcome().await.unwrap();
         run.session()
     };
     std::fs::rename(&shop, &moved).unwrap();
@@ -160,9 +160,9 @@ async fn the_directory_of_a_session_is_neither_created_again_nor_followed_elsewh
     assert!(matches!(&replaced, RuntimeError::OpenDirectory(DirectoryError::Replaced { .. })), "{replaced}");
     // A user names where the files are now, or names them by a link.
     let there = agent.clone().workspace(moved.as_path());
-    runtime.ask(session, &there, "More").await.unwrap().ended().await.unwrap();
+    runtime.ask(session, &there, "More").await.unwrap().outcome().await.unwrap();
     let by_link = agent.workspace(root.join("other/moved"));
-    runtime.ask(session, &by_link, "More").await.unwrap().ended().await.unwrap();
+    runtime.ask(session, &by_link, "More").await.unwrap().outcome().await.unwrap();
 }
 
 /// The session that is forked may be removed while the copy for the fork is made.
@@ -183,7 +183,7 @@ async fn the_copy_of_a_fork_that_fails_is_removed() {
         }
     });
     let run = runtime.start(&agent, "Sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let mut spec = WorkspaceSpec::new(place.path().join("shop"));
     spec.isolated = true;
@@ -225,7 +225,7 @@ async fn what_happens_to_a_copy_is_reported() {
     let store = backstitch::stores::OpenedStore::in_memory();
     let (send, seen) = std::sync::mpsc::channel();
     let runtime = Runtime::over(store).with_report(move |event| drop(send.send(event)));
-    runtime.start(&agent, "Sew").await.unwrap().ended().await.unwrap();
+    runtime.start(&agent, "Sew").await.unwrap().outcome().await.unwrap();
     let expected = [
         WorkspaceEvent::CopyStarted { project: place.path().join("shop") },
         WorkspaceEvent::SetupStarted { command: "echo made".to_owned() },
@@ -245,6 +245,6 @@ async fn the_files_of_a_session_can_be_opened_before_it_starts() {
     assert!(opened.isolation.is_none());
     let options = SessionOptions { workspace: Some(opened.workspace), id: Some(id), ..Default::default() };
     let run = runtime.start_with(&agent, "Sew", options).await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     assert_eq!(read(place.path().join("shop/seam.txt")).as_deref(), Some("sewn"));
 }

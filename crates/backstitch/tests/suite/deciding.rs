@@ -36,7 +36,7 @@ async fn calls_are_decided_together_or_not_at_all() {
     let runtime = Runtime::in_memory();
     let agent = Agent::new("tailor").policy(ScriptedPolicy::from_toml(SENDING).unwrap()).tools([send()]);
     let run = runtime.start(&agent, "Send them").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let waiting = runtime.waiting_calls(session).await.unwrap();
     let calls: Vec<CallId> = waiting.iter().map(|call| call.call).collect();
@@ -104,7 +104,7 @@ fn a_decision_reports_the_files_that_it_restores() {
     drop(process);
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let runtime = Runtime::at(&store).unwrap();
-        let ended = runtime.resume(session, &clerk(&shop)).await.unwrap().ended().await.unwrap();
+        let ended = runtime.resume(session, &clerk(&shop)).await.unwrap().outcome().await.unwrap();
         let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = ended else {
             panic!("{ended:?}")
         };
@@ -131,7 +131,7 @@ async fn what_is_sent_to_a_session_says_whether_an_evaluation_receives_it() {
     let agent = |script: &str| Agent::new("tailor").policy(ScriptedPolicy::from_toml(script).unwrap());
     let runtime = Runtime::in_memory();
     let idle = runtime.start(&agent(quick), "Sew").await.unwrap();
-    idle.ended().await.unwrap();
+    idle.outcome().await.unwrap();
     let sent = runtime.send(idle.session(), "And the sleeve?").await.unwrap();
     let json = round_trip(&sent);
     assert_eq!((&json["session"], &json["open"]), (&json!(idle.session()), &json!(false)));
@@ -143,7 +143,7 @@ async fn what_is_sent_to_a_session_says_whether_an_evaluation_receives_it() {
     let paused = runtime.pause(busy.session()).await.unwrap();
     assert!(paused.open && paused.item > sent.item);
     round_trip(&paused);
-    let ended = busy.ended().await.unwrap();
+    let ended = busy.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     assert!(runtime.send(busy.session(), "And the sleeve?").await.unwrap().open);
     assert!(runtime.cancel(busy.session()).await.unwrap().open);

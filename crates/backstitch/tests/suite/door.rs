@@ -143,7 +143,7 @@ fn operations_open_the_recorded_directory() {
     let process = tokio::runtime::Runtime::new().unwrap();
     process.block_on(async {
         let runtime = Runtime::at(&store).unwrap();
-        let ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+        let ended = runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
         let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = ended else {
             panic!("{ended:?}")
         };
@@ -181,7 +181,7 @@ async fn a_call_that_waits_is_approved_or_denied() {
     let runtime = Runtime::in_memory();
     for approve in [true, false] {
         let run = runtime.start(&agent, "Send it").await.unwrap();
-        let ended = run.ended().await.unwrap();
+        let ended = run.outcome().await.unwrap();
         assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
         let session = run.session();
         let call = runtime.waiting_calls(session).await.unwrap()[0].call;
@@ -233,7 +233,7 @@ async fn an_isolated_agent_works_in_a_copy_until_it_is_applied() {
     let runtime = Runtime::in_memory();
     let agent = tailor(&place).isolated();
     let run = runtime.start(&agent, "Mend the hem").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     assert!(!shop.join("seam.txt").exists());
     let view = runtime.view(session).await.unwrap();
@@ -242,7 +242,7 @@ async fn an_isolated_agent_works_in_a_copy_until_it_is_applied() {
     assert_eq!(std::fs::read_to_string(copy.join("coat.txt")).unwrap(), "a coat\n");
     // A follow-up finds the copy, also one that was deleted.
     std::fs::remove_dir_all(&copy).unwrap();
-    runtime.ask(session, &agent, "Now the sleeve").await.unwrap().ended().await.unwrap();
+    runtime.ask(session, &agent, "Now the sleeve").await.unwrap().outcome().await.unwrap();
     assert_eq!(std::fs::read_to_string(copy.join("seam.txt")).unwrap(), "2 rows");
     assert_eq!(std::fs::read_to_string(copy.join("coat.txt")).unwrap(), "a coat\n");
 
@@ -271,11 +271,11 @@ async fn runs_continue_without_readers_and_stop_on_request() {
     }
     let paused = runtime.start(&slow, "Wait").await.unwrap();
     paused.pause();
-    let ended = paused.ended().await.unwrap();
+    let ended = paused.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     let cancelled = runtime.start(&slow, "Wait").await.unwrap();
     cancelled.cancel().await.unwrap();
-    let ended = cancelled.ended().await.unwrap();
+    let ended = cancelled.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     assert!(matches!(cancelled.cancel().await, Err(RuntimeError::NothingToCancel { .. })));
 
@@ -283,7 +283,7 @@ async fn runs_continue_without_readers_and_stop_on_request() {
         (runtime.start(&slow, "Wait").await.unwrap(), runtime.start(&slow, "Wait").await.unwrap());
     runtime.shutdown().await;
     for run in [one, other] {
-        let ended = run.ended().await.unwrap();
+        let ended = run.outcome().await.unwrap();
         assert!(matches!(ended, DriveOutcome::Paused { .. }), "{ended:?}");
     }
     assert!(matches!(runtime.start(&slow, "Wait").await, Err(RuntimeError::ShuttingDown)));
@@ -320,9 +320,9 @@ async fn a_panic_while_a_session_is_driven_is_an_error_and_the_session_resumes()
     let broken = tailor(&place).policy(Broken(backstitch::message::PolicyName::new("agent").unwrap()));
     let mut run = runtime.start(&broken, "Mend the hem").await.unwrap();
     while run.next().await.is_some() {}
-    let error = run.ended().await.unwrap_err();
+    let error = run.outcome().await.unwrap_err();
     assert!(matches!(error.cause(), RuntimeError::DriverPanicked), "{error}");
-    assert_eq!(runtime.interrupted().await.unwrap(), [run.session()]);
+    assert_eq!(runtime.interrupted_sessions().await.unwrap(), [run.session()]);
     let resumed = runtime.resume(run.session(), &tailor(&place)).await.unwrap();
     assert_eq!(resumed.answer::<Report>().await.unwrap(), Report { stitches: 1 });
 }

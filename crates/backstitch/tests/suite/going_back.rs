@@ -207,7 +207,7 @@ async fn excludes_of_an_agent_in_rust_hold_for_every_later_operation() {
     // They are those of the agent that drove the session last.
     let all = tailor(place.path("shop"));
     let again = place.runtime().ask(session, &all, "Sew").await.unwrap();
-    again.ended().await.unwrap();
+    again.outcome().await.unwrap();
     assert!(place.runtime().view(session).await.unwrap().excludes().is_empty());
     place.write("shop/later.log", "by hand");
     place.runtime().rewind(session, PointSpec::Start).await.unwrap();
@@ -250,7 +250,7 @@ async fn applied_changes_are_reported_with_the_commits_of_the_copy() {
     repository(&place, "shop", 'a');
     let runtime = Runtime::in_memory();
     let run = runtime.start(&tailor(place.path("shop")).isolated(), "Sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let copy = PathBuf::from(runtime.view(session).await.unwrap().directory().unwrap());
     move_branch(&copy, 'c');

@@ -55,7 +55,7 @@ impl Shop {
         let agent = definition.build().unwrap().agent;
         let runtime = Runtime::at(place.path().join("store/store.db")).unwrap();
         let run = runtime.start(&agent, "Sew a coat").await.unwrap();
-        let ended = run.ended().await.unwrap();
+        let ended = run.outcome().await.unwrap();
         assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
         Self { runtime, agent, session: run.session(), _place: place }
     }
@@ -137,7 +137,7 @@ async fn a_list_has_every_session_and_what_it_waits_for() {
     }
 
     shop.finish().await;
-    shop.runtime.start(&shop.agent, "Sew a hat").await.unwrap().ended().await.unwrap();
+    shop.runtime.start(&shop.agent, "Sew a hat").await.unwrap().outcome().await.unwrap();
     let newest = shop.runtime.session_list(ListOptions::of(SessionQuery::new()).newest(1)).await.unwrap();
     assert_eq!((newest.sessions.len(), newest.left_out), (1, 1));
     assert_eq!(&*newest.sessions[0].mission, "Sew a hat");

@@ -25,7 +25,7 @@ async fn a_directory_is_captured_without_an_agent() {
 
     let uncovered = runtime.prepare_captures(&shop).await.unwrap();
     assert_eq!(uncovered.iter().map(|one| &*one.path).collect::<Vec<_>>(), ["bell"]);
-    assert_eq!(runtime.uncovered(&shop).await.unwrap(), uncovered, "it is remembered");
+    assert_eq!(runtime.uncovered_paths(&shop).await.unwrap(), uncovered, "it is remembered");
     let open = runtime.open_to_capture(&shop, one).await.unwrap();
     assert_eq!(open.host_directory(), Some(shop.canonicalize().unwrap()));
     let held = runtime.open_to_capture(&shop, other).await.err().unwrap();
@@ -35,7 +35,7 @@ async fn a_directory_is_captured_without_an_agent() {
 
     let gone = runtime.open_to_capture(&place.path().join("gone"), one).await.err().unwrap();
     assert_eq!(gone.kind(), "workspace_gone", "{gone}");
-    let inside = runtime.uncovered(&place.path().join("store")).await.unwrap_err();
+    let inside = runtime.uncovered_paths(&place.path().join("store")).await.unwrap_err();
     assert_eq!(inside.kind(), "workspace_refused", "{inside}");
 }
 
@@ -52,7 +52,7 @@ async fn the_reports_of_a_program_are_recorded() {
         ..SessionOptions::default()
     };
     let created = runtime.create_observed(Value::Null, program.clone(), options).await.unwrap();
-    created.started().await.unwrap();
+    created.record_start().await.unwrap();
     created.prompt(ObservedPrompt { text: "Sew".to_owned(), id: None }).await.unwrap();
     let held = runtime.open_observed(session, program.clone(), SessionOptions::default()).await;
     assert_eq!(held.err().unwrap().kind(), "session_held");
@@ -64,7 +64,7 @@ async fn the_reports_of_a_program_are_recorded() {
     let options = SessionOptions::with_workspace(files);
     let opened = runtime.open_observed(session, program, options).await.unwrap();
     assert_eq!(opened.view().await.evaluations().count(), 1);
-    opened.answered(Some("Sewn.".to_owned()), EvaluationOutcome::Completed).await.unwrap();
+    opened.record_answer(Some("Sewn.".to_owned()), EvaluationOutcome::Completed).await.unwrap();
     opened.release().await.unwrap();
     drop(opened);
     assert_eq!(runtime.status(session).await.unwrap(), SessionStatus::Idle);
@@ -127,7 +127,7 @@ async fn a_session_with_an_open_evaluation_takes_no_calls_of_programs() {
     let runtime = Runtime::in_memory();
     let run = runtime.start(&clerk(), "Count").await.unwrap();
     run.pause();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let name = PolicyName::new("outside").unwrap();
     let policy = backstitch::FunctionPolicy::new(name, |_| async { Err("no model".into()) });

@@ -27,7 +27,7 @@ async fn paused(runtime: &Runtime, definition: &AgentDefinition) -> SessionId {
     let built = definition.build().unwrap();
     let run = runtime.start(&built.agent, "Mend the coat.").await.unwrap();
     run.pause();
-    let ended = run.ended().await.unwrap();
+    let ended = run.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     run.session()
 }
@@ -57,7 +57,7 @@ async fn a_session_is_resumed_with_its_recorded_agent() {
     // An agent that is not defined by data cannot be opened again.
     let policy = ScriptedPolicy::from_toml(QUICK).unwrap();
     let run = later.start(&Agent::new("tailor").policy(policy), "Mend the coat.").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let error = later.recorded_agent(run.session()).await.unwrap_err();
     assert!(error.to_string().contains("no recorded definition"), "{error}");
 }

@@ -206,7 +206,7 @@ async fn a_price_is_read_and_counts_and_the_session_needs_no_list_again() {
     // The budget ends before the first request.
     let runtime = Runtime::in_memory();
     let run = runtime.start(&built, "Mend").await.unwrap();
-    let ended = run.ended().await.unwrap();
+    let ended = run.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Budget, .. }), "{ended:?}");
     assert_eq!(server.lines(), ["GET /v1/models"]);
 

@@ -59,7 +59,7 @@ fn agent(place: &Path, settings: &str, workspace: &str) -> Agent {
 
 async fn sew(runtime: &Runtime, agent: &Agent) -> SessionId {
     let run = runtime.start(agent, "Sew a scarlet hem").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     run.session()
 }
 
@@ -216,7 +216,7 @@ async fn a_session_is_copied_exported_and_imported() {
         (&copied["v"], &copied["session"], &copied["outcome"], &copied["store"]),
         (&json!(1), &json!(session), &json!("created"), &json!(at("other/store.db")))
     );
-    runtime.ask(session, &agent, "And the sleeve").await.unwrap().ended().await.unwrap();
+    runtime.ask(session, &agent, "And the sleeve").await.unwrap().outcome().await.unwrap();
     let again = runtime.copy(session, &other, &mut |_| {}).await.unwrap();
     assert!(matches!(again.transfer.outcome, TransferOutcome::Extended { .. }), "{again:?}");
     assert_eq!(as_json(&again)["outcome"], "extended");

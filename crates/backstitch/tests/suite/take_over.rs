@@ -78,7 +78,7 @@ async fn a_session_is_taken_over_with_its_directory() {
     let run = first.start(&agent(place.path()), "Iron the coat.").await.unwrap();
     half_ironed(place.path()).await;
     taken_over(place.path(), run.session()).await;
-    let lost = run.ended().await.unwrap_err();
+    let lost = run.outcome().await.unwrap_err();
     assert_eq!(lost.kind(), "lease_lost", "{lost}");
     assert_eq!(coat(place.path()), "ironed");
     assert!(!place.path().join("shop/late.txt").exists(), "a stopped call writes nothing");
@@ -93,7 +93,7 @@ async fn a_runtime_can_take_over_from_itself() {
     half_ironed(place.path()).await;
     let options = ResumeOptions::default();
     let again = runtime.resume_with(run.session(), &agent, options, taking_over()).await.unwrap();
-    assert_eq!(run.ended().await.unwrap_err().kind(), "lease_lost");
+    assert_eq!(run.outcome().await.unwrap_err().kind(), "lease_lost");
     assert_eq!(again.answer::<String>().await.unwrap(), "The coat is ironed.");
 }
 
@@ -105,7 +105,7 @@ async fn the_process_that_is_taken_over_from() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
     let run = runtime(&place).start(&agent(&place), "Iron the coat.").await.unwrap();
     std::fs::write(place.join("started"), run.session().to_string()).unwrap();
-    let lost = run.ended().await.unwrap_err();
+    let lost = run.outcome().await.unwrap_err();
     std::fs::write(place.join("lost"), lost.kind()).unwrap();
 }
 
@@ -174,7 +174,7 @@ async fn a_holder_that_cannot_be_ended_loses_its_claim() {
     assert_eq!(holder.process, None);
     runtime.end_holder(run.session()).await.unwrap();
     assert_eq!(runtime.holder(run.session()).await.unwrap(), None);
-    assert_eq!(run.ended().await.unwrap_err().kind(), "lease_lost");
+    assert_eq!(run.outcome().await.unwrap_err().kind(), "lease_lost");
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn a_directory_that_is_not_released_is_not_touched() {
         (runtime(place.path()), ScriptedPolicy::from_toml("[[reply]]\ntext = 'Done.'").unwrap());
     let agent = Agent::new("laundry").policy(policy).workspace(place.path().join("shop"));
     let run = runtime.start(&agent, "Iron the coat.").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let take_over = || runtime.resume_with(session, &agent, ResumeOptions::default(), taking_over());
 

@@ -79,7 +79,7 @@ async fn a_shop_restarts_goes_back_and_pays_once() {
     let id = runtime.new_id().unwrap();
     let options = || SessionOptions { id: Some(id), ..SessionOptions::default() };
     let run = runtime.start_with(&agent, "Sew a coat.", options()).await.unwrap();
-    let outcome = run.ended().await.unwrap();
+    let outcome = run.outcome().await.unwrap();
     assert!(matches!(outcome, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{outcome}");
     let again = runtime.start_with(&agent, "Sew a coat.", options()).await.unwrap_err();
     assert_eq!(again.kind(), "already_exists");

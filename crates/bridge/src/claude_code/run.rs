@@ -84,14 +84,14 @@ impl ClaudeRun {
             }
             match self.process.next().await? {
                 Some(line) => self.take(Line::of(&line))?,
-                None if self.is_interrupted => self.ended(EngineEnd::Interrupted),
-                None => return Err(self.ended_early().await),
+                None if self.is_interrupted => self.finish(EngineEnd::Interrupted),
+                None => return Err(self.early_end_error().await),
             }
         }
     }
 
-    async fn ended_early(&mut self) -> EngineError {
-        let error = self.process.ended_early().await;
+    async fn early_end_error(&mut self) -> EngineError {
+        let error = self.process.early_end_error().await;
         match (&self.resumed, &error) {
             (Some(session), EngineError::Ended { stderr, .. }) if stderr.contains(UNKNOWN_SESSION) => {
                 EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: session.clone() }
@@ -100,7 +100,7 @@ impl ClaudeRun {
         }
     }
 
-    fn ended(&mut self, end: EngineEnd) {
+    fn finish(&mut self, end: EngineEnd) {
         self.has_ended = true;
         self.events.push_back(EngineEvent::Ended(end));
     }
@@ -168,13 +168,13 @@ impl ClaudeRun {
                 let reason = failed.message();
                 let message =
                     format!("the provider refuses its key or login: {reason}. {}", ClaudeCode::LOGIN);
-                self.ended(EngineEnd::Failed(message));
+                self.finish(EngineEnd::Failed(message));
             }
             Line::Retry(failed) => {
                 let (attempt, wait, message) = (failed.attempt, failed.wait, failed.message());
                 self.events.push_back(EngineEvent::Retry { attempt, wait, kind: failed.error, message });
             }
-            Line::Turn(end) => self.turn_ended(end)?,
+            Line::Turn(end) => self.finish_turn(end)?,
             Line::Piece { .. } | Line::Response { .. } | Line::Other => {}
         }
         Ok(())
@@ -213,11 +213,11 @@ impl ClaudeRun {
                 self.events.push_back(EngineEvent::CallStarting(call, reply));
             }
             HookReport::After(call, result) => {
-                let held = held_until_done(input, request);
+                let held = hold_until_done(input, request);
                 self.events.push_back(EngineEvent::CallFinished(call, result, held));
             }
             HookReport::SubAgentEnd(agent) => {
-                let held = held_until_done(input, request);
+                let held = hold_until_done(input, request);
                 self.events.push_back(EngineEvent::SubAgentEnded(agent, held));
             }
             HookReport::Answer { background, .. } => {
@@ -250,7 +250,7 @@ impl ClaudeRun {
         }
     }
 
-    fn turn_ended(&mut self, end: TurnEnd) -> Result<(), EngineError> {
+    fn finish_turn(&mut self, end: TurnEnd) -> Result<(), EngineError> {
         let rest = self.requests.rest();
         self.events.extend(rest.into_iter().map(EngineEvent::Request));
         self.events.extend(end.cost_micros.map(EngineEvent::Cost));
@@ -260,22 +260,22 @@ impl ClaudeRun {
             if texts.is_empty() { end.subtype.clone() } else { texts }
         };
         if self.is_interrupted {
-            self.ended(EngineEnd::Interrupted);
+            self.finish(EngineEnd::Interrupted);
         } else if matches!(end.subtype.as_str(), "error_max_budget_usd" | "error_max_turns") {
-            self.ended(EngineEnd::Limit(message()));
+            self.finish(EngineEnd::Limit(message()));
         } else if is_failed {
             let message = message();
             if let Some(session) = self.resumed.clone().filter(|_| message.contains(UNKNOWN_SESSION)) {
                 return Err(EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session });
             }
-            self.ended(EngineEnd::Failed(message));
+            self.finish(EngineEnd::Failed(message));
         } else if self.background > 0 {
             // The program answers again when they have ended.
             let text = format!("{} background tasks of {} still run", self.background, ClaudeCode::TITLE);
             self.background = 0;
             self.events.push_back(EngineEvent::Note(text));
         } else {
-            self.ended(EngineEnd::Answered(end.text));
+            self.finish(EngineEnd::Answered(end.text));
         }
         Ok(())
     }
@@ -289,7 +289,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Answers a request once the returned hold is dropped.
-fn held_until_done(input: crate::process::LineSender, request: String) -> ProgramHold {
+fn hold_until_done(input: crate::process::LineSender, request: String) -> ProgramHold {
     let (held, done) = ProgramHold::new();
     tokio::spawn(async move {
         let _ = done.await;

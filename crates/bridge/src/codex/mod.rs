@@ -27,7 +27,7 @@ pub use fork::ForkPlan;
 pub use hooks::{ListedHook, TrustStatus};
 pub use server::{AppServer, AppServerSpec};
 pub use thread::{Cut, ThreadId, TurnId};
-pub use trust::{HookTrust, HookTrustError, distrust, listed_trust, trust};
+pub use trust::{HookTrust, HookTrustError, distrust, list_trust, trust};
 pub use wire::{RequestId, ServerMessage};
 
 /// The name for people.

@@ -196,7 +196,7 @@ impl AppServer {
             Some(line) => IncomingLine::of(line).ok_or_else(|| {
                 protocol("a line is neither a request, nor an answer, nor a notification".to_owned())
             }),
-            None => Err(self.process.ended_early().await),
+            None => Err(self.process.early_end_error().await),
         }
     }
 }

@@ -72,10 +72,10 @@ pub async fn trust(
 ) -> Result<PathBuf, HookTrustError> {
     let config = codex_config()?;
     let listed = match scope {
-        Scope::User => listed(AppServerSpec::new(project), project).await?,
+        Scope::User => list_hooks(AppServerSpec::new(project), project).await?,
         Scope::Project => {
             let home = OwnHome::new(project, memory)?;
-            listed(AppServerSpec::new(project).with_home(&home.path), project).await?
+            list_hooks(AppServerSpec::new(project).with_home(&home.path), project).await?
         }
     };
     let hooks: Vec<TrustedHook> = own(listed, settings)
@@ -109,8 +109,8 @@ pub fn distrust(settings: &Path, memory: &Memory) -> Result<Option<PathBuf>, Set
 }
 
 /// Asks Codex whether it trusts the hooks of the guard in a settings file.
-pub async fn listed_trust(settings: &Path, scope: Scope, project: &Path) -> HookTrust {
-    let listed = match listed(AppServerSpec::new(project), project).await {
+pub async fn list_trust(settings: &Path, scope: Scope, project: &Path) -> HookTrust {
+    let listed = match list_hooks(AppServerSpec::new(project), project).await {
         Ok(listed) => own(listed, settings),
         Err(error) => return HookTrust::Unknown(error.to_string()),
     };
@@ -123,7 +123,7 @@ pub async fn listed_trust(settings: &Path, scope: Scope, project: &Path) -> Hook
     }
 }
 
-async fn listed(spec: AppServerSpec, project: &Path) -> Result<Vec<ListedHook>, EngineError> {
+async fn list_hooks(spec: AppServerSpec, project: &Path) -> Result<Vec<ListedHook>, EngineError> {
     let mut server = AppServer::start(spec).await?;
     let hooks = server.hooks(project).await;
     server.close().await;

@@ -22,9 +22,9 @@ fn files(project: &Path) -> impl Iterator<Item = (PathBuf, Value)> {
 
 /// Returns the settings file that turns all hooks off, if one does. What is nearer to the project counts more.
 pub fn disabled_by(project: &Path) -> Option<PathBuf> {
-    let mut said = files(project)
+    let mut flags = files(project)
         .filter_map(|(path, settings)| Some((path, settings.get("disableAllHooks")?.as_bool()?)));
-    said.next().and_then(|(path, is_disabled)| is_disabled.then_some(path))
+    flags.next().and_then(|(path, is_disabled)| is_disabled.then_some(path))
 }
 
 /// Returns the directories beside a project that settings add to it. Those of a command line are not known.

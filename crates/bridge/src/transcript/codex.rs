@@ -114,8 +114,8 @@ pub(super) fn texts_before(path: &Path, call: &str) -> Vec<String> {
     for payload in records[..made].iter().rev().map(|record| record.get("payload").unwrap_or(&Value::Null)) {
         match (text(payload, "type").unwrap_or_default(), text(payload, "role").unwrap_or_default()) {
             ("message", "assistant") => {
-                let said = payload.pointer("/content/0/text").and_then(Value::as_str);
-                texts.extend(said.map(str::to_owned));
+                let content_text = payload.pointer("/content/0/text").and_then(Value::as_str);
+                texts.extend(content_text.map(str::to_owned));
             }
             ("reasoning", _) => {}
             (kind, _) if kind.ends_with("_call") => return Vec::new(),

@@ -32,7 +32,7 @@ impl Fork {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let view = place.view(session).await?;
-        let forked = forked(&place, &view, self.point, self.workspace).await?;
+        let forked = fork_session(&place, &view, self.point, self.workspace).await?;
         let directory = forked.workspace.as_ref().map(|directory| format!("its files are in {directory}"));
         let next = match GuardedSession::of(&view) {
             Some(guarded) => Some(format!("the conversation stays with {}", guarded.title())),
@@ -52,7 +52,7 @@ impl Fork {
 }
 
 /// Forks a session at a point, into a directory of its own. The fork has the current definition of its parent.
-pub(crate) async fn forked(
+pub(crate) async fn fork_session(
     place: &OpenStore,
     view: &JournalView,
     point: PointSpec,

@@ -17,7 +17,7 @@ use crate::common::Common;
 use crate::error::code_of;
 use crate::open::definition::{MovedTo, changed, definition_of};
 use crate::open::guarded::{GuardedSession, kept_files};
-use crate::open::holder::{WhenDriven, set_free};
+use crate::open::holder::{WhenDriven, ensure_idle};
 use crate::open::place::OpenStore;
 
 /// A session whose history or files change, and where its files are.
@@ -66,7 +66,7 @@ impl IdleSession {
                 OperationFiles::Within(spec)
             }
         };
-        set_free(common, &place, session, WhenDriven::Refuse).await?;
+        ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
         let moved = (is_moved && definition.is_some()).then(|| changed(&current));
         Ok(Self { place, session, view, definition, files, moved })
     }

@@ -27,7 +27,7 @@ pub(crate) struct Instructions {
 /// configuration.
 pub(crate) fn compose(directory: Option<&Path>, tools: &[String], own: Option<&Path>) -> Instructions {
     let mut text = guidance::of(tools);
-    text.push_str(&surroundings(directory, &Zoned::now()));
+    text.push_str(&environment(directory, &Zoned::now()));
     let mut found = documents::Documents::default();
     if let Some(own) = own {
         found.add_directory(own, own);
@@ -44,7 +44,7 @@ pub(crate) fn compose(directory: Option<&Path>, tools: &[String], own: Option<&P
 }
 
 /// Describes when and where the session was started.
-fn surroundings(directory: Option<&Path>, now: &Zoned) -> String {
+fn environment(directory: Option<&Path>, now: &Zoned) -> String {
     let mut text = format!("\n# Surroundings\n\n- Date: {}\n", now.strftime("%Y-%m-%d (%A)"));
     if let Some(directory) = directory {
         let kind = if project::is_repository(directory) { ", in a git repository" } else { "" };

@@ -21,7 +21,7 @@ use super::table;
 use crate::common::{Common, counted};
 use crate::error::message_of;
 use crate::open::index::IndexedStore;
-use crate::open::place::{OpenStore, elsewhere};
+use crate::open::place::{OpenStore, with_store_hint};
 use crate::terminal;
 use crate::terminal::pager::Pager;
 use crate::terminal::style::{Role, Text};
@@ -80,7 +80,7 @@ impl List {
             self.one(common, &OpenStore::address(common)?, None).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let all = stores::all().map_err(elsewhere)?;
+        let all = stores::all().map_err(with_store_hint)?;
         if all.is_empty() && !common.json {
             println!("there are no stores yet: `backstitch run` creates one");
         }

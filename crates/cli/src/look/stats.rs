@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use super::list::moment;
 use crate::common::Common;
 use crate::open::index::IndexedStore;
-use crate::open::place::{OpenStore, elsewhere};
+use crate::open::place::{OpenStore, with_store_hint};
 use crate::report::{Report, ReportLine};
 use crate::terminal::number::{duration, grouped, money};
 use crate::terminal::pager::Pager;
@@ -42,7 +42,7 @@ impl Stats {
             self.since.as_deref().map(|text| moment(text, SystemClock::default().now())).transpose()?;
         let mut report = UsageReport::new(since);
         if self.all {
-            for known in stores::all().map_err(elsewhere)? {
+            for known in stores::all().map_err(with_store_hint)? {
                 let store = known.store();
                 // A store that cannot be read does not hide the others.
                 match of_store(&StoreAddress::File(store.clone()), since).await {

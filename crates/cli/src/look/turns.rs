@@ -21,7 +21,7 @@ pub(crate) async fn print(shown: &SessionAt) -> anyhow::Result<()> {
         }
         if let Some(OpenProgram { turn, source, is_over }) = unfinished {
             println!("turn {turn}: {}", if *is_over { "was cut off" } else { "has not ended" });
-            indented(source, "    ");
+            print_indented(source, "    ");
         }
     }
     Ok(())
@@ -35,7 +35,7 @@ fn print_turn(turn: &Turn, result: Option<&Value>) {
         (None, None) => "ok".to_owned(),
     };
     println!("turn {}: {how}", turn.number);
-    indented(turn.program.as_deref().unwrap_or(&turn.answer), "    ");
+    print_indented(turn.program.as_deref().unwrap_or(&turn.answer), "    ");
     for call in &turn.tool_calls {
         let outcome = match &call.outcome {
             TurnCallOutcome::Result(result) => format!("-> {}", text_of(result)),
@@ -43,15 +43,15 @@ fn print_turn(turn: &Turn, result: Option<&Value>) {
             TurnCallOutcome::Open => "has no result".to_owned(),
         };
         let called = format!("call {} {} [{}]", call.name, text_of(&call.arguments), short(call.call_id));
-        indented(&format!("{called} {outcome}"), "  ");
+        print_indented(&format!("{called} {outcome}"), "  ");
     }
-    turn.prints.iter().for_each(|printed| indented(printed, "  | "));
+    turn.prints.iter().for_each(|printed| print_indented(printed, "  | "));
     if let Some(error) = &turn.error {
-        indented(&error.message, "  ! ");
+        print_indented(&error.message, "  ! ");
     }
     match (result, &turn.result) {
-        (Some(whole), Some(_)) => indented(&whole_text_of(whole), "  = "),
-        (None, Some(excerpt)) => indented(&text_of(excerpt), "  = "),
+        (Some(whole), Some(_)) => print_indented(&whole_text_of(whole), "  = "),
+        (None, Some(excerpt)) => print_indented(&text_of(excerpt), "  = "),
         (_, None) => {}
     }
 }
@@ -68,6 +68,6 @@ fn text_of(excerpt: &Excerpt) -> String {
 }
 
 /// Prints text line by line, indented.
-fn indented(text: &str, before: &str) {
+fn print_indented(text: &str, before: &str) {
     text.lines().for_each(|line| println!("{before}{line}"));
 }

@@ -17,7 +17,7 @@ pub(crate) enum WhenDriven {
 }
 
 /// Ensures that no process drives a session, before its files are opened.
-pub(crate) async fn set_free(
+pub(crate) async fn ensure_idle(
     common: &Common,
     place: &OpenStore,
     session: SessionId,

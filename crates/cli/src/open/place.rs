@@ -41,7 +41,7 @@ impl OpenStore {
                 let here = std::env::current_dir()?;
                 let known = match trusted::store_beside(common, &here)? {
                     Some(beside) => Some(beside),
-                    None => stores::of_project(&here).map_err(elsewhere)?,
+                    None => stores::of_project(&here).map_err(with_store_hint)?,
                 };
                 let known = known.ok_or_else(|| {
                     CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(
@@ -84,7 +84,7 @@ impl OpenStore {
             Some(address) => address.clone(),
             None => StoreAddress::File(match trusted::store_beside(common, directory)? {
                 Some(beside) => beside,
-                None => stores::of_project_or_new(directory).map_err(elsewhere)?,
+                None => stores::of_project_or_new(directory).map_err(with_store_hint)?,
             }),
         };
         let is_new = address.is_missing();
@@ -101,13 +101,14 @@ impl OpenStore {
     pub(crate) fn open(address: &StoreAddress) -> anyhow::Result<Self> {
         let opened = stores::open(address).map_err(|error| match error {
             StoresError::Open(error) => unopened(address, error),
-            other => elsewhere(other),
+            other => with_store_hint(other),
         });
         Self::over(opened?)
     }
 
     pub(crate) fn over(opened: OpenedStore) -> anyhow::Result<Self> {
-        let runtime = Runtime::over(opened.clone()).with_report(report).with_owner(Owner::new(whoami()));
+        let runtime =
+            Runtime::over(opened.clone()).with_report(report).with_owner(Owner::new(describe_process()));
         #[cfg(feature = "bridge")]
         let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
             key: crate::keys::key,
@@ -174,7 +175,7 @@ pub(crate) fn unopened(address: &StoreAddress, error: OpenError) -> anyhow::Erro
 }
 
 /// Adds the option that helps to an error about the location of stores.
-pub(crate) fn elsewhere(error: StoresError) -> anyhow::Error {
+pub(crate) fn with_store_hint(error: StoresError) -> anyhow::Error {
     anyhow::Error::from(error).context("the store cannot be kept here; `--store PATH` keeps it elsewhere")
 }
 
@@ -191,7 +192,7 @@ pub(crate) fn short(id: impl ToString) -> String {
 }
 
 /// Describes this process, for the error that another process gets when the session is held.
-fn whoami() -> String {
+fn describe_process() -> String {
     format!("{} (process {})", user_name(), std::process::id())
 }
 

@@ -15,7 +15,7 @@ use crate::common::Common;
 use crate::error::CommandError;
 use crate::history::idle::IdleSession;
 use crate::history::restores::{self, RestoreCause};
-use crate::open::definition::built;
+use crate::open::definition::build_agent;
 use crate::open::place::{part_of_id, short, user_name};
 use crate::report::Report;
 use crate::usage::Usage;
@@ -105,7 +105,7 @@ impl Resolve {
                 let arguments: Map<String, Value> = arguments
                     .map_err(|error| Usage(format!("`--arguments` is not a JSON object: {error}")))?;
                 // An agent that cannot be built here checks the arguments when the call runs.
-                let built = opened.definition.as_ref().and_then(|definition| built(definition).ok());
+                let built = opened.definition.as_ref().and_then(|definition| build_agent(definition).ok());
                 let tools = built.as_ref().map(|built| &built.agent.tools);
                 if let Some(tool) = view.call(call).and_then(|call| tools?.get(&call.name)) {
                     check_arguments(&tool.spec, &arguments).map_err(|error| Usage(error.to_string()))?;

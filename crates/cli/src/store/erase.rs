@@ -41,7 +41,7 @@ impl Redact {
         let session = place.session(Some(&self.session)).await?;
         let redacted = place.runtime.redact(session, value, mode).await?;
         redaction_lines(&redacted).into_iter().fold(Report::new(&redacted), Report::line).print(common);
-        finished(common, &redacted.content.erasure)
+        check_erasure(common, &redacted.content.erasure)
     }
 }
 
@@ -126,7 +126,7 @@ fn would_be(dry_run: bool) -> &'static str {
 }
 
 /// Fails if the files of the store may still hold what was removed.
-fn finished(common: &Common, erasure: &Erasure) -> anyhow::Result<ExitCode> {
+fn check_erasure(common: &Common, erasure: &Erasure) -> anyhow::Result<ExitCode> {
     let Erasure::Pending { reason } = erasure else { return Ok(ExitCode::SUCCESS) };
     let message = format!("the data was removed, but the store's files may still hold it: {reason}");
     let hint = "run the same command again when no other process uses the store";
@@ -156,25 +156,25 @@ impl Remove {
         let place = open(common, mode(self.dry_run))?;
         let mut sessions = Vec::new();
         for name in &self.sessions {
-            sessions.push(named(&place, name).await?);
+            sessions.push(find_named(&place, name).await?);
         }
         let forks = if self.with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse };
         if !(self.dry_run || self.yes) {
             let options = RemoveOptions { forks, mode: ErasureMode::DryRun };
             let rehearsed = place.runtime.remove(sessions.iter().copied(), options).await?;
-            if !confirmed(&rehearsed.content)? {
+            if !confirm_removal(&rehearsed.content)? {
                 return Ok(ExitCode::FAILURE);
             }
         }
         let options = RemoveOptions { forks, mode: mode(self.dry_run) };
         let removed = place.runtime.remove(sessions, options).await?;
         removal_lines(&removed).into_iter().fold(Report::new(&removed), Report::line).print(common);
-        finished(common, &removed.content.erasure)
+        check_erasure(common, &removed.content.erasure)
     }
 }
 
 /// Finds the session of a name. One whose removal was interrupted may be named again.
-async fn named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> {
+async fn find_named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> {
     let found = place.session(Some(name)).await;
     let Err(error) = found else { return found };
     if code_of(&error) != ErrorCode::SessionNotFound {
@@ -209,7 +209,7 @@ fn removal_lines(removed: &SessionRemoval) -> Vec<String> {
 }
 
 /// Asks on a terminal whether sessions may be deleted.
-fn confirmed(report: &RemovalReport) -> anyhow::Result<bool> {
+fn confirm_removal(report: &RemovalReport) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         let words = "nobody can be asked here: `--yes` deletes the sessions, `--dry-run` lists them";
         return Err(Usage(words.to_owned()).into());

@@ -82,7 +82,7 @@ pub(super) fn takes(bytes: &[u8]) -> bool {
             return true;
         }
         let buffered = std::mem::take(buffered);
-        if let Some((child, input)) = started(program) {
+        if let Some((child, input)) = start_pager(program) {
             *state = PagerState::Started { child, input: Some(input) };
             write(state, &buffered);
         } else {
@@ -105,7 +105,7 @@ fn write(state: &mut PagerState, bytes: &[u8]) {
 }
 
 /// Starts a pager. Returns `None` if it cannot be started.
-fn started(program: &[String]) -> Option<(Child, ChildStdin)> {
+fn start_pager(program: &[String]) -> Option<(Child, ChildStdin)> {
     let (name, arguments) = program.split_first()?;
     let mut command = Command::new(name);
     command.args(arguments).stdin(Stdio::piped());

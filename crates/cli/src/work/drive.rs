@@ -22,10 +22,10 @@ use crate::error::CommandError;
 use crate::history::isolated::{copy_event, copy_lines};
 use crate::look::list::tag;
 use crate::open::definition::{
-    AgentFlags, ModelFlags, MovedTo, built, definition_of, in_mode, pinned, with_served_models,
+    AgentFlags, ModelFlags, MovedTo, build_agent, definition_of, in_mode, pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
-use crate::open::holder::{WhenDriven, set_free};
+use crate::open::holder::{WhenDriven, ensure_idle};
 use crate::open::mission;
 use crate::open::place::{OpenStore, short, uncovered_paths};
 use crate::trust::addresses;
@@ -51,10 +51,10 @@ impl Run {
             Some(path) => mission::of_file(path)?,
             None => mission::of_argument("MISSION", self.mission.clone().unwrap_or_default())?,
         };
-        let definition = pinned(common, self.agent.definition(common)?).await?;
+        let definition = pin_servers(common, self.agent.definition(common)?).await?;
         let definition = with_served_models(common, definition).await;
         // An agent that cannot be built is refused before anything is created.
-        let built = with_rules(common, built(&definition)?);
+        let built = with_rules(common, build_agent(&definition)?);
         let mission = built.mission(&text)?;
         let live = Screen::new(common.json);
         let new = NewSession::open(common, &definition)?;
@@ -280,7 +280,7 @@ impl SessionToDrive {
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
         addresses::ask(common, &limited)?;
-        let mut built = with_rules(common, built(&limited)?);
+        let mut built = with_rules(common, build_agent(&limited)?);
         if let Some(mut spec) = built.agent.workspace_spec().filter(|_| is_moved) {
             spec.in_place = true;
             built.agent = built.agent.workspace(spec);
@@ -288,7 +288,7 @@ impl SessionToDrive {
         let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
-        set_free(common, &place, session, when).await?;
+        ensure_idle(common, &place, session, when).await?;
         if is_other {
             place.runtime.record_agent(session, &definition).await?;
         }

@@ -37,21 +37,21 @@ pub(crate) struct DrivenSession<'a> {
 impl DrivenSession<'_> {
     /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
     pub(crate) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
-        let mut driven = self.followed(run).await?;
+        let mut driven = self.follow_run(run).await?;
         while self.can_ask(&driven) {
             let Decisions::Made(drift) = self.ask().await? else { break };
             let options = SessionOptions { workspace: self.workspace.clone(), ..SessionOptions::default() };
             let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
             let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
-            driven = self.followed(run).await?;
+            driven = self.follow_run(run).await?;
         }
         Ok(driven)
     }
 
     /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
-    async fn followed(&self, mut run: backstitch::Run) -> anyhow::Result<DriveReport> {
+    async fn follow_run(&self, mut run: backstitch::Run) -> anyhow::Result<DriveReport> {
         if self.agent.engine_name().is_none() {
-            return Ok(self.stopper.driven(self.common, self.live, run).await);
+            return Ok(self.stopper.show_run(self.common, self.live, run).await);
         }
         let (tick, mut asked) = (self.live.tick(), HashSet::new());
         while let Some(event) = run.next().await {
@@ -74,7 +74,7 @@ impl DrivenSession<'_> {
                 run.pause();
             }
         }
-        let ended = run.ended().await;
+        let ended = run.outcome().await;
         tick.abort();
         Ok(DriveReport { ended, interrupted: self.stopper.interrupted.load(Ordering::SeqCst) })
     }
@@ -145,7 +145,7 @@ impl Stopper {
     }
 
     /// Prints the events of a run until it has ended.
-    pub(crate) async fn driven(
+    pub(crate) async fn show_run(
         &self,
         common: &Common,
         live: &Screen,
@@ -155,7 +155,7 @@ impl Stopper {
         while let Some(event) = run.next().await {
             live.show(common, run.session(), &event);
         }
-        let ended = run.ended().await;
+        let ended = run.outcome().await;
         tick.abort();
         DriveReport { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::live::{INTERRUPTED, Screen, ended_event};
 use crate::common::Common;
-use crate::error::says_more;
+use crate::error::explain_hint;
 use crate::look::waiting::{self, PendingDecision, explain, waiting};
 use crate::open::place::{OpenStore, short};
 
@@ -77,7 +77,7 @@ pub(crate) async fn finish(
         }
         DriveOutcome::Failed { failure, .. } => {
             live.status(&ended.to_string());
-            live.status(&says_more(failure.code()));
+            live.status(&explain_hint(failure.code()));
         }
         other => live.status(&other.to_string()),
     }

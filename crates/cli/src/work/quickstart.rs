@@ -51,7 +51,7 @@ impl Quickstart {
         stage.show(&arguments);
         let mut agent = stage.command(&arguments);
         let mut agent = agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        stage.until_half_written(&mut agent).await?;
+        stage.wait_until_half_written(&mut agent).await?;
         let half = std::fs::read_to_string(stage.files.join("report.txt")).unwrap_or_default();
 
         stage.say("\n2. In the middle of writing report.txt the process is killed (kill -9).");
@@ -167,7 +167,7 @@ impl Stage {
     }
 
     /// Waits until the agent is in the middle of writing its report.
-    async fn until_half_written(&self, agent: &mut tokio::process::Child) -> anyhow::Result<()> {
+    async fn wait_until_half_written(&self, agent: &mut tokio::process::Child) -> anyhow::Result<()> {
         let started = tokio::time::Instant::now();
         while !self.files.join("report.txt").exists() {
             if let Some(status) = agent.try_wait()? {

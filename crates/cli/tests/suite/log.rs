@@ -61,7 +61,7 @@ async fn states_of_resources_are_shown() {
     let clock = Arc::new(SystemClock::new());
     let ids = entropy::fresh_ids(clock.clone()).unwrap();
     let owner = Owner::new("a test");
-    let surroundings = SessionEnvironment {
+    let environment = SessionEnvironment {
         store,
         clock,
         owner,
@@ -81,7 +81,7 @@ async fn states_of_resources_are_shown() {
         tags: Default::default(),
         extra: Default::default(),
     };
-    let live = LiveSession::create(surroundings, created, |_| {}).await.unwrap();
+    let live = LiveSession::create(environment, created, |_| {}).await.unwrap();
     let large = "x".repeat(100_000);
     let changed = [("counter", json!({"count": 7})), ("large", json!(large))];
     for (name, state) in changed {

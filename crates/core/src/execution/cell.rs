@@ -82,14 +82,14 @@ impl SnapshotableResource {
         Some(ResourceMut::new(cell.downcast().ok()?))
     }
 
-    /// Returns the result of `look`, if the resource has this type.
-    pub(super) fn look_at<T: Snapshotable, R>(
+    /// Returns the result of `inspect`, if the resource has this type.
+    pub(super) fn inspect<T: Snapshotable, R>(
         &self,
-        look: impl FnOnce(&T) -> R,
+        inspect: impl FnOnce(&T) -> R,
     ) -> Option<Result<R, ResourceInUse>> {
         let cell: Arc<dyn Any + Send + Sync> = self.0.clone();
         let cell: Arc<Cell<T>> = cell.downcast().ok()?;
-        Some(cell.look_at(look))
+        Some(cell.inspect(inspect))
     }
 }
 
@@ -112,8 +112,8 @@ impl<T> Cell<T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look_at<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R, ResourceInUse> {
-        self.lock().as_deref().map(look).ok_or(ResourceInUse)
+    fn inspect<R>(&self, inspect: impl FnOnce(&T) -> R) -> Result<R, ResourceInUse> {
+        self.lock().as_deref().map(inspect).ok_or(ResourceInUse)
     }
 }
 
@@ -137,11 +137,11 @@ impl<T: Snapshotable> ErasedResource for Cell<T> {
     }
 
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
-        self.look_at(|value| without_panic(|| value.snapshot()))?
+        self.inspect(|value| without_panic(|| value.snapshot()))?
     }
 
     fn prepare(self: Arc<Self>, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
-        let prepared = self.look_at(|value| without_panic(|| value.prepare_restore(snapshot)))??;
+        let prepared = self.inspect(|value| without_panic(|| value.prepare_restore(snapshot)))??;
         Ok(ReadyRestore(Box::new(move || {
             let mut value = ResourceMut::new(self)?;
             without_panic(move || prepared.commit(&mut value))

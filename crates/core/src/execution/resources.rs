@@ -238,13 +238,13 @@ impl Resources {
         self.get().unwrap_or(default)
     }
 
-    /// Returns the result of `look` for a snapshotable resource, outside of any call; `None` if there is none
+    /// Returns the result of `inspect` for a snapshotable resource, outside of any call; `None` if there is none
     /// of this type.
-    pub fn look_at<T: Snapshotable, R>(
+    pub fn inspect<T: Snapshotable, R>(
         &self,
-        look: impl FnOnce(&T) -> R,
+        inspect: impl FnOnce(&T) -> R,
     ) -> Option<Result<R, ResourceInUse>> {
-        self.of_type(TypeId::of::<T>())?.look_at(look)
+        self.of_type(TypeId::of::<T>())?.inspect(inspect)
     }
 
     /// The parts of the state that snapshots cover: the snapshotable resources, and the files.

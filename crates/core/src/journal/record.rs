@@ -149,13 +149,13 @@ impl RecordBody {
     /// which can be recomputed, and the change itself for all other slices. Fails for a transcript that does
     /// not merely grow, because its journal could not be folded.
     pub fn of_change(change: &Change) -> Result<Vec<Self>, SessionError> {
-        let said = |messages: &[Arc<InnerMessage>]| {
+        let records_of = |messages: &[Arc<InnerMessage>]| {
             messages.iter().map(|message| Self::MessageAppended(message.clone())).collect()
         };
         Ok(match change.op::<InnerMessage>() {
-            Some(SliceOp::Append(message)) => said(std::slice::from_ref(message)),
-            Some(SliceOp::Extend(messages)) => said(messages),
-            Some(SliceOp::Patch { remove, append }) if remove.is_empty() => said(append),
+            Some(SliceOp::Append(message)) => records_of(std::slice::from_ref(message)),
+            Some(SliceOp::Extend(messages)) => records_of(messages),
+            Some(SliceOp::Patch { remove, append }) if remove.is_empty() => records_of(append),
             Some(_) => return Err(SessionError::JournalOnlyGrows { slice: InnerMessage::NAME.to_owned() }),
             None if change.policy() == SlicePolicy::Cache => Vec::new(),
             None => vec![Self::SliceChanged(change.encode()?)],

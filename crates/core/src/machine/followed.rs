@@ -29,7 +29,7 @@ impl FollowedConversation {
         let followed = view.followed(evaluation).into_iter();
         let all = followed.map(|evaluation_id| Self {
             evaluation_id,
-            messages: said_in(&transcript.inner_messages(evaluation_id)),
+            messages: visible_messages(&transcript.inner_messages(evaluation_id)),
             finished: view
                 .evaluation(evaluation_id)
                 .and_then(|known| Some(known.finished.as_ref()?.record.clone())),
@@ -40,18 +40,18 @@ impl FollowedConversation {
 
 /// Returns the messages of an ended evaluation that a later one sees: all except its initial system message,
 /// which the later one replaces, and answers that a filter withheld.
-fn said_in(messages: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
+fn visible_messages(messages: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
     let withheld: HashSet<u64> = super::answers_of(messages)
         .into_iter()
         .filter(|(_, answer)| TurnState::of(answer.iter().copied()) == TurnState::Withheld)
         .map(|(turn, _)| turn)
         .collect();
-    let is_said = |message: &&Arc<InnerMessage>| match message.role() {
+    let is_visible = |message: &&Arc<InnerMessage>| match message.role() {
         Role::Assistant | Role::Tool => !withheld.contains(&message.turn),
         Role::System | Role::User => true,
     };
     let opening = usize::from(messages.first().is_some_and(|first| first.role() == Role::System));
-    messages.iter().skip(opening).filter(is_said).cloned().collect()
+    messages.iter().skip(opening).filter(is_visible).cloned().collect()
 }
 
 /// Returns a conversation in display order: the initial system message of an evaluation, the messages of the
@@ -65,7 +65,7 @@ pub fn conversation(
     if followed.is_empty() {
         return own;
     }
-    let before = followed.iter().flat_map(|followed| said_in(&transcript.inner_messages(*followed)));
+    let before = followed.iter().flat_map(|followed| visible_messages(&transcript.inner_messages(*followed)));
     joined(before, &own)
 }
 

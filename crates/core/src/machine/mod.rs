@@ -30,7 +30,7 @@ use crate::session::{Items, SessionError};
 #[derive(Debug, Clone)]
 pub enum MachineEvent {
     /// A message to the policy was recorded.
-    Said(Arc<InnerMessage>),
+    MessageAdded(Arc<InnerMessage>),
     /// The policy answered with messages and an optional structured answer.
     Answered {
         /// Texts and calls, in order.
@@ -151,9 +151,9 @@ impl MachineError {
 /// The state machine of an evaluation: receives events and returns actions.
 pub trait Machine: Send {
     /// Updates the state by an event, which must already be recorded.
-    fn take_in(&mut self, event: MachineEvent);
+    fn handle(&mut self, event: MachineEvent);
 
-    /// Returns the next action. Each action is returned once; its outcome arrives by [`Machine::take_in`].
+    /// Returns the next action. Each action is returned once; its outcome arrives by [`Machine::handle`].
     fn next(&mut self) -> MachineAction;
 
     /// Returns the next action, or nothing if `stop` is set while it is computed. The computation is then

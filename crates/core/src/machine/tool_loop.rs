@@ -77,15 +77,15 @@ impl ToolLoop {
                 Role::Assistant => {
                     // The whole answer is handled at its first message.
                     if let Some(messages) = answers.remove(&message.turn) {
-                        machine.take_in(MachineEvent::Answered { messages, output: None });
+                        machine.handle(MachineEvent::Answered { messages, output: None });
                     }
                 }
                 Role::Tool => {
                     if let Some(call) = message.tool_call_id() {
-                        machine.take_in(MachineEvent::CallEnded { call, result: message.clone() });
+                        machine.handle(MachineEvent::CallEnded { call, result: message.clone() });
                     }
                 }
-                Role::System | Role::User => machine.take_in(MachineEvent::Said(message.clone())),
+                Role::System | Role::User => machine.handle(MachineEvent::MessageAdded(message.clone())),
             }
         }
         machine
@@ -118,9 +118,9 @@ fn is_same_text(one: &Arguments, other: &Arguments) -> bool {
 }
 
 impl Machine for ToolLoop {
-    fn take_in(&mut self, event: MachineEvent) {
+    fn handle(&mut self, event: MachineEvent) {
         match event {
-            MachineEvent::Said(message) => {
+            MachineEvent::MessageAdded(message) => {
                 self.is_answered = false;
                 // Continued answers count as well.
                 self.turns = self.turns.max(message.turn);

@@ -77,14 +77,14 @@ pub struct Deltas(Option<Arc<dyn Fn(Delta) + Send + Sync>>);
 
 impl Deltas {
     /// Passes pieces to this function, which must not block.
-    pub fn new(tell: impl Fn(Delta) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(tell)))
+    pub fn new(emit: impl Fn(Delta) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(emit)))
     }
 
     /// Passes a piece to the listener.
-    pub fn tell(&self, delta: Delta) {
-        if let Some(tell) = &self.0 {
-            tell(delta);
+    pub fn emit(&self, delta: Delta) {
+        if let Some(emit) = &self.0 {
+            emit(delta);
         }
     }
 }

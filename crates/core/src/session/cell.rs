@@ -190,7 +190,7 @@ impl Cell {
     pub(crate) fn write_pages(&self, texts: &mut Vec<u8>) -> Result<Vec<PageHeader>, SessionError> {
         let mut writer = PageWriter::new(texts);
         match &self.data {
-            Data::Typed(items) => writer.typed_items(&**items)?,
+            Data::Typed(items) => writer.write_typed(&**items)?,
             Data::Plain(plain) => plain.items.iter().try_for_each(|item| writer.plain_item(item))?,
             Data::Paged(paged) => paged.write(&mut writer)?,
         }

@@ -150,7 +150,7 @@ impl Session {
             return Ok(changes);
         }
         let unobserved = self.replace_state(after, changes);
-        self.tell_observers(&unobserved);
+        self.notify_observers(&unobserved);
         Ok(unobserved.changes)
     }
 
@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// Notifies observers of applied changes.
-    pub fn tell_observers(&self, unobserved: &PendingNotifications) {
+    pub fn notify_observers(&self, unobserved: &PendingNotifications) {
         self.notify(&unobserved.before, &unobserved.changes);
     }
 

@@ -309,7 +309,7 @@ impl PagedItems {
         self.pages.iter().for_each(|page| writer.page(page.header, page.text()));
         match &self.added {
             AddedItems::Plain(items) => items.iter().try_for_each(|item| writer.plain_item(item)),
-            AddedItems::Typed(items) => writer.typed_items(&**items),
+            AddedItems::Typed(items) => writer.write_typed(&**items),
         }
     }
 }
@@ -386,7 +386,7 @@ impl<'a> PageWriter<'a> {
         })
     }
 
-    pub(super) fn typed_items(&mut self, items: &dyn ErasedItems) -> Result<(), SessionError> {
+    pub(super) fn write_typed(&mut self, items: &dyn ErasedItems) -> Result<(), SessionError> {
         for place in 0..items.len() {
             self.item(items.version(), |texts| items.write(place, texts))?;
         }

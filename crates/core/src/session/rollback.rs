@@ -37,21 +37,21 @@ enum Transcript {
 impl Session {
     /// Undoes all changes since the snapshot, as for a failed call. Logs and transcript are kept.
     pub fn rollback(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotMismatchError> {
-        self.go_back(snapshot, Logs::Keep, Transcript::Keep)
+        self.restore_to(snapshot, Logs::Keep, Transcript::Keep)
     }
 
     /// Does the same as [`rollback`](Self::rollback), and restores logs. Fails if the snapshot holds no logs,
     /// since that would delete them.
     pub fn rollback_with_logs(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotMismatchError> {
-        self.go_back(snapshot, Logs::Restore, Transcript::Keep)
+        self.restore_to(snapshot, Logs::Restore, Transcript::Keep)
     }
 
     /// Restores the session to the time of the snapshot, including its transcript. Logs are kept.
     pub fn rewind_to(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotMismatchError> {
-        self.go_back(snapshot, Logs::Keep, Transcript::Cut)
+        self.restore_to(snapshot, Logs::Keep, Transcript::Cut)
     }
 
-    fn go_back(
+    fn restore_to(
         &mut self,
         snapshot: &Snapshot,
         logs: Logs,

@@ -313,9 +313,9 @@ impl ToolContext {
     }
 
     /// Returns the evaluations whose conversation the call's evaluation continues, oldest first.
-    pub async fn followed(&self) -> Result<Vec<EvaluationId>, ContextError> {
+    pub async fn followed_evaluations(&self) -> Result<Vec<EvaluationId>, ContextError> {
         self.check()?;
-        Ok(self.inner.parts.host.followed(self.evaluation_id()).await)
+        Ok(self.inner.parts.host.followed_evaluations(self.evaluation_id()).await)
     }
 
     /// Draws random numbers of the call. A call that runs again draws the same ones.

@@ -53,7 +53,7 @@ pub trait ToolHost: Send + Sync {
     }
 
     /// Returns the evaluations whose conversation an evaluation continues, oldest first.
-    fn followed(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
+    fn followed_evaluations(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
         let _ = evaluation;
         Box::pin(async { Vec::new() })
     }

@@ -141,20 +141,20 @@ impl Transcript {
         // message.
         let answered = rest.iter().filter(|message| message.role() == Role::Assistant);
         let mut turns: BTreeMap<u64, Vec<_>> = answered.map(|message| (message.turn, Vec::new())).collect();
-        let mut said = Vec::new();
+        let mut inputs = Vec::new();
         for message in rest {
             match (message.role(), turns.get_mut(&message.turn)) {
                 (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message.clone()),
-                _ => said.push(message),
+                _ => inputs.push(message),
             }
         }
-        let mut said = said.into_iter().peekable();
+        let mut inputs = inputs.into_iter().peekable();
         for (turn_number, messages) in turns {
-            let before = std::iter::from_fn(|| said.next_if(|message| message.turn < turn_number));
+            let before = std::iter::from_fn(|| inputs.next_if(|message| message.turn < turn_number));
             let user_messages = before.map(single).collect();
             state.turns.extend(self.turn(evaluation, user_messages, messages));
         }
-        state.unanswered = said.map(single).collect();
+        state.unanswered = inputs.map(single).collect();
         Some(state)
     }
 

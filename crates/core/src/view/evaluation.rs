@@ -104,7 +104,7 @@ impl Evaluation {
         self.start = Some(started.clone());
     }
 
-    pub(super) fn go_on(&mut self, resumed: &EvaluationResumed) {
+    pub(super) fn resume(&mut self, resumed: &EvaluationResumed) {
         self.decider = resumed.decider.clone().or(self.decider.take());
         self.budget = resumed.budget.or(self.budget);
         if let Some(millis) = resumed.deadline_millis {

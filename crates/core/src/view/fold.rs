@@ -67,7 +67,7 @@ impl JournalView {
             match &record.body {
                 RecordBody::Rewound(rewound) => {
                     let prefix = cuts.take(rewound.to, record.position);
-                    view.go_back(record, rewound, prefix.as_ref())?;
+                    view.apply_rewind(record, rewound, prefix.as_ref())?;
                 }
                 _ => view.apply(record)?,
             }
@@ -114,12 +114,12 @@ impl JournalView {
     /// Applies the next record. A rewind needs [`Self::rewind`] instead. On failure the view is unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), FoldError> {
         if let RecordBody::Rewound(rewound) = &record.body {
-            return self.go_back(record, rewound, None);
+            return self.apply_rewind(record, rewound, None);
         }
         self.check_place(record)?;
         let session = self.session_id();
-        self.visible.take_in(session, record).map_err(|problem| FoldError::at(record, problem))?;
-        self.taken_in(record);
+        self.visible.fold_record(session, record).map_err(|problem| FoldError::at(record, problem))?;
+        self.fold_parts(record);
         Ok(())
     }
 
@@ -127,10 +127,10 @@ impl JournalView {
     pub fn rewind(&mut self, record: &Record, prefix: &Self) -> Result<(), FoldError> {
         let RecordBody::Rewound(rewound) = &record.body else { return self.apply(record) };
         let fits = prefix.head == rewound.to && prefix.session_id() == self.session_id();
-        self.go_back(record, rewound, fits.then_some(&prefix.visible))
+        self.apply_rewind(record, rewound, fits.then_some(&prefix.visible))
     }
 
-    fn go_back(
+    fn apply_rewind(
         &mut self,
         record: &Record,
         rewound: &SessionRewound,
@@ -144,7 +144,7 @@ impl JournalView {
         let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
         self.visible = self.visible.rewound_to(prefix, WorkspaceRevision::of(rewound.root, rewound.coverage));
         self.lineage.add(record.position, to);
-        self.taken_in(record);
+        self.fold_parts(record);
         Ok(())
     }
 
@@ -156,11 +156,11 @@ impl JournalView {
         }
     }
 
-    fn taken_in(&mut self, record: &Record) {
-        self.ledger.take_in(record);
-        self.stops.take_in(self.created.session_id, record);
-        self.isolation.take_in(self.created.session_id, record);
-        self.facts.take_in(record);
+    fn fold_parts(&mut self, record: &Record) {
+        self.ledger.fold_record(record);
+        self.stops.fold_record(self.created.session_id, record);
+        self.isolation.fold_record(self.created.session_id, record);
+        self.facts.fold_record(record);
         self.head = self.head.next();
     }
 }

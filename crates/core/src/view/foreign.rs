@@ -99,11 +99,11 @@ impl ConversationState {
     }
 
     /// Returns the first field of a message that contradicts the messages it was made from.
-    fn disagreement(&self, said: &ConversationMessage) -> Option<&'static str> {
-        let first = said.inner.first()?;
-        let calls = said.inner.iter().filter_map(|message| message.message.option_call());
+    fn disagreement(&self, entry: &ConversationMessage) -> Option<&'static str> {
+        let first = entry.inner.first()?;
+        let calls = entry.inner.iter().filter_map(|message| message.message.option_call());
         let calls = calls.map(|call| (call.invocation_id, call.option_name.as_str(), call.arguments.text()));
-        let plain = said.tool_calls.iter();
+        let plain = entry.tool_calls.iter();
         let plain = plain.map(|call| (call.call_id, call.name.as_str(), call.arguments.as_str().into()));
         let belongs = |message: &crate::journal::InnerMessage| {
             message.evaluation_id == self.evaluation_id
@@ -111,13 +111,13 @@ impl ConversationState {
                 && message.prompt_key == self.prompt_key
         };
         let agrees = [
-            ("role", said.inner.iter().all(|message| message.role() == said.role)),
-            ("content", spoken_text(&said.inner) == said.content),
+            ("role", entry.inner.iter().all(|message| message.role() == entry.role)),
+            ("content", spoken_text(&entry.inner) == entry.content),
             // Only an answer lists its calls.
-            ("tool_calls", said.role != Role::Assistant || calls.eq(plain)),
-            ("tool_call_id", first.tool_call_id() == said.tool_call_id),
-            ("name", said.name.is_none() || first.tool_name() == said.name.as_deref()),
-            ("evaluation_id", said.inner.iter().all(|message| belongs(message))),
+            ("tool_calls", entry.role != Role::Assistant || calls.eq(plain)),
+            ("tool_call_id", first.tool_call_id() == entry.tool_call_id),
+            ("name", entry.name.is_none() || first.tool_name() == entry.name.as_deref()),
+            ("evaluation_id", entry.inner.iter().all(|message| belongs(message))),
         ];
         agrees.into_iter().find(|(_, agrees)| !agrees).map(|(field, _)| field)
     }

@@ -32,7 +32,7 @@ impl IsolationFacts {
     }
 
     /// Applies a record, visible or not.
-    pub(super) fn take_in(&mut self, session: SessionId, record: &Record) {
+    pub(super) fn fold_record(&mut self, session: SessionId, record: &Record) {
         match &record.body {
             RecordBody::WorkspaceIsolated(isolated) => {
                 self.base = Some(isolated.root);

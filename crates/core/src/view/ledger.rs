@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// Applies a record, visible or not.
-    pub(super) fn take_in(&mut self, record: &Record) {
+    pub(super) fn fold_record(&mut self, record: &Record) {
         match &record.body {
             RecordBody::EvaluationStarted(started) => {
                 self.before.insert(started.evaluation_id, self.committed());

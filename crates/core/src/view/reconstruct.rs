@@ -77,15 +77,15 @@ impl TranscriptBuilder<'_> {
         }
     }
 
-    fn say(&mut self, said: &ConversationMessage, calls: &[ToolCallRecord]) {
-        if !said.inner.is_empty() {
-            self.messages.extend(said.inner.iter().map(|message| (message.clone(), true)));
+    fn say(&mut self, entry: &ConversationMessage, calls: &[ToolCallRecord]) {
+        if !entry.inner.is_empty() {
+            self.messages.extend(entry.inner.iter().map(|message| (message.clone(), true)));
             return;
         }
-        for (index, message) in plain_messages(said, self.turn, calls).into_iter().enumerate() {
+        for (index, message) in plain_messages(entry, self.turn, calls).into_iter().enumerate() {
             let message_id = match index {
-                0 => said.message_id,
-                _ => derived(said.message_id.as_uuid(), &index.to_string()),
+                0 => entry.message_id,
+                _ => derived(entry.message_id.as_uuid(), &index.to_string()),
             };
             let inner = InnerMessage {
                 message_id,
@@ -94,9 +94,9 @@ impl TranscriptBuilder<'_> {
                 turn: self.turn,
                 prompt_ns: self.state.prompt_ns.clone(),
                 prompt_key: self.state.prompt_key.clone(),
-                created_at: said.created_at,
+                created_at: entry.created_at,
                 message,
-                role: Some(said.role),
+                role: Some(entry.role),
                 provider: None,
                 extra: Extra::default(),
             };
@@ -106,29 +106,29 @@ impl TranscriptBuilder<'_> {
 }
 
 /// Returns messages with the content of a plain conversation message.
-fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord]) -> Vec<Message> {
+fn plain_messages(entry: &ConversationMessage, turn: u64, calls: &[ToolCallRecord]) -> Vec<Message> {
     // A message before a response belongs to the step of that response.
-    let step = match said.role {
+    let step = match entry.role {
         Role::System | Role::User => turn.saturating_add(1),
         Role::Assistant | Role::Tool => turn,
     };
-    let name = said.name.as_deref();
+    let name = entry.name.as_deref();
     let message = |hint, speaker, content| Message {
         role_hint_for_llm: Some(hint),
         step_num: Some(step),
         ..Message::new(speaker, content)
     };
     let text = |hint, speaker| {
-        let parts = vec![Part::Text(TextPart::new(said.content.as_str()))];
+        let parts = vec![Part::Text(TextPart::new(entry.content.as_str()))];
         message(hint, speaker, Content::Parts(parts.into()))
     };
-    match said.role {
+    match entry.role {
         Role::System => vec![text(RoleHint::System, speaker([name, Some("prompt")]))],
         Role::User => vec![text(RoleHint::User, speaker([name, Some("user")]))],
         Role::Assistant => {
             let policy = || speaker([name, Some("assistant")]);
             let spoken =
-                (!said.content.is_empty() || calls.is_empty()).then(|| text(RoleHint::Assistant, policy()));
+                (!entry.content.is_empty() || calls.is_empty()).then(|| text(RoleHint::Assistant, policy()));
             let calls = calls.iter().map(|call| {
                 let arguments = Arguments::from_text(call.arguments.as_str());
                 let foreign = call.foreign_id.clone();
@@ -139,17 +139,17 @@ fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord
             spoken.into_iter().chain(calls).collect()
         }
         Role::Tool => {
-            let answered = calls.iter().find(|call| Some(call.call_id) == said.tool_call_id);
+            let answered = calls.iter().find(|call| Some(call.call_id) == entry.tool_call_id);
             // A result without a call is kept as a plain message, since a result must have a call.
             let Some(answered) = answered else {
                 return vec![text(RoleHint::Tool, speaker([name, Some("tool")]))];
             };
             let option = answered.name.as_str();
-            let mut result = OptionResult::new(answered.call_id, option, said.content.as_str().into());
+            let mut result = OptionResult::new(answered.call_id, option, entry.content.as_str().into());
             if answered.status == CallStatus::Failed {
                 result.result = Value::Null.into();
                 result.is_error = true;
-                result.error_message = Some(said.content.clone());
+                result.error_message = Some(entry.content.clone());
             }
             vec![message(
                 RoleHint::Tool,

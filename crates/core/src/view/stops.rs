@@ -22,7 +22,7 @@ packed_structs! {
 
 impl Stops {
     /// Applies a record, visible or not.
-    pub(super) fn take_in(&mut self, session: SessionId, record: &Record) {
+    pub(super) fn fold_record(&mut self, session: SessionId, record: &Record) {
         match &record.body {
             RecordBody::SessionStopped(stopped) => {
                 *self = Self { last: Some(JournalEntry::new(session, record, stopped)), is_current: true };

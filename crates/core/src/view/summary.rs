@@ -52,7 +52,7 @@ impl SummaryFacts {
     }
 
     /// Takes in a record, visible or not.
-    pub(super) fn take_in(&mut self, record: &Record) {
+    pub(super) fn fold_record(&mut self, record: &Record) {
         self.last_at = record.at;
         let (directory, excludes) = match &record.body {
             RecordBody::EvaluationStarted(started) => (&started.directory, &started.excludes),

@@ -90,8 +90,8 @@ impl VisibleState {
     }
 
     /// Applies a record that is not a rewind. On failure everything is unchanged.
-    pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
-        self.take_in_body(session, record)?;
+    pub(super) fn fold_record(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
+        self.fold_body(session, record)?;
         // These come from outside, while nobody drives the session.
         let is_foreign = matches!(
             record.body,
@@ -108,9 +108,9 @@ impl VisibleState {
     fn let_time_pass(&mut self, record: &Record) {
         let (since, was_driven) = (self.last_at.replace(record.at), self.is_driven);
         self.is_driven = self.pauses.is_empty() && !matches!(record.body, RecordBody::SessionStopped(_));
-        let goes_on =
+        let is_resumption =
             matches!(record.body, RecordBody::EvaluationResumed(_) | RecordBody::EvaluationStarted(_));
-        let Some(since) = since.filter(|_| was_driven && !goes_on) else { return };
+        let Some(since) = since.filter(|_| was_driven && !is_resumption) else { return };
         let passed = record.at.since(since);
         let open = self.evaluations.back().is_some_and(|latest| latest.finished.is_none());
         if open
@@ -122,7 +122,7 @@ impl VisibleState {
         }
     }
 
-    fn take_in_body(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
+    fn fold_body(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
         let point = Point { session, position: record.position };
         match &record.body {
             RecordBody::SessionCreated(_) => return Err(FoldProblem::Beginning),
@@ -138,7 +138,7 @@ impl VisibleState {
             }
             RecordBody::EvaluationStarted(started) => self.start(point, started)?,
             RecordBody::EvaluationResumed(resumed) => {
-                self.edit_evaluation(resumed.evaluation_id)?.go_on(resumed);
+                self.edit_evaluation(resumed.evaluation_id)?.resume(resumed);
             }
             RecordBody::RequestStarted(request) => {
                 let evaluation = self.edit_evaluation(request.evaluation_id)?;

@@ -56,7 +56,7 @@ impl Simulation {
 
     fn user(&mut self, text: &str) {
         let inner = self.push(self.turns, parts(RoleHint::User, text));
-        self.machine.take_in(MachineEvent::Said(inner));
+        self.machine.handle(MachineEvent::MessageAdded(inner));
     }
 
     fn answer(&mut self, calls: usize) {
@@ -71,7 +71,7 @@ impl Simulation {
         let messages = answer.into_messages(&policy, self.turns, &self.ids).unwrap();
         let messages: Vec<_> = messages.into_iter().map(|message| self.push(self.turns, message)).collect();
         self.open.extend(messages.iter().filter(|inner| inner.message.option_call().is_some()).cloned());
-        self.machine.take_in(MachineEvent::Answered { messages, output: None });
+        self.machine.handle(MachineEvent::Answered { messages, output: None });
     }
 
     fn end_call(&mut self, index: usize) {
@@ -79,7 +79,7 @@ impl Simulation {
         let result = OptionResultBuilder::response_to(&call.message).unwrap().success("sewn");
         let result = self.push(call.turn, result);
         let call = result.tool_call_id().unwrap();
-        self.machine.take_in(MachineEvent::CallEnded { call, result });
+        self.machine.handle(MachineEvent::CallEnded { call, result });
     }
 
     fn rebuilt(&self) -> ToolLoop {

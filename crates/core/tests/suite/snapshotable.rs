@@ -69,7 +69,7 @@ fn add(call: &CallResources, line: &str) {
 }
 
 fn seen(resources: &Resources) -> Vec<String> {
-    resources.look_at(|lines: &Lines| lines.lines.clone()).unwrap().unwrap()
+    resources.inspect(|lines: &Lines| lines.lines.clone()).unwrap().unwrap()
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn guards_exclude_each_other_and_nobody_waits() {
     let writer = call.write::<Lines>().unwrap().unwrap();
     in_use(call.read::<Lines>().unwrap_err());
     in_use(call.write::<Lines>().unwrap_err());
-    assert_eq!(resources.look_at(|_: &Lines| ()), Some(Err(ResourceInUse)));
+    assert_eq!(resources.inspect(|_: &Lines| ()), Some(Err(ResourceInUse)));
     let error = resources.restore(&call.before_changes()).unwrap_err();
     assert!(matches!(error, backstitch_core::execution::ExecutionStateError::Unprepared { .. }), "{error}");
     drop(writer);

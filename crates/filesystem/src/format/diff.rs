@@ -29,12 +29,12 @@ pub fn diff(
     let mut diff = Diff { objects, changes: Vec::new() };
     diff.folders(&[], Some(from.folder()), Some(to.folder()), 0)?;
     diff.changes.sort_unstable();
-    Ok(told(&diff.changes))
+    Ok(path_changes(&diff.changes))
 }
 
 /// Merges changes at the same path: a removal and an addition, such as a file in place of an empty directory,
 /// become one change.
-fn told(changes: &[(Vec<u8>, ChangeKind)]) -> Vec<PathChange> {
+fn path_changes(changes: &[(Vec<u8>, ChangeKind)]) -> Vec<PathChange> {
     let same_path = changes.chunk_by(|(left, _), (right, _)| left == right);
     let change = |changes: &[(Vec<u8>, ChangeKind)]| match changes {
         [(_, change)] => *change,

@@ -187,7 +187,7 @@ pub(super) fn with_item<T>(
     objects: &dyn Objects,
     root: WorkspaceRoot,
     path: &[u8],
-    look: impl FnOnce(&StoredItem<'_>) -> T,
+    inspect: impl FnOnce(&StoredItem<'_>) -> T,
 ) -> Result<Option<T>, WorkspaceError> {
     let root = Root::load(objects, root)?;
     let mut folder = root.folder();
@@ -195,7 +195,7 @@ pub(super) fn with_item<T>(
     while let Some(name) = names.next() {
         let contents = folder.load(objects)?;
         match (contents.entries.get(name), names.peek()) {
-            (Some(item), None) => return Ok(Some(look(item))),
+            (Some(item), None) => return Ok(Some(inspect(item))),
             (Some(StoredItem::Directory(below)), Some(_)) => folder = *below,
             _ => return Ok(None),
         }

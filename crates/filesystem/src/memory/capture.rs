@@ -104,7 +104,7 @@ impl<'a> Capture<'a> {
             let path = super::joined(path, name);
             match node {
                 _ if is_refused(name, node) => {
-                    if let Some(refused) = self.refused(node, &path)? {
+                    if let Some(refused) = self.capture_refused(node, &path)? {
                         self.manifest.refused.insert(path.into_bytes(), refused);
                     }
                 }
@@ -119,7 +119,11 @@ impl<'a> Capture<'a> {
     }
 
     /// Collects an entry and everything below it, regardless of names.
-    fn refused(&mut self, node: &FileNode, path: &str) -> Result<Option<RefusedEntry>, WorkspaceError> {
+    fn capture_refused(
+        &mut self,
+        node: &FileNode,
+        path: &str,
+    ) -> Result<Option<RefusedEntry>, WorkspaceError> {
         let directory = match node {
             FileNode::File(file) => {
                 let object = self.give(file.blob().clone())?;
@@ -132,7 +136,9 @@ impl<'a> Capture<'a> {
         }
         let mut entries = Vec::new();
         for (name, node) in directory.iter() {
-            if let Some(RefusedEntry { mode, object }) = self.refused(node, &super::joined(path, name))? {
+            if let Some(RefusedEntry { mode, object }) =
+                self.capture_refused(node, &super::joined(path, name))?
+            {
                 entries.push(TreeEntry { name: name.as_bytes().to_vec(), mode, object });
             }
         }

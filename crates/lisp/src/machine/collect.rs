@@ -20,7 +20,7 @@ struct Count {
 }
 
 /// The number of visited values between two polls for a stop request.
-const VISITS_PER_LOOK: usize = 4096;
+const VISITS_PER_POLL: usize = 4096;
 
 /// Hashes addresses. A program cannot choose them, so the hash need not resist collisions.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Hasher for AddressHasher {
 }
 
 impl Count {
-    fn look(&mut self, value: &Value) {
+    fn enqueue(&mut self, value: &Value) {
         match value {
             Value::Nil
             | Value::Boolean(_)
@@ -71,7 +71,7 @@ impl Count {
                 if items == vector.len() {
                     self.vectors.pop();
                 }
-                vector.iter_from(from).take(items - from).for_each(|item| self.look(item));
+                vector.iter_from(from).take(items - from).for_each(|item| self.enqueue(item));
             } else if self.pending.is_empty() {
                 return;
             }
@@ -81,7 +81,7 @@ impl Count {
                 }
                 // The allocations that led to the walk have paid for it, but it may be long.
                 self.visited += 1;
-                if self.visited.is_multiple_of(VISITS_PER_LOOK) && effort::look_again() {
+                if self.visited.is_multiple_of(VISITS_PER_POLL) && effort::poll_host_again() {
                     return;
                 }
                 self.visit(&value);
@@ -108,20 +108,20 @@ impl Count {
             Value::List(list) => {
                 if let Some(node) = list.node() {
                     self.bytes += ListNode::BYTES;
-                    self.look(node.first());
-                    self.look(node.rest());
+                    self.enqueue(node.first());
+                    self.enqueue(node.rest());
                 }
             }
             Value::Sequence(sequence) => {
                 self.bytes += Sequence::BYTES;
-                sequence.each(&mut |value| self.look(value));
+                sequence.each(&mut |value| self.enqueue(value));
             }
             Value::Lazy(cell) => {
                 self.bytes += LazyCell::BYTES;
                 if let Some(value) = cell.realised() {
-                    self.look(&value);
+                    self.enqueue(&value);
                 }
-                cell.inspect(&mut |thunk| thunk.each(&mut |value| self.look(value)));
+                cell.inspect(&mut |thunk| thunk.each(&mut |value| self.enqueue(value)));
             }
             Value::Vector(vector) => {
                 self.bytes += vector.bytes();
@@ -129,33 +129,33 @@ impl Count {
             }
             Value::Map(map) => {
                 self.bytes += map.bytes();
-                map.comparator().into_iter().for_each(|comparator| self.look(comparator));
+                map.comparator().into_iter().for_each(|comparator| self.enqueue(comparator));
                 for (key, value) in map {
-                    self.look(key);
-                    self.look(value);
+                    self.enqueue(key);
+                    self.enqueue(value);
                 }
             }
             Value::Set(set) => {
                 self.bytes += set.bytes();
-                set.comparator().into_iter().for_each(|comparator| self.look(comparator));
-                set.iter().for_each(|item| self.look(item));
+                set.comparator().into_iter().for_each(|comparator| self.enqueue(comparator));
+                set.iter().for_each(|item| self.enqueue(item));
             }
             Value::Closure(closure) => {
                 self.bytes += 96;
                 // Functions that were created together share their captured values.
                 if self.first_time(Arc::as_ptr(closure.captured()).addr()) {
                     self.bytes += 16 + 16 * closure.captured().len();
-                    closure.captured().iter().for_each(|value| self.look(value));
+                    closure.captured().iter().for_each(|value| self.enqueue(value));
                 }
             }
             Value::Exception(exception) => {
                 self.bytes += 160;
-                self.look(exception.data());
-                self.look(exception.cause());
+                self.enqueue(exception.data());
+                self.enqueue(exception.cause());
             }
             Value::Reduced(inner) => {
                 self.bytes += 32;
-                self.look(inner);
+                self.enqueue(inner);
             }
             // Compiled patterns have a size limit of their own; see the regex library.
             Value::Regex(pattern) => self.bytes += pattern.regex.bytes(),
@@ -200,14 +200,14 @@ pub(super) fn collect<'a>(
     let mut count =
         Count { seen: HashSet::default(), pending: Vec::new(), vectors: Vec::new(), bytes: 0, visited: 0 };
     for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
-        count.look(value);
+        count.enqueue(value);
     }
-    count.look(&Value::Map(shared.data.clone()));
+    count.enqueue(&Value::Map(shared.data.clone()));
     for definition in shared.given.slots.iter().flatten() {
-        count.look(&definition.value);
+        count.enqueue(&definition.value);
     }
     for (_, value) in shared.given.atoms.values() {
-        count.look(value);
+        count.enqueue(value);
     }
     count.run(usize::MAX);
     count.bytes = 0;
@@ -217,19 +217,19 @@ pub(super) fn collect<'a>(
     for fiber in fibers {
         count.bytes += 16 * fiber.stack.capacity() + 64 * fiber.frames.capacity();
         count.bytes += fiber.strand.prints.bytes();
-        fiber.each(&mut |value| count.look(value));
+        fiber.each(&mut |value| count.enqueue(value));
     }
-    results.for_each(|value| count.look(value));
+    results.for_each(|value| count.enqueue(value));
     for definition in shared.memory.slots.iter().flatten() {
-        count.look(&definition.value);
+        count.enqueue(&definition.value);
         count.bytes += 128;
     }
     for (_, value) in shared.memory.atoms.values() {
-        count.look(value);
+        count.enqueue(value);
         count.bytes += 96;
     }
     for watches in shared.watches.values() {
-        count.look(&Value::Map(watches.clone()));
+        count.enqueue(&Value::Map(watches.clone()));
     }
     count.run(limit.saturating_mul(2));
     shared.meter.settle(count.bytes)

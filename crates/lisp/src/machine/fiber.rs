@@ -141,20 +141,20 @@ impl Fiber {
     }
 
     /// Visits every value that the fiber refers to.
-    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
-        self.stack.iter().for_each(&mut *look);
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        self.stack.iter().for_each(&mut *visit);
         for frame in &self.frames {
             match frame {
-                Frame::Code(frame) => frame.closure.captured().iter().for_each(&mut *look),
-                Frame::Native(work, _) => work.each(look),
+                Frame::Code(frame) => frame.closure.captured().iter().for_each(&mut *visit),
+                Frame::Native(work, _) => work.each(visit),
             }
         }
         match &self.pending {
-            FiberState::Deliver(value) | FiberState::Done(Ok(value)) => look(value),
-            FiberState::Raise(ThrownError { thrown: Some(value), .. }) => look(value),
+            FiberState::Deliver(value) | FiberState::Done(Ok(value)) => visit(value),
+            FiberState::Raise(ThrownError { thrown: Some(value), .. }) => visit(value),
             FiberState::Waiting(request) => match &**request {
-                Request::Tool(call) => look(&call.arguments),
-                Request::Record(record) => look(&record.value),
+                Request::Tool(call) => visit(&call.arguments),
+                Request::Record(record) => visit(&record.value),
             },
             _ => {}
         }

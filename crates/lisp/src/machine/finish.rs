@@ -128,14 +128,14 @@ impl Work for Finish {
         Ok(Step::Return(hardener.harden(&result)))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
         if let Some(value) = &self.result {
-            look(value);
+            visit(value);
         }
         if let Some(walk) = &self.walk {
-            walk.each(look);
+            walk.each(visit);
         }
-        self.roots.iter().flatten().for_each(|root| look(&root.value));
+        self.roots.iter().flatten().for_each(|root| visit(&root.value));
     }
 
     fn explained(&self, error: Error) -> Error {

@@ -6,7 +6,7 @@
 //! its limit if its live memory does. Between two walks the estimate may grow by a quarter of the limit,
 //! which bounds the excess.
 
-use crate::effort::{self, UNITS_PER_LOOK};
+use crate::effort::{self, UNITS_PER_POLL};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The counters of one run.
@@ -54,7 +54,7 @@ impl Meter {
                 self.window = left;
                 Ok(())
             }
-            None => self.look(units),
+            None => self.poll_host(units),
         }
     }
 
@@ -66,7 +66,7 @@ impl Meter {
 
     fn pay_units(&mut self) -> Result<()> {
         let units = effort::take_units();
-        if effort::gives_up() { self.look(units) } else { self.work(units) }
+        if effort::gives_up() { self.poll_host(units) } else { self.work(units) }
     }
 
     /// Returns whether this much fuel is left before the next poll.
@@ -84,16 +84,16 @@ impl Meter {
 
     /// Polls for a stop request at the end of a window, and opens the next one.
     #[cold]
-    fn look(&mut self, units: u64) -> Result<()> {
+    fn poll_host(&mut self, units: u64) -> Result<()> {
         let units = units.saturating_add(effort::take_units());
         let left = self.fuel_left();
-        if effort::look(left.saturating_sub(units)) {
+        if effort::poll_host(left.saturating_sub(units)) {
             // All further work is refused.
             (self.window, self.reserve) = (0, left);
             return Err(stopped());
         }
         let Some(left) = left.checked_sub(units) else { return Err(self.out_of_fuel()) };
-        self.window = left.min(UNITS_PER_LOOK.saturating_sub(units));
+        self.window = left.min(UNITS_PER_POLL.saturating_sub(units));
         self.reserve = left - self.window;
         Ok(())
     }

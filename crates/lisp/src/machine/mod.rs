@@ -176,14 +176,14 @@ impl Machine {
             match fiber.execute(&mut self.shared) {
                 Exit::Waiting => {}
                 Exit::Collect => {
-                    let may_go_on = collect::collect(
+                    let may_continue = collect::collect(
                         &mut self.shared,
                         self.fibers.iter().flatten().chain(
                             self.forks.iter().flat_map(|fork| fork.waiting.iter().map(|(_, fiber)| fiber)),
                         ),
                         self.forks.iter().flat_map(|fork| fork.results.iter().flatten().flatten()),
                     );
-                    if !may_go_on && let Some(fiber) = &mut self.fibers[index] {
+                    if !may_continue && let Some(fiber) = &mut self.fibers[index] {
                         fiber.pending = FiberState::Raise(self.shared.meter.exceeded().into());
                     }
                 }

@@ -117,7 +117,7 @@ impl Work for CallNative {
         }
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        self.arguments.iter().for_each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        self.arguments.iter().for_each(visit);
     }
 }

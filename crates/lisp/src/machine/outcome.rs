@@ -48,20 +48,21 @@ pub(super) fn names_of(numbers: &[u32], memory: &Memory) -> Vec<Arc<str>> {
 
 /// Records the type of each function's last result.
 pub(super) fn note_returned(memory: &mut Memory) {
-    let told: Vec<(usize, &'static str)> = memory
+    let observed: Vec<(usize, &'static str)> = memory
         .slots
         .iter()
         .enumerate()
         .filter_map(|(number, slot)| match slot {
-            Some(Definition { value: Value::Closure(closure), returned, .. }) => {
-                closure.returned().filter(|told| returned.as_deref() != Some(told)).map(|told| (number, told))
-            }
+            Some(Definition { value: Value::Closure(closure), returned, .. }) => closure
+                .returned()
+                .filter(|observed| returned.as_deref() != Some(observed))
+                .map(|observed| (number, observed)),
             _ => None,
         })
         .collect();
-    for (number, told) in told {
+    for (number, observed) in observed {
         if let Some(Some(definition)) = memory.slots.get_mut(number) {
-            definition.returned = Some(told.into());
+            definition.returned = Some(observed.into());
         }
     }
 }

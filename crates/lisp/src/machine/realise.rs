@@ -94,8 +94,8 @@ impl Work for RealiseNext {
         Ok(if self.0.is_realised() { Step::Retry } else { Step::Realise(self.0.clone()) })
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&Value::Lazy(self.0.clone()));
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&Value::Lazy(self.0.clone()));
     }
 }
 
@@ -136,8 +136,8 @@ impl Work for SpineWalk {
         Ok(self.advance(host.shared)?.map_or(Step::Retry, Step::Realise))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        self.cursor.each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        self.cursor.each(visit);
     }
 }
 
@@ -213,7 +213,7 @@ impl Work for DeepWalk {
         Ok(self.advance(host.shared)?.map_or(Step::Retry, Step::Realise))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        self.stack.iter().for_each(|cursor| cursor.each(look));
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        self.stack.iter().for_each(|cursor| cursor.each(visit));
     }
 }

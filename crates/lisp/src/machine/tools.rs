@@ -52,8 +52,8 @@ impl Work for CallTool {
         Ok(Step::Ask(Box::new(Request::Tool(call))))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.arguments);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.arguments);
     }
 }
 
@@ -128,7 +128,7 @@ impl Work for TaskRecording {
         Ok(Step::Return(std::mem::take(&mut self.0)))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.0);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.0);
     }
 }

@@ -76,7 +76,7 @@ impl Fiber {
                     self.strand.prints.end_capture();
                 }
                 raised.error = work.explained(raised.error);
-                let recovered = work.failed(&raised.error);
+                let recovered = work.recover(&raised.error);
                 if foreign {
                     self.strand.foreign = self.strand.foreign.saturating_sub(1);
                 }

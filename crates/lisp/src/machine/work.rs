@@ -80,7 +80,7 @@ pub(crate) trait Work: Send + Sync {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step>;
 
     /// Handles a propagating error. Returning a step stops the propagation here.
-    fn failed(&mut self, _error: &Error) -> Option<Step> {
+    fn recover(&mut self, _error: &Error) -> Option<Step> {
         None
     }
 
@@ -112,5 +112,5 @@ pub(crate) trait Work: Send + Sync {
     }
 
     /// Visits every value that the frame refers to, for walks over live memory.
-    fn each(&self, look: &mut dyn FnMut(&Value));
+    fn each(&self, visit: &mut dyn FnMut(&Value));
 }

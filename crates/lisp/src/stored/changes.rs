@@ -7,7 +7,7 @@
 use serde_json::{Value as Json, json};
 
 use super::damaged;
-use super::memory::{array, check_version, field, known_names, read_names, reader, texts, writer};
+use super::memory::{add_known_names, array, check_version, field, read_names, reader, texts, writer};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::inputs::Inputs;
@@ -57,7 +57,7 @@ pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: 
         "next_stamp": after.next_stamp,
         "values": values,
     });
-    known_names(&mut document, after);
+    add_known_names(&mut document, after);
     Ok(document)
 }
 

@@ -71,12 +71,12 @@ pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
         "atoms": atoms,
         "next_stamp": memory.next_stamp,
     });
-    known_names(&mut document, memory);
+    add_known_names(&mut document, memory);
     Ok(document)
 }
 
 /// Adds the aliases to a document.
-pub(super) fn known_names(document: &mut Json, memory: &Memory) {
+pub(super) fn add_known_names(document: &mut Json, memory: &Memory) {
     for (field, known) in [("aliases", &memory.names.aliases), ("referred", &memory.names.referred)] {
         if !known.is_empty() {
             document[field] = known.iter().map(|(name, means)| (name.to_string(), json!(&**means))).collect();

@@ -156,15 +156,15 @@ impl Cursor {
         }
     }
 
-    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(&Value)) {
         match self {
             Cursor::End | Cursor::Range(..) => {}
             Cursor::Items(items, _, rest) => {
-                look(&Value::Vector(items.clone()));
-                look(rest);
+                visit(&Value::Vector(items.clone()));
+                visit(rest);
             }
-            Cursor::List(list) => look(&Value::List(list.clone())),
-            Cursor::Lazy(cell) => look(&Value::Lazy(cell.clone())),
+            Cursor::List(list) => visit(&Value::List(list.clone())),
+            Cursor::Lazy(cell) => visit(&Value::Lazy(cell.clone())),
         }
     }
 }

@@ -97,9 +97,9 @@ impl LazyCell {
     }
 
     /// Visits the thunk, for walks over live memory.
-    pub(crate) fn inspect(&self, look: &mut dyn FnMut(&Thunk)) {
+    pub(crate) fn inspect(&self, visit: &mut dyn FnMut(&Thunk)) {
         if let LazyState::Pending(thunk) = &*self.state() {
-            look(thunk);
+            visit(thunk);
         }
     }
 
@@ -192,34 +192,34 @@ impl Thunk {
     }
 
     /// Visits every value that the thunk refers to.
-    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(&Value)) {
         match self {
-            Thunk::Call(function) => look(function),
+            Thunk::Call(function) => visit(function),
             Thunk::Map { function, source }
             | Thunk::MapIndexed { function, source, .. }
             | Thunk::Filter { predicate: function, source, .. }
             | Thunk::Keep { function, source }
             | Thunk::TakeWhile { predicate: function, source } => {
-                look(function);
-                source.each(look);
+                visit(function);
+                source.each(visit);
             }
             Thunk::MapMany { function, sources } => {
-                look(function);
-                sources.iter().for_each(|source| source.each(look));
+                visit(function);
+                sources.iter().for_each(|source| source.each(visit));
             }
             Thunk::Concat { current, sources } => {
-                current.each(look);
-                sources.each(look);
+                current.each(visit);
+                sources.each(visit);
             }
-            Thunk::Take { source, .. } => source.each(look),
+            Thunk::Take { source, .. } => source.each(visit),
             Thunk::Iterate { function, value } => {
-                look(function);
-                look(value);
+                visit(function);
+                visit(value);
             }
-            Thunk::Repeat { value, .. } => look(value),
+            Thunk::Repeat { value, .. } => visit(value),
             Thunk::Cycle { all, source } => {
-                look(all);
-                source.each(look);
+                visit(all);
+                source.each(visit);
             }
         }
     }

@@ -113,10 +113,10 @@ impl Drop for View {
 
 impl Sequence {
     /// Visits every value that the view refers to.
-    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(&Value)) {
         if let View::Items { items, rest, .. } = &*self.0 {
-            look(&Value::Vector(items.clone()));
-            look(rest);
+            visit(&Value::Vector(items.clone()));
+            visit(rest);
         }
     }
 }

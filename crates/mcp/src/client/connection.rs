@@ -61,18 +61,18 @@ impl Connection {
         let limit = spec.timeout.unwrap_or(START);
         let (stderr, process, opened) = match &spec.place {
             ServerPlace::Program(program) => {
-                let (process, streams) = started(spec, program).await?;
+                let (process, streams) = start_server(spec, program).await?;
                 let stderr = KeptStderr::of(streams.stderr);
                 let opening = async {
                     let pipes = LineTransport::new(streams.stdout, streams.stdin);
                     let service = ProgressReceiver::default().serve(pipes).await;
-                    listed(service.map_err(|error| of_handshake(&error))?).await
+                    list_tools(service.map_err(|error| of_handshake(&error))?).await
                 };
                 let opened = tokio::time::timeout(limit, opening).await;
                 (stderr, Some(process), opened)
             }
             ServerPlace::Address(address) => {
-                let opened = tokio::time::timeout(limit, reached(address)).await;
+                let opened = tokio::time::timeout(limit, connect(address)).await;
                 (KeptStderr::default(), None, opened)
             }
         };
@@ -205,7 +205,7 @@ impl Drop for CancelUnlessAnswered {
     }
 }
 
-async fn started(
+async fn start_server(
     spec: &ServerSpec,
     program: &ProgramSpec,
 ) -> Result<(ServerProcess, ServerStreams), ClientError> {
@@ -226,12 +226,12 @@ async fn started(
         .map_err(|source| ClientError::Start { server: spec.name.clone(), source })
 }
 
-async fn reached(address: &AddressSpec) -> Result<(Service, ToolListing), String> {
+async fn connect(address: &AddressSpec) -> Result<(Service, ToolListing), String> {
     let service = ProgressReceiver::default().serve(transport(address)?).await;
-    listed(service.map_err(|error| of_handshake(&error))?).await
+    list_tools(service.map_err(|error| of_handshake(&error))?).await
 }
 
-async fn listed(service: Service) -> Result<(Service, ToolListing), String> {
+async fn list_tools(service: Service) -> Result<(Service, ToolListing), String> {
     let listing = ToolListing::read(service.peer()).await?;
     Ok((service, listing))
 }

@@ -13,10 +13,10 @@ pub(super) fn outcome_of(result: CallToolResult) -> ToolOutcome {
         match block {
             ContentBlock::Text(text) => texts.push(text.text),
             ContentBlock::Image(image) => {
-                held(&mut texts, &mut media, Modality::Image, &image.data, &image.mime_type)
+                hold_media(&mut texts, &mut media, Modality::Image, &image.data, &image.mime_type)
             }
             ContentBlock::Audio(audio) => {
-                held(&mut texts, &mut media, Modality::Audio, &audio.data, &audio.mime_type)
+                hold_media(&mut texts, &mut media, Modality::Audio, &audio.data, &audio.mime_type)
             }
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -55,7 +55,13 @@ pub(super) fn outcome_of(result: CallToolResult) -> ToolOutcome {
 
 type HeldMedia = (MediaPart, backstitch_core::object::Object);
 
-fn held(texts: &mut Vec<String>, media: &mut Vec<HeldMedia>, modality: Modality, data: &str, mime: &str) {
+fn hold_media(
+    texts: &mut Vec<String>,
+    media: &mut Vec<HeldMedia>,
+    modality: Modality,
+    data: &str,
+    mime: &str,
+) {
     match base64::engine::general_purpose::STANDARD.decode(data.trim()) {
         Ok(bytes) => {
             let (part, object) = MediaPart::held(modality, bytes);

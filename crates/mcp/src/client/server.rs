@@ -273,9 +273,9 @@ impl ServerTool {
             Err(rmcp::ServiceError::McpError(error)) => {
                 guard.is_answered = true;
                 if let Some(reason) = reason_of(&error) {
-                    let told =
+                    let explanation =
                         format!("the MCP server {:?} ran the call, but {}", spec.name, shown(spec, reason));
-                    return Ok(Sent::Done(Err(refused("mcp_answer", told))));
+                    return Ok(Sent::Done(Err(refused("mcp_answer", explanation))));
                 }
                 let message = spec.secrets().redact(&error.message).into_owned();
                 return Ok(Sent::Done(Err(refused("mcp_error", message))));
@@ -299,15 +299,16 @@ impl ServerTool {
         let name = &self.server.shared.spec.name;
         match connection.tools().iter().find(|tool| tool.name == self.pinned.name) {
             None => {
-                let told = format!("the MCP server {name:?} no longer has the tool {:?}", self.pinned.name);
-                Err(refused("mcp_changed", told))
+                let explanation =
+                    format!("the MCP server {name:?} no longer has the tool {:?}", self.pinned.name);
+                Err(refused("mcp_changed", explanation))
             }
             Some(now) if !self.pinned.is_compatible(now) => {
-                let told = format!(
+                let explanation = format!(
                     "the parameters of {:?} have changed at the MCP server {name:?} since this session began; a new session has the new ones",
                     self.pinned.name
                 );
-                Err(refused("mcp_changed", told))
+                Err(refused("mcp_changed", explanation))
             }
             Some(_) => Ok(()),
         }

@@ -20,7 +20,7 @@ pub(super) async fn result_of(
     is_structured: bool,
 ) -> CallToolResult {
     let mut result = match done.message.message.option_result() {
-        Some(recorded) => converted(live, recorded, is_structured).await,
+        Some(recorded) => convert(live, recorded, is_structured).await,
         None => CallToolResult::error(vec![ContentBlock::text("the result cannot be read")]),
     };
     let named = json!({ "session": live.id(), "call": done.call, "repeated": done.is_repeated });
@@ -30,7 +30,7 @@ pub(super) async fn result_of(
     result
 }
 
-async fn converted(live: &LiveSession, recorded: &OptionResult, is_structured: bool) -> CallToolResult {
+async fn convert(live: &LiveSession, recorded: &OptionResult, is_structured: bool) -> CallToolResult {
     if recorded.is_error {
         let text = recorded.error_message.clone().unwrap_or_else(|| "the call failed".to_owned());
         return CallToolResult::error(vec![ContentBlock::text(text)]);

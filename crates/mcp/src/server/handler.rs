@@ -78,7 +78,7 @@ impl SessionHandler {
     }
 
     /// Waits for the tools.
-    async fn offered(&self) -> Result<Arc<OfferedTools>, HostError> {
+    async fn offered_tools(&self) -> Result<Arc<OfferedTools>, HostError> {
         if let Some(known) = self.offered.get() {
             return Ok(known.clone());
         }
@@ -147,7 +147,7 @@ impl SessionHandler {
         let cancel = call.cancel.clone();
         let is_structured = context.meta.get(STRUCTURED) == Some(&Value::Bool(true));
         // A task, because the session is released after the call, even if the client is gone.
-        let mut ended = tokio::spawn(finished(opened, call, (tool, is_structured), self.host.clone()));
+        let mut ended = tokio::spawn(finish_call(opened, call, (tool, is_structured), self.host.clone()));
         let ended = tokio::select! {
             biased;
             ended = &mut ended => ended,
@@ -166,7 +166,7 @@ impl SessionHandler {
 }
 
 /// Runs a call to its end, and releases its session.
-async fn finished(
+async fn finish_call(
     opened: OpenCalls,
     call: OutsideCall,
     (tool, is_structured): (Option<HistoryTool>, bool),
@@ -198,7 +198,7 @@ impl ServerHandler for SessionHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
-        let offered = tokio::time::timeout(HANDSHAKE, self.offered()).await;
+        let offered = tokio::time::timeout(HANDSHAKE, self.offered_tools()).await;
         let mut answer = self.negotiate_initialize(&request)?;
         if let Ok(Err(error)) = offered {
             answer.instructions = Some(format!("The tools of this server are not available: {error}"));
@@ -211,7 +211,7 @@ impl ServerHandler for SessionHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = match self.offered().await {
+        let tools = match self.offered_tools().await {
             Ok(offered) => offered.tools.clone(),
             Err(error) => vec![unavailable(&error)],
         };
@@ -229,7 +229,7 @@ impl ServerHandler for SessionHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let offered = match self.offered().await {
+        let offered = match self.offered_tools().await {
             Ok(offered) => offered,
             Err(error) => return Ok(refusal(&error).into()),
         };

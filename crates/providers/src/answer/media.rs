@@ -29,8 +29,8 @@ pub(crate) fn add_bytes(answer: &mut PolicyAnswer, data: &str, mime: Option<&str
 /// Adds media at an address, which may be a `data:` URL that holds it.
 pub(crate) fn add_address(answer: &mut PolicyAnswer, address: &str, mime: Option<&str>, modality: Modality) {
     if let Some((head, data)) = address.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
-        let said = head.strip_suffix(";base64");
-        return add_bytes(answer, said.map_or("", |_| data), said.or(mime), modality);
+        let data_type = head.strip_suffix(";base64");
+        return add_bytes(answer, data_type.map_or("", |_| data), data_type.or(mime), modality);
     }
     let mime = mime.filter(|mime| is_mime(mime));
     let modality = mime.map_or(modality, Modality::of_mime);

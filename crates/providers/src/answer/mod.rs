@@ -32,7 +32,7 @@ use crate::provider::ModelTarget;
 /// Assembles an answer from the events of a stream.
 pub trait StreamReader: Send {
     /// Processes the next event, and appends its displayable content to `deltas`.
-    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError>;
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError>;
 
     /// Whether the provider has marked the end of the answer.
     fn is_complete(&self) -> bool;

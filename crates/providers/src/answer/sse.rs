@@ -46,7 +46,7 @@ impl SseDecoder {
     }
 
     /// Decodes more bytes, and appends the completed events to `events`.
-    pub fn take_in(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLarge> {
+    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;

@@ -87,10 +87,11 @@ fn described(status: u16, location: Option<&str>, body: &str) -> String {
 }
 
 /// Reads a body as an error, if it is one: servers also send errors with a successful status.
-pub(crate) fn said_error(provider: Provider, classify: Classify, body: &str) -> Option<ProviderError> {
-    let said: Value = serde_json::from_str(body).ok()?;
-    let is_error = !said["error"].is_null() || !said[0]["error"].is_null() || said["type"] == "error";
-    is_error.then(|| of_event(provider, classify, &said))
+pub(crate) fn error_in_body(provider: Provider, classify: Classify, body: &str) -> Option<ProviderError> {
+    let content: Value = serde_json::from_str(body).ok()?;
+    let is_error =
+        !content["error"].is_null() || !content[0]["error"].is_null() || content["type"] == "error";
+    is_error.then(|| of_event(provider, classify, &content))
 }
 
 /// Reads an error inside of a stream.
@@ -160,8 +161,8 @@ fn by_words(kind: ErrorKind, message: &str) -> ErrorKind {
     const BAD_KEY: [&str; 3] = ["api key not valid", "invalid api key", "incorrect api key"];
     // Some versions of llama.cpp send it as a failure of the server, which would be retried.
     const NO_IMAGES: [&str; 2] = ["image input is not supported", "audio input is not supported"];
-    let said = || message.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| said().contains(word));
+    let content = || message.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| content().contains(word));
     match kind {
         ErrorKind::InvalidRequest | ErrorKind::Server if says_too_long(message) => ErrorKind::ContextTooLong,
         ErrorKind::RateLimited if says_request_too_large(message) => ErrorKind::ContextTooLong,

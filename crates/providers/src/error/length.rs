@@ -71,8 +71,8 @@ const PLAUSIBLE: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 
 /// Whether a message says that the conversation is too long.
 pub(super) fn says_too_long(message: &str) -> bool {
-    let said = message.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let lower = message.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     has(&SIGNS) || (has(&WINDOWS) && has(&EXCESS))
 }
 
@@ -83,17 +83,17 @@ pub(super) fn says_request_too_large(message: &str) -> bool {
 
 /// The context window in tokens that a refusal for length names.
 pub(super) fn named_window(error: &Value, message: &str) -> Option<u64> {
-    let said = message.to_lowercase();
-    let before = || BEFORE_WINDOW.iter().find_map(|text| number_after(&said, text));
-    let after = || said.split_once(AFTER_WINDOW).and_then(|(before, _)| last_number(before));
+    let lower = message.to_lowercase();
+    let before = || BEFORE_WINDOW.iter().find_map(|text| number_after(&lower, text));
+    let after = || lower.split_once(AFTER_WINDOW).and_then(|(before, _)| last_number(before));
     let found = error["n_ctx"].as_u64().or_else(after).or_else(before);
     found.filter(|tokens| PLAUSIBLE.contains(tokens))
 }
 
 /// The number directly after the first occurrence of a text that a number follows.
-fn number_after(said: &str, text: &str) -> Option<u64> {
-    said.match_indices(text).find_map(|(place, _)| {
-        let rest = &said[place + text.len()..];
+fn number_after(lower: &str, text: &str) -> Option<u64> {
+    lower.match_indices(text).find_map(|(place, _)| {
+        let rest = &lower[place + text.len()..];
         let end = rest.find(|one| !is_digit(one)).unwrap_or(rest.len());
         number(&rest[..end])
     })

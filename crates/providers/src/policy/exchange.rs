@@ -10,7 +10,7 @@ use crate::answer::SseDecoder;
 use crate::error::{ErrorKind, ProviderError, quote};
 use crate::secret::{Listener, redact_all, redact_answer};
 use crate::transport::{HttpRequest, HttpResponse, TransportError};
-use crate::wire::{of_response, parse, said_error, stream_reader};
+use crate::wire::{error_in_body, of_response, parse, stream_reader};
 
 /// The maximum size of a response with an error status, in bytes.
 const LONGEST_ERROR: usize = 1024 * 1024;
@@ -115,17 +115,17 @@ impl ModelPolicy {
             if read > self.answer_limit {
                 return Err(self.too_long(self.answer_limit));
             }
-            let taken = decoder.take_in(&chunk, &mut events);
+            let taken = decoder.feed(&chunk, &mut events);
             taken.map_err(|problem| ProviderError::malformed(provider, problem.to_string()))?;
             for event in events.drain(..) {
-                reader.take_in(&event, &mut deltas)?;
+                reader.feed(&event, &mut deltas)?;
                 for delta in deltas.drain(..) {
-                    listener.tell(delta);
+                    listener.emit(delta);
                 }
             }
         }
         listener.finish();
-        reader.finish().map_err(|error| said_error(provider, &decoder.into_stray()).unwrap_or(error))
+        reader.finish().map_err(|error| error_in_body(provider, &decoder.into_stray()).unwrap_or(error))
     }
 
     /// The error for a body that cannot be parsed: the error object in it, or a description with the
@@ -137,9 +137,9 @@ impl ModelPolicy {
         }
         let body = redact_all(body, &self.held_secrets());
         let usage = *error.usage;
-        let mut error = said_error(self.target.provider, &body).unwrap_or_else(|| {
-            let said = if body.trim().is_empty() { "nothing".to_owned() } else { quote(&body) };
-            let message = format!("{}; the server answered with status {status}: {said}", error.message);
+        let mut error = error_in_body(self.target.provider, &body).unwrap_or_else(|| {
+            let quoted = if body.trim().is_empty() { "nothing".to_owned() } else { quote(&body) };
+            let message = format!("{}; the server answered with status {status}: {quoted}", error.message);
             ProviderError::malformed(self.target.provider, message)
         });
         error.status = Some(status);

@@ -70,29 +70,29 @@ impl ModelPolicy {
         facts: &mut ModelFacts,
     ) -> Result<(), TransportError> {
         let model = &self.target.model;
-        let list = self.described(address::models(self.target.provider, endpoint), "").await?;
+        let list = self.fetch(address::models(self.target.provider, endpoint), "").await?;
         *facts = ModelFacts::of_list(&list, model);
         if wanted == WantedFacts::Price || facts.window.is_some() {
             return Ok(());
         }
-        let properties = self.described(address::beside(endpoint, "/props"), "").await?;
+        let properties = self.fetch(address::beside(endpoint, "/props"), "").await?;
         facts.window = ModelFacts::of_llama_cpp(&properties).window;
         if facts.window.is_some() {
             return Ok(());
         }
         let named = json!({ "model": model }).to_string();
-        let shown = self.described(address::beside(endpoint, "/api/show"), &named).await?;
+        let shown = self.fetch(address::beside(endpoint, "/api/show"), &named).await?;
         facts.window = ModelFacts::of_ollama(&shown).window;
         if facts.window.is_some() {
             return Ok(());
         }
-        let list = self.described(address::beside(endpoint, "/api/v0/models"), "").await?;
+        let list = self.fetch(address::beside(endpoint, "/api/v0/models"), "").await?;
         facts.window = ModelFacts::of_list(&list, model).window;
         Ok(())
     }
 
     /// Returns the JSON that a server answers; `null` if it answers anything else.
-    async fn described(&self, url: String, body: &str) -> Result<Value, TransportError> {
+    async fn fetch(&self, url: String, body: &str) -> Result<Value, TransportError> {
         let answer = tokio::time::timeout(QUESTION_TIME, self.read_description(url, body)).await;
         let late = || TransportError::broken(format!("no answer within {} s", QUESTION_TIME.as_secs()));
         answer.map_err(|_| late())?

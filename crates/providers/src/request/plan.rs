@@ -24,7 +24,7 @@ pub(crate) struct RawCall {
 pub(crate) type RawCalls = fn(&Value) -> Option<Vec<RawCall>>;
 
 pub(crate) enum PlannedEntry<'a> {
-    Said(&'a InputMessage<'a>),
+    Input(&'a InputMessage<'a>),
     Turn(PlannedTurn<'a>),
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn plan<'a>(
     let mut planned = Vec::with_capacity(thread.entries.len());
     for entry in &thread.entries {
         planned.push(match entry {
-            ThreadEntry::Said(said) => PlannedEntry::Said(said),
+            ThreadEntry::Input(message) => PlannedEntry::Input(message),
             ThreadEntry::Turn(turn) => {
                 PlannedEntry::Turn(plan_turn(turn, target, options, raw_calls, &mut used, report)?)
             }

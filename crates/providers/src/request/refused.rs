@@ -67,8 +67,8 @@ const REFUSES_MEDIA: [&str; 11] = [
 impl RefusedPart {
     /// The part that a refusal is about; `None` if it is about something else.
     pub fn of_refusal(message: &str) -> Option<Self> {
-        let said = message.to_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let lower = message.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let refuses = has(&REFUSES);
         if has(&["reasoning summaries", "reasoning.summary"]) {
             Some(Self::ReasoningSummary)

@@ -111,16 +111,16 @@ impl SchemaDialect {
 
     /// Moves unsupported constraints into the description.
     fn describe(&self, fields: &mut Map<String, Value>) {
-        let mut said = Vec::new();
+        let mut limits = Vec::new();
         for name in self.described {
             if let Some(value) = fields.shift_remove(*name) {
-                said.push(format!("{name}: {value}"));
+                limits.push(format!("{name}: {value}"));
             }
         }
         if let Some(least) = fields.get("minItems").and_then(Value::as_u64)
             && least > self.min_items
         {
-            said.push(format!("minItems: {least}"));
+            limits.push(format!("minItems: {least}"));
             fields.insert("minItems".to_owned(), self.min_items.into());
         }
         if let Some(format) = fields.get("format").and_then(Value::as_str)
@@ -128,17 +128,17 @@ impl SchemaDialect {
         {
             // Formats of numbers only concern the program that reads them.
             if fields.get("type").is_some_and(|kind| kind == "string") {
-                said.push(format!("format: {format}"));
+                limits.push(format!("format: {format}"));
             }
             fields.shift_remove("format");
         }
-        if said.is_empty() {
+        if limits.is_empty() {
             return;
         }
-        let said = format!("({})", said.join(", "));
+        let limits = format!("({})", limits.join(", "));
         let described = match fields.get("description").and_then(Value::as_str) {
-            Some(text) => format!("{text} {said}"),
-            None => said,
+            Some(text) => format!("{text} {limits}"),
+            None => limits,
         };
         fields.insert("description".to_owned(), described.into());
     }

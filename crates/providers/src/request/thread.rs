@@ -27,7 +27,7 @@ pub struct Thread<'a> {
 #[derive(Debug, Clone)]
 pub enum ThreadEntry<'a> {
     /// A message to the model.
-    Said(InputMessage<'a>),
+    Input(InputMessage<'a>),
     /// An answer of the model.
     Turn(ThreadTurn<'a>),
 }
@@ -117,7 +117,7 @@ impl<'a> Thread<'a> {
         for message in messages {
             let parts: Vec<&Part> = parts_of(message).iter().collect();
             if !parts.is_empty() {
-                self.entries.push(ThreadEntry::Said(InputMessage {
+                self.entries.push(ThreadEntry::Input(InputMessage {
                     is_system: message.role() == Role::System,
                     parts,
                 }));
@@ -152,20 +152,20 @@ impl<'a> GroupedResults<'a> {
         let answers = messages.iter().filter(|(_, message)| message.role() == Role::Assistant);
         let mut turns: BTreeMap<u64, Vec<&InnerMessage>> =
             answers.map(|(number, _)| (*number, Vec::new())).collect();
-        let mut said = Vec::new();
+        let mut inputs = Vec::new();
         for (number, message) in messages {
             match (message.role(), turns.get_mut(&number)) {
                 (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message),
-                _ => said.push((number, message)),
+                _ => inputs.push((number, message)),
             }
         }
-        let mut said = said.into_iter().peekable();
+        let mut inputs = inputs.into_iter().peekable();
         let turns = turns.into_iter().map(|(number, messages)| {
-            let before = std::iter::from_fn(|| said.next_if(|(said_in, _)| *said_in < number));
+            let before = std::iter::from_fn(|| inputs.next_if(|(at, _)| *at < number));
             TurnGroup { number, before: before.map(|(_, message)| message).collect(), messages }
         });
         let turns = turns.collect();
-        Self { turns, unanswered: said.map(|(_, message)| message).collect() }
+        Self { turns, unanswered: inputs.map(|(_, message)| message).collect() }
     }
 
     fn in_order(&self) -> impl Iterator<Item = &'a InnerMessage> {

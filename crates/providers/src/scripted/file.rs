@@ -84,8 +84,8 @@ impl Script {
 
     /// Checks what the types do not enforce: call names, and that each call has its arguments once.
     fn check(&self) -> Result<(), (String, &'static str)> {
-        for (reply, said) in self.replies.iter().enumerate() {
-            for (index, call) in said.calls.iter().enumerate() {
+        for (reply, answer) in self.replies.iter().enumerate() {
+            for (index, call) in answer.calls.iter().enumerate() {
                 let key = || format!("replies[{reply}].calls[{index}]");
                 if call.arguments_text.is_some() && !call.arguments.is_empty() {
                     return Err((key(), "give `arguments` or `arguments_text`, not both"));

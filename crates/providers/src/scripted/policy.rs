@@ -97,9 +97,9 @@ impl ScriptedPolicy {
         *count - 1
     }
 
-    async fn failed(&self, failure: &ScriptedFailure, deltas: &Deltas) -> PolicyError {
+    async fn emit_failure(&self, failure: &ScriptedFailure, deltas: &Deltas) -> PolicyError {
         pass(failure.delay_ms).await;
-        tell(failure.said.as_deref(), deltas, Delta::Text);
+        emit(failure.said.as_deref(), deltas, Delta::Text);
         let message = failure.message.as_deref().unwrap_or("the script fails here");
         PolicyError {
             retryable: failure.retryable.unwrap_or(failure.kind.is_retryable()),
@@ -112,10 +112,10 @@ impl ScriptedPolicy {
         }
     }
 
-    async fn given(&self, reply: &ScriptedReply, deltas: &Deltas) -> PolicyAnswer {
+    async fn emit_reply(&self, reply: &ScriptedReply, deltas: &Deltas) -> PolicyAnswer {
         pass(reply.delay_ms).await;
-        tell(reply.reasoning.as_deref(), deltas, Delta::Reasoning);
-        tell(reply.text.as_deref(), deltas, Delta::Text);
+        emit(reply.reasoning.as_deref(), deltas, Delta::Reasoning);
+        emit(reply.text.as_deref(), deltas, Delta::Text);
         let finish = reply.finish_reason.as_deref().map(of_any).unwrap_or_default();
         let answer = PolicyAnswer {
             parts: reply.parts(),
@@ -178,10 +178,10 @@ impl Policy for ScriptedPolicy {
             if !reply.failures.is_empty() {
                 let attempts = self.attempts_before(question.session_id, place);
                 if let Some(failure) = reply.failure(attempts) {
-                    return Err(self.failed(failure, &question.deltas).await);
+                    return Err(self.emit_failure(failure, &question.deltas).await);
                 }
             }
-            Ok(self.given(reply, &question.deltas).await)
+            Ok(self.emit_reply(reply, &question.deltas).await)
         })
     }
 }
@@ -219,8 +219,8 @@ fn of_any(word: &str) -> Finish {
 }
 
 /// Emits a text word by word.
-fn tell(text: Option<&str>, deltas: &Deltas, piece: fn(String) -> Delta) {
+fn emit(text: Option<&str>, deltas: &Deltas, piece: fn(String) -> Delta) {
     for word in text.unwrap_or_default().split_inclusive(' ') {
-        deltas.tell(piece(word.to_owned()));
+        deltas.emit(piece(word.to_owned()));
     }
 }

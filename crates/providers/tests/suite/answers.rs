@@ -10,10 +10,10 @@ use super::support::{streamed_answer, target, whole_answer};
 
 pub(crate) fn read_stream(provider: Provider, text: &str) -> Result<(PolicyAnswer, String), ProviderError> {
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
-    decoder.take_in(text.as_bytes(), &mut events).unwrap();
+    decoder.feed(text.as_bytes(), &mut events).unwrap();
     let (mut reader, mut deltas) = (stream_reader(&target(provider)), Vec::new());
     for event in &events {
-        reader.take_in(event, &mut deltas)?;
+        reader.feed(event, &mut deltas)?;
     }
     let said = deltas.into_iter().filter_map(|delta| match delta {
         Delta::Text(text) => Some(text),

@@ -24,10 +24,10 @@ fn streamed(deltas: &[Value], reason: &str) -> (PolicyAnswer, String, String) {
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
     text.push_str(&format!("data: {end}\n\ndata: [DONE]\n\n"));
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
-    decoder.take_in(text.as_bytes(), &mut events).unwrap();
+    decoder.feed(text.as_bytes(), &mut events).unwrap();
     let (mut reader, mut deltas) = (stream_reader(&target(CHAT)), Vec::new());
     for event in &events {
-        reader.take_in(event, &mut deltas).unwrap();
+        reader.feed(event, &mut deltas).unwrap();
     }
     let (mut said, mut thought) = (String::new(), String::new());
     for delta in deltas {

@@ -177,9 +177,9 @@ fn streamed(bytes: &[u8], target: &ModelTarget, size: usize) -> Option<PolicyAns
     let mut reader = stream_reader(target);
     let (mut events, mut deltas) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(size.max(1)) {
-        decoder.take_in(piece, &mut events).ok()?;
+        decoder.feed(piece, &mut events).ok()?;
         for event in events.drain(..) {
-            reader.take_in(&event, &mut deltas).ok()?;
+            reader.feed(&event, &mut deltas).ok()?;
         }
     }
     reader.finish().ok()

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 fn decoded<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<SseEvent> {
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
     for piece in pieces {
-        decoder.take_in(piece, &mut events).unwrap();
+        decoder.feed(piece, &mut events).unwrap();
     }
     events
 }
@@ -36,7 +36,7 @@ fn every_split_gives_the_same_events() {
 #[test]
 fn lines_without_an_event_are_kept_for_the_caller() {
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
-    decoder.take_in(b"data: x\n\n{\n\"error\": {\"code\": 500}\n}", &mut events).unwrap();
+    decoder.feed(b"data: x\n\n{\n\"error\": {\"code\": 500}\n}", &mut events).unwrap();
     assert_eq!(events, [event("", "x")]);
     let stray = decoder.into_stray();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&stray).unwrap()["error"]["code"], 500);

@@ -118,7 +118,7 @@ fn viewed(state: &ConversationState) -> Vec<Step> {
 fn threaded(thread: &Thread<'_>) -> Vec<Step> {
     let owned = |parts: &[&Part]| parts.iter().copied().cloned().collect();
     let steps = thread.entries.iter().map(|entry| match entry {
-        ThreadEntry::Said(said) => Step::Said(owned(&said.parts)),
+        ThreadEntry::Input(said) => Step::Said(owned(&said.parts)),
         ThreadEntry::Turn(turn) => Step::Turn {
             number: turn.number,
             parts: owned(&turn.parts),

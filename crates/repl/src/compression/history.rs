@@ -10,7 +10,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, Vector};
 
 use super::estimate_tokens;
-use super::looks::look;
+use super::looks::count_access;
 use crate::turn::{Excerpt, Turn, TurnCall, TurnCallOutcome, TurnDefinition};
 
 /// The turns of an evaluation.
@@ -132,7 +132,7 @@ impl History {
 
     /// The turn at an index, from 0.
     pub fn get(&self, index: usize) -> Option<&Arc<Turn>> {
-        look();
+        count_access();
         self.turns.get(index)
     }
 
@@ -168,18 +168,18 @@ impl History {
 
     /// The indices of failed turns, the latest first.
     pub(super) fn failed(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
-        self.failed.iter().rev().copied().inspect(|_| look())
+        self.failed.iter().rev().copied().inspect(|_| count_access())
     }
 
     /// The number of current definitions that were last made before a turn. Visits only the others.
     pub(super) fn definitions_before(&self, turn: usize) -> usize {
-        let newest = self.definitions.values().rev().inspect(|_| look());
+        let newest = self.definitions.values().rev().inspect(|_| count_access());
         self.definitions.len() - newest.take_while(|definition| definition.place.turn >= turn).count()
     }
 
     /// The current definitions that were last made before a turn, the newest first.
     pub(super) fn newest_definitions(&self, before: usize) -> impl Iterator<Item = Live<'_>> {
-        let newest = self.definitions.values().rev().inspect(|_| look());
+        let newest = self.definitions.values().rev().inspect(|_| count_access());
         newest.skip_while(move |definition| definition.place.turn >= before).filter_map(|definition| {
             let turn = self.get(definition.place.turn)?;
             let defined = turn.memory.defined.get(definition.place.index)?;
@@ -192,7 +192,7 @@ impl History {
         let up_to = |end: usize| match end {
             0 => Weight::default(),
             end => {
-                look();
+                count_access();
                 self.weights.get(end - 1).copied().unwrap_or_default()
             }
         };

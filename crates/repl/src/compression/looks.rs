@@ -1,7 +1,7 @@
 //! Counts the accesses of a render to a history.
 //!
 //! The cost of a render depends on what it shows, and not on the length of the history. Time measurements
-//! would not prove that, so tests count accesses: every read of a history calls [`look`]. Outside of tests it
+//! would not prove that, so tests count accesses: every read of a history calls [`count_access`]. Outside of tests it
 //! does nothing.
 
 #[cfg(test)]
@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// Counts an access to a turn or to a position.
-pub(super) fn look() {
+pub(super) fn count_access() {
     #[cfg(test)]
     LOOKS.with(|looks| looks.set(looks.get() + 1));
 }

@@ -132,7 +132,7 @@ pub struct LispMachine {
     /// The number of answers so far.
     turns: u64,
     /// The turn of the latest user message.
-    said_in: Option<u64>,
+    last_input_turn: Option<u64>,
     /// The turn whose program runs although its answer reached the token limit.
     accepted: Option<u64>,
     phase: Phase,
@@ -143,14 +143,14 @@ impl LispMachine {
         let (evaluation, seed) = (past.evaluation.evaluation_id, past.seed);
         let seen = VisibleLog::new(&prepared, earlier::earlier(&past.followed));
         let left = ProgramState::default();
-        let (turns, said_in, accepted, phase) = (0, None, None, Phase::Ask);
-        Self { prepared, evaluation, seed, seen, left, turns, said_in, accepted, phase }
+        let (turns, last_input_turn, accepted, phase) = (0, None, None, Phase::Ask);
+        Self { prepared, evaluation, seed, seen, left, turns, last_input_turn, accepted, phase }
     }
 
-    fn said(&mut self, message: &Arc<InnerMessage>) {
-        self.seen.said(message, &self.prepared);
+    fn add_message(&mut self, message: &Arc<InnerMessage>) {
+        self.seen.add_message(message, &self.prepared);
         if message.role() == Role::User {
-            self.said_in = Some(message.turn);
+            self.last_input_turn = Some(message.turn);
             // A user message that arrives before the evaluation ends is answered, if an answer is left.
             if matches!(self.phase, Phase::Finish(_)) && self.may_ask() && message.turn >= self.turns {
                 self.phase = Phase::Ask;
@@ -163,11 +163,11 @@ impl LispMachine {
     }
 
     /// Whether there is a user message since the last answer, which the policy has not seen.
-    fn is_unheard(&self) -> bool {
-        self.said_in.is_some_and(|turn| turn >= self.turns) && self.turns > 0
+    fn has_unseen_message(&self) -> bool {
+        self.last_input_turn.is_some_and(|turn| turn >= self.turns) && self.turns > 0
     }
 
-    fn answered(&mut self, messages: &[Arc<InnerMessage>]) {
+    fn add_answer(&mut self, messages: &[Arc<InnerMessage>]) {
         let Some(first) = messages.first() else { return };
         self.turns = self.turns.max(first.turn);
         let state = TurnState::of(messages);
@@ -228,13 +228,13 @@ impl LispMachine {
     }
 
     fn program(&self, answer: &Answer, source: String) -> ProgramStarted {
-        let chance = CallId::of_program(answer.origin.answer, "chance");
+        let seed_call = CallId::of_program(answer.origin.answer, "chance");
         ProgramStarted {
             evaluation_id: self.evaluation,
             turn: answer.origin.turn,
             source: Some(source.into()),
             now: answer.at,
-            seed: self.seed.rng_for(chance).next_u64(),
+            seed: self.seed.rng_for(seed_call).next_u64(),
             memory: self.left.memory_turn,
             interpreter: INTERPRETER.to_owned(),
             inputs: Some(self.prepared.inputs),
@@ -318,8 +318,8 @@ impl LispMachine {
     /// Continues after a recorded turn.
     fn after_turn(&mut self, turn: Arc<Turn>, ending: Option<EvaluationResult>) {
         self.seen.push(turn);
-        let unheard = self.is_unheard() && self.may_ask();
-        self.phase = match ending.filter(|_| !unheard) {
+        let is_unseen = self.has_unseen_message() && self.may_ask();
+        self.phase = match ending.filter(|_| !is_unseen) {
             Some(ending) => Phase::Finish(ending),
             None => Phase::Ask,
         };
@@ -349,15 +349,15 @@ fn refused(made: &ProgramCall, turn: u64) -> PendingCall {
 }
 
 impl Machine for LispMachine {
-    fn take_in(&mut self, event: MachineEvent) {
+    fn handle(&mut self, event: MachineEvent) {
         match event {
-            MachineEvent::Said(message) => self.said(&message),
-            MachineEvent::Answered { messages, .. } => self.answered(&messages),
+            MachineEvent::MessageAdded(message) => self.add_message(&message),
+            MachineEvent::Answered { messages, .. } => self.add_answer(&messages),
             MachineEvent::CallEnded { call, result } => {
                 let Some(result) = result.message.option_result() else { return };
                 match &mut self.phase {
                     Phase::Running(run, _) | Phase::Abandoned(run, ..) => {
-                        run.call_ended(call, result);
+                        run.set_result(call, result);
                     }
                     Phase::Answered(_, calls) => calls.retain(|wanted| wanted.call_id != call),
                     _ => {}

@@ -25,7 +25,7 @@ impl LispMachine {
         machine.accepted = past.evaluation.accepted;
         for message in &past.messages {
             if matches!(message.role(), Role::System | Role::User) {
-                machine.said(message);
+                machine.add_message(message);
             }
         }
         let mut answers: BTreeMap<u64, Vec<Arc<InnerMessage>>> = BTreeMap::new();
@@ -59,8 +59,8 @@ impl LispMachine {
             Some((turn, messages)) if *turn > done => machine.resume_turn(past, *turn, messages)?,
             _ => {
                 let ending = last.as_ref().and_then(|turn| machine.ending_of(turn));
-                let unheard = machine.is_unheard() && machine.may_ask();
-                if let Some(ending) = ending.filter(|_| !unheard) {
+                let is_unseen = machine.has_unseen_message() && machine.may_ask();
+                if let Some(ending) = ending.filter(|_| !is_unseen) {
                     machine.phase = Phase::Finish(ending);
                 }
             }
@@ -81,7 +81,7 @@ impl LispMachine {
             what: format!("{what} of turn {turn}"),
             reason,
         };
-        self.answered(messages);
+        self.add_answer(messages);
         let results: HashMap<_, _> = past
             .messages
             .iter()

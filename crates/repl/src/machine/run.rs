@@ -108,7 +108,7 @@ impl Run {
     }
 
     /// Sets the result of a call. Returns whether the call is one of this program.
-    pub(crate) fn call_ended(&mut self, call: CallId, result: &OptionResult) -> bool {
+    pub(crate) fn set_result(&mut self, call: CallId, result: &OptionResult) -> bool {
         let made = self.calls.iter_mut().find(|made| made.call_id == call);
         made.map(|made| made.result = Some(result.clone())).is_some()
     }
@@ -136,7 +136,7 @@ impl Run {
                 // A bug of the interpreter must not make a session impossible to open.
                 match catch_unwind(AssertUnwindSafe(|| machine.run())) {
                     Ok(MachineOutcome::Finished(finished)) if is_stopped(&finished) => return Step::Stopped,
-                    Ok(MachineOutcome::Finished(finished)) => return self.finished(finished),
+                    Ok(MachineOutcome::Finished(finished)) => return self.finish(finished),
                     Ok(MachineOutcome::Suspended(requests)) => self.wave = requests,
                     Err(_) => return Step::Finished(broken("the interpreter has failed")),
                 }
@@ -322,7 +322,7 @@ impl Run {
     }
 
     /// Checks that a program has reached all of its recorded calls at its end.
-    fn finished(&mut self, finished: Box<ProgramResult>) -> Step {
+    fn finish(&mut self, finished: Box<ProgramResult>) -> Step {
         match self.calls.iter().find(|made| !made.is_reached) {
             Some(made) => Step::Diverged(ReplayDivergence {
                 what: format!("at {} it called {}, and now it ends without", made.path, made.name),

@@ -15,7 +15,7 @@ use crate::turn::{Turn, TurnError};
 /// The history of an evaluation, as far as the model may be shown it.
 pub(super) struct VisibleLog {
     /// The system message, then the messages to the policy.
-    said: Vec<Arc<InnerMessage>>,
+    inputs: Vec<Arc<InnerMessage>>,
     turns: History,
     /// The missions and answers of earlier evaluations.
     earlier: Arc<str>,
@@ -29,13 +29,13 @@ impl VisibleLog {
     pub(super) fn new(prepared: &CompiledAgent, earlier: String) -> Self {
         let earlier: Arc<str> = earlier.into();
         let scene = scene(prepared, &earlier, &[]);
-        Self { said: Vec::new(), turns: History::new(), earlier, scene, answer: String::new() }
+        Self { inputs: Vec::new(), turns: History::new(), earlier, scene, answer: String::new() }
     }
 
     /// Adds a message to the policy. Messages after the mission become part of it.
-    pub(super) fn said(&mut self, message: &Arc<InnerMessage>, prepared: &CompiledAgent) {
-        self.said.push(message.clone());
-        self.scene = scene(prepared, &self.earlier, &self.said);
+    pub(super) fn add_message(&mut self, message: &Arc<InnerMessage>, prepared: &CompiledAgent) {
+        self.inputs.push(message.clone());
+        self.scene = scene(prepared, &self.earlier, &self.inputs);
     }
 
     pub(super) fn answer(&mut self, answer: String) {
@@ -73,7 +73,7 @@ impl VisibleLog {
     }
 
     fn messages(&self, rendered: RenderedHistory, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
-        let Some(first) = self.said.first() else { return Vec::new() };
+        let Some(first) = self.inputs.first() else { return Vec::new() };
         let mut turn = 0;
         let mut media = self.media();
         let mut messages = Vec::with_capacity(rendered.messages.len());
@@ -109,8 +109,8 @@ impl VisibleLog {
 
     /// The media of user messages.
     fn media(&self) -> Vec<Part> {
-        let said = self.said.iter().filter(|message| message.role() == Role::User);
-        let parts = said.filter_map(|message| message.message.parts()).flatten();
+        let inputs = self.inputs.iter().filter(|message| message.role() == Role::User);
+        let parts = inputs.filter_map(|message| message.message.parts()).flatten();
         parts.filter(|part| !matches!(part, Part::Text(_))).cloned().collect()
     }
 }
@@ -141,8 +141,8 @@ fn left_out(rendered: &RenderedHistory) -> Vec<String> {
     dropped.map(|(what, count)| format!("{count} {what}")).collect()
 }
 
-fn scene(prepared: &CompiledAgent, earlier: &Arc<str>, said: &[Arc<InnerMessage>]) -> RenderContext {
-    let of = |role: Role| said.iter().filter(move |message| message.role() == role);
+fn scene(prepared: &CompiledAgent, earlier: &Arc<str>, inputs: &[Arc<InnerMessage>]) -> RenderContext {
+    let of = |role: Role| inputs.iter().filter(move |message| message.role() == role);
     let mission: Vec<String> = of(Role::User).map(|message| message.content()).collect();
     let agent = &prepared.agent;
     let mut scene = RenderContext::new(mission.join("\n\n"))

@@ -95,11 +95,11 @@ pub(super) fn of_message(message: &InnerMessage, by_programs: &HashSet<CallId>) 
 pub(super) fn line_of_answer(numbered: &[(u64, &Arc<InnerMessage>)]) -> String {
     let number = numbered.first().map_or(0, |(number, _)| *number);
     let messages = || numbered.iter().map(|(_, message)| *message);
-    let said = messages().find(|message| matches!(message.message.content, Content::Parts(_)));
+    let text_message = messages().find(|message| matches!(message.message.content, Content::Parts(_)));
     let calls = messages().filter_map(|message| message.message.option_call());
     format!(
         "Turn {number}: {}{}",
-        said.map(|message| beginning(&message.content())).unwrap_or_default(),
+        text_message.map(|message| beginning(&message.content())).unwrap_or_default(),
         calls_of(calls.map(|call| call.option_name.as_str()))
     )
 }

@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str) -> Result<Signature, InvalidSignature> {
     } else {
         parser.take("->");
     }
-    let output = parser.typed(0)?;
+    let output = parser.parse_type(0)?;
     parser.space();
     if parser.at < text.len() {
         return Err(parser.problem("something follows its end"));
@@ -88,13 +88,13 @@ impl Parser<'_> {
         is_there
     }
 
-    fn typed(&mut self, depth: usize) -> Result<Type, InvalidSignature> {
+    fn parse_type(&mut self, depth: usize) -> Result<Type, InvalidSignature> {
         if depth > DEEPEST {
             return Err(self.problem(format!("types are nested more than {DEEPEST} deep")));
         }
         self.space();
         let found = if self.take("[") {
-            let items = self.typed(depth + 1)?;
+            let items = self.parse_type(depth + 1)?;
             self.space();
             if !self.take("]") {
                 return Err(self.problem("a list holds one type and ends with `]`"));
@@ -103,14 +103,14 @@ impl Parser<'_> {
         } else if self.take("{") {
             Type::Object(self.fields("}", depth + 1)?)
         } else if self.take(":") {
-            self.named()?
+            self.parse_named()?
         } else {
             return Err(self.problem("a type is expected: `:int`, `[:int]` or `{name :int}`"));
         };
         Ok(if self.take("?") { Type::Optional(Box::new(found)) } else { found })
     }
 
-    fn named(&mut self) -> Result<Type, InvalidSignature> {
+    fn parse_named(&mut self) -> Result<Type, InvalidSignature> {
         let rest = self.rest();
         let length = rest.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let word = &rest[..length];
@@ -143,7 +143,7 @@ impl Parser<'_> {
             if fields.iter().any(|field| field.name == name) {
                 return Err(self.problem(format!("there are two fields `{name}`")));
             }
-            let holds = self.typed(depth)?;
+            let holds = self.parse_type(depth)?;
             fields.push(Field { name, holds });
         }
     }

@@ -11,8 +11,8 @@ impl Signature {
     /// Reads the JSON Schema of an answer. The schema itself is kept if the types say less.
     pub fn from_schema(schema: &Json) -> Self {
         let output = Type::from_schema(schema);
-        let is_said = output.to_schema() == *schema;
-        Self { parameters: Vec::new(), output, schema: (!is_said).then(|| schema.clone()) }
+        let is_exact = output.to_schema() == *schema;
+        Self { parameters: Vec::new(), output, schema: (!is_exact).then(|| schema.clone()) }
     }
 
     /// The JSON Schema of the answer.

@@ -45,13 +45,13 @@ struct CompressedMachine {
 }
 
 impl Machine for CompressedMachine {
-    fn take_in(&mut self, event: MachineEvent) {
+    fn handle(&mut self, event: MachineEvent) {
         match &event {
-            MachineEvent::Said(message) => self.history.push(message.clone()),
+            MachineEvent::MessageAdded(message) => self.history.push(message.clone()),
             MachineEvent::Answered { messages, .. } => self.history.extend(messages.iter().cloned()),
             MachineEvent::CallEnded { result, .. } => self.history.push(result.clone()),
         }
-        self.machine.take_in(event);
+        self.machine.handle(event);
     }
 
     fn next(&mut self) -> MachineAction {

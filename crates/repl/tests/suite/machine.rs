@@ -311,7 +311,7 @@ fn calls_that_an_answer_makes_itself_are_refused() {
     let call = OptionCall::new(call_id, "twice", Arguments::none());
     let message =
         simulation.add(1, Message::new(PolicyName::new("person").unwrap(), Content::OptionCall(call)));
-    simulation.machine.take_in(MachineEvent::Answered { messages: vec![message], output: None });
+    simulation.machine.handle(MachineEvent::Answered { messages: vec![message], output: None });
     let ending = simulation.drive();
     assert_eq!(ending.output, Some(json!(1)));
     assert!(simulation.ran.is_empty());
@@ -329,7 +329,7 @@ fn what_is_said_before_the_end_is_heard() {
         simulation.act(action, None);
     }
     let said = simulation.say(1, RoleHint::User, "One more thing.");
-    simulation.machine.take_in(MachineEvent::Said(said));
+    simulation.machine.handle(MachineEvent::MessageAdded(said));
     let ending = simulation.drive();
     assert_eq!(ending.output, Some(json!(2)));
     assert!(simulation.shown[1].contains("One more thing."));

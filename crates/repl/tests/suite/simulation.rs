@@ -152,7 +152,7 @@ impl Simulation {
         let answer =
             self.answers.get(turn as usize - 1).cloned().unwrap_or_else(|| "nothing more".to_owned());
         let message = self.say(turn, RoleHint::Assistant, &answer);
-        self.machine.take_in(MachineEvent::Answered { messages: vec![message], output: None });
+        self.machine.handle(MachineEvent::Answered { messages: vec![message], output: None });
     }
 
     pub(crate) fn make(&mut self, wanted: &PendingCall) {
@@ -207,7 +207,7 @@ impl Simulation {
                         return None;
                     }
                     let (call, result) = self.run(one);
-                    self.machine.take_in(MachineEvent::CallEnded { call, result });
+                    self.machine.handle(MachineEvent::CallEnded { call, result });
                 }
             }
             MachineAction::Wait => panic!("no call is running"),

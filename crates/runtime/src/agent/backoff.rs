@@ -25,11 +25,13 @@ impl Backoff {
     pub const NEVER: Self = Self { retries: 0, first: Duration::ZERO, longest: Duration::ZERO };
 
     /// Returns the delay after a failed attempt, counted from 0, with jitter: 50 to 100 % of the delay that
-    /// is due, or 100 to 110 % of the delay that the policy asks for (`said`). `jitter` is a random number
+    /// is due, or 100 to 110 % of the delay that the policy asks for (`minimum`). `jitter` is a random number
     /// below 1.
-    pub(crate) fn wait(&self, attempt: u32, said: Option<Duration>, jitter: f64) -> Duration {
-        match said {
-            Some(said) => said.saturating_add(said.min(Duration::from_secs(60)).mul_f64(jitter / 10.0)),
+    pub(crate) fn wait(&self, attempt: u32, minimum: Option<Duration>, jitter: f64) -> Duration {
+        match minimum {
+            Some(minimum) => {
+                minimum.saturating_add(minimum.min(Duration::from_secs(60)).mul_f64(jitter / 10.0))
+            }
             None => {
                 let due = self.first.saturating_mul(1 << attempt.min(20)).min(self.longest);
                 due.mul_f64(0.5 + jitter / 2.0)
@@ -56,9 +58,9 @@ mod tests {
             assert_eq!(backoff.wait(attempt, None, 0.0).as_secs_f64(), due / 2.0);
             assert!(backoff.wait(attempt, None, 0.999).as_secs_f64() <= due);
         }
-        let said = Some(Duration::from_secs(20));
-        assert_eq!(backoff.wait(0, said, 0.0), Duration::from_secs(20));
-        assert!(backoff.wait(0, said, 0.999) <= Duration::from_secs(22));
+        let minimum = Some(Duration::from_secs(20));
+        assert_eq!(backoff.wait(0, minimum, 0.0), Duration::from_secs(20));
+        assert!(backoff.wait(0, minimum, 0.999) <= Duration::from_secs(22));
         assert!(backoff.wait(0, Some(Duration::MAX), 0.5) == Duration::MAX);
     }
 }

@@ -264,7 +264,7 @@ impl Agent {
     /// numbers and kinds of errors. Sub-agents inherit the setting.
     #[must_use]
     pub fn contents_in_spans(mut self) -> Self {
-        self.contents = Contents::Told;
+        self.contents = Contents::Included;
         self
     }
 

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use super::{Agent, Mission};
 use crate::adapters::Adapters;
 use crate::error::RuntimeError;
-use crate::fence::fenced;
+use crate::fence::catch_panic;
 use crate::spans::Contents;
 
 /// An agent as a tool of another agent.
@@ -137,7 +137,7 @@ impl SubAgent {
             Source::OfCaller(make) => make(caller),
         };
         let depth = agent.max_depth.min(caller.max_depth);
-        let agent = if caller.contents == Contents::Told { agent.contents_in_spans() } else { agent };
+        let agent = if caller.contents == Contents::Included { agent.contents_in_spans() } else { agent };
         let mut agent = agent.max_depth(depth);
         // A model that cannot be opened fails when it is called. Agents of `Source::Given` were checked
         // before.
@@ -160,7 +160,7 @@ impl SubAgent {
 
     /// Returns the mission that a call makes, or why its arguments make none.
     pub(crate) fn mission(&self, arguments: Map<String, Value>) -> Result<Mission, MissionProblem> {
-        match fenced(|| (self.mission)(arguments)) {
+        match catch_panic(|| (self.mission)(arguments)) {
             Ok(mission) => mission.map_err(|error| MissionProblem::Unfit(error.to_string())),
             Err(panic) => Err(MissionProblem::Panicked(panic)),
         }

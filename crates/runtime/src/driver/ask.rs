@@ -155,8 +155,8 @@ impl Asker {
         crash_point!("ask.before");
         let began = self.live.clock().monotonic();
         let span = spans::request(self.live.id(), turn, &info);
-        let asked = self.asked(&agent, evaluation, question, info).instrument(span.clone()).await;
-        let asked = asked.inspect_err(|error| spans::failed(&span, error.kind()));
+        let asked = self.ask_or_stop(&agent, evaluation, question, info).instrument(span.clone()).await;
+        let asked = asked.inspect_err(|error| spans::record_failure(&span, error.kind()));
         let falls_back =
             matches!(&asked, Err(RuntimeError::Policy(error)) if agent.after(&error.kind).is_some());
         if let Err(RuntimeError::Policy(error)) = &asked
@@ -175,7 +175,7 @@ impl Asker {
             AskOutcome::Answered(mut answer, attempt) => {
                 crash_point!("ask.after");
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
-                spans::answered(&span, &answer, self.agent.contents);
+                spans::record_answer(&span, &answer, self.agent.contents);
                 let millis = millis(self.live.clock().monotonic().saturating_sub(began));
                 let finished = RequestFinished {
                     attempt,
@@ -190,7 +190,7 @@ impl Asker {
                 note_finish(&mut answer, described);
                 let output = answer.output.clone();
                 let messages = self.record_answer(finished, *answer, reservation).await?;
-                machine.take_in(MachineEvent::Answered { messages: messages.clone(), output });
+                machine.handle(MachineEvent::Answered { messages: messages.clone(), output });
                 Ok(self.settle_answer(evaluation, &messages, machine).await?)
             }
             AskOutcome::Stopped => {
@@ -302,7 +302,7 @@ impl Asker {
             .await
     }
 
-    async fn asked(
+    async fn ask_or_stop(
         &self,
         agent: &Agent,
         evaluation: EvaluationId,
@@ -355,9 +355,9 @@ impl Asker {
             .commit(|commit| {
                 let messages = answer.into_messages(policy, turn, commit.session().ids())?;
                 commit.add_objects(objects);
-                let mut said = Vec::new();
+                let mut added = Vec::new();
                 for message in messages {
-                    said.push(commit.say_with(evaluation, turn, message, provider.take())?);
+                    added.push(commit.say_with(evaluation, turn, message, provider.take())?);
                 }
                 if let Finish::Other(word) = &finished.finish {
                     commit.push(unknown_finish(evaluation, turn, word));
@@ -368,7 +368,7 @@ impl Asker {
                     let amounts = usage.plus(Amounts::ONE_TURN);
                     commit.push(BudgetCharged::new(reservation, amounts));
                 }
-                Ok(said)
+                Ok(added)
             })
             .await
     }

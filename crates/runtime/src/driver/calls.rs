@@ -80,10 +80,10 @@ impl Calls {
             }
         };
         let ends = all_ended(ends)?;
-        self.take_in_ends(evaluation, &wanted, ends, is_cancelled, machine).await
+        self.handle_ends(evaluation, &wanted, ends, is_cancelled, machine).await
     }
 
-    async fn take_in_ends(
+    async fn handle_ends(
         &self,
         evaluation: EvaluationId,
         wanted: &[PendingCall],
@@ -91,12 +91,12 @@ impl Calls {
         is_cancelled: bool,
         machine: &mut dyn Machine,
     ) -> Result<LoopStep, RuntimeError> {
-        let mut next = LoopStep::GoOn;
+        let mut next = LoopStep::Continue;
         let mut is_out_of_time = false;
         let (mut wanted_sections, mut reasons) = (Vec::new(), Vec::new());
         for (one, end) in wanted.iter().zip(ends) {
             if let Some(result) = end.message() {
-                machine.take_in(MachineEvent::CallEnded { call: one.call_id, result: result.clone() });
+                machine.handle(MachineEvent::CallEnded { call: one.call_id, result: result.clone() });
             }
             match end {
                 CallOutcome::Succeeded(_) | CallOutcome::Failed(_) => {}
@@ -110,7 +110,7 @@ impl Calls {
                 | CallOutcome::NeedsApproval
                 | CallOutcome::BudgetExhausted
                 | CallOutcome::Waits => {
-                    if matches!(next, LoopStep::GoOn) {
+                    if matches!(next, LoopStep::Continue) {
                         next = LoopStep::End(self.pauses.waiting(evaluation).await);
                     }
                 }
@@ -119,14 +119,14 @@ impl Calls {
         // A cancelled evaluation ends, and so does everything that its calls wait for. One that is out of
         // time pauses, and anything else its calls want is requested again once it has more time.
         match next {
-            LoopStep::GoOn | LoopStep::End(_) if is_cancelled => {
+            LoopStep::Continue | LoopStep::End(_) if is_cancelled => {
                 Ok(LoopStep::Finish(EvaluationResult::cancelled()))
             }
-            LoopStep::GoOn | LoopStep::End(_) if is_out_of_time => {
+            LoopStep::Continue | LoopStep::End(_) if is_out_of_time => {
                 let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
                 Ok(LoopStep::End(ended))
             }
-            LoopStep::GoOn | LoopStep::End(_) if !reasons.is_empty() => {
+            LoopStep::Continue | LoopStep::End(_) if !reasons.is_empty() => {
                 expand(&self.live, evaluation, wanted_sections, reasons.join("; ")).await
             }
             next => Ok(next),
@@ -150,7 +150,7 @@ impl Calls {
         };
         let attempts = intent.as_ref().map_or(0, |intent| intent.attempt);
         let edited = match intent {
-            Some(intent) => self.content.edited(&intent).await?,
+            Some(intent) => self.content.edited_arguments(&intent).await?,
             None => None,
         };
         let arguments = match wanted.arguments.stored() {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::calls::Calls;
 use crate::error::RuntimeError;
-use crate::fence::fenced_task;
+use crate::fence::catch_task_panic;
 
 /// Names of the steps that are recorded before and after a hook is called.
 const STARTED: &str = "backstitch:compensate:started";
@@ -30,19 +30,19 @@ impl Calls {
         for (call, hook) in failed {
             if call.steps.contains_key(STARTED) {
                 let error = "the process ended while it was compensated";
-                self.compensated(&call, Err(error.to_owned())).await?;
+                self.record_compensation(&call, Err(error.to_owned())).await?;
                 continue;
             }
-            let arguments = self.content.started_with(&call).await?;
+            let arguments = self.content.start_arguments(&call).await?;
             // An adopted call has the key of the session that made it.
             let key = self.live.state().await.view.idempotency_key(call.call_id);
             self.live.record(vec![step(call.call_id, STARTED, Value::Null)]).await?;
-            let done = fenced_task(move || hook(key, arguments)).await;
+            let done = catch_task_panic(move || hook(key, arguments)).await;
             let done = match done {
                 Ok(done) => done.map_err(|error| error.to_string()),
                 Err(panic) => Err(format!("it panicked: {panic}")),
             };
-            self.compensated(&call, done).await?;
+            self.record_compensation(&call, done).await?;
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Calls {
         tool.compensate.clone().filter(|_| is_owed)
     }
 
-    async fn compensated(&self, call: &Call, done: Result<(), String>) -> Result<(), RuntimeError> {
+    async fn record_compensation(&self, call: &Call, done: Result<(), String>) -> Result<(), RuntimeError> {
         let (name, id) = (&call.name, call.call_id);
         let text = match &done {
             Ok(()) => format!("{name} (call {id}) was compensated"),

@@ -66,9 +66,9 @@ impl Content {
     }
 
     /// Returns the arguments that a call which may have run was started with.
-    pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
+    pub(super) async fn start_arguments(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
         if let Some(intent) = call.latest_intent()
-            && let Some(edited) = self.edited(intent).await?
+            && let Some(edited) = self.edited_arguments(intent).await?
         {
             return Ok(edited);
         }
@@ -77,7 +77,7 @@ impl Content {
     }
 
     /// Returns the arguments of an intent, if they differ from those of the call's message.
-    pub(super) async fn edited(
+    pub(super) async fn edited_arguments(
         &self,
         intent: &Arc<CallStarted>,
     ) -> Result<Option<Map<String, Value>>, RuntimeError> {

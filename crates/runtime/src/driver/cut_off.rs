@@ -45,28 +45,28 @@ impl Asker {
         machine: &mut dyn Machine,
     ) -> Result<LoopStep, RuntimeError> {
         match TurnState::of(answer) {
-            TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(LoopStep::GoOn),
+            TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(LoopStep::Continue),
             TurnState::Withheld => Ok(LoopStep::Finish(EvaluationResult::failed(
                 ErrorCode::ContentFilter,
                 "the answer was withheld by a filter",
             ))),
-            TurnState::Interrupted if self.continued_in_a_row(evaluation).await? > MOST_CONTINUED => {
+            TurnState::Interrupted if self.count_continued_in_a_row(evaluation).await? > MOST_CONTINUED => {
                 let message = format!("the provider interrupted {MOST_CONTINUED} answers in a row");
                 Ok(LoopStep::Finish(EvaluationResult::failed(ErrorCode::Interrupted, message)))
             }
-            TurnState::Interrupted => Ok(LoopStep::GoOn),
+            TurnState::Interrupted => Ok(LoopStep::Continue),
             TurnState::CutOff => match self.agent.on_truncation {
                 OnTruncation::Fail => {
                     Ok(LoopStep::Finish(EvaluationResult::failed(ErrorCode::Truncated, REACHED_LIMIT)))
                 }
                 on_truncation
                     if self.continues_by_itself(on_truncation)
-                        && self.continued_in_a_row(evaluation).await? <= MOST_CONTINUED =>
+                        && self.count_continued_in_a_row(evaluation).await? <= MOST_CONTINUED =>
                 {
-                    if let Some(said) = self.ask_to_continue(evaluation, answer).await? {
-                        machine.take_in(MachineEvent::Said(said));
+                    if let Some(added) = self.ask_to_continue(evaluation, answer).await? {
+                        machine.handle(MachineEvent::MessageAdded(added));
                     }
-                    Ok(LoopStep::GoOn)
+                    Ok(LoopStep::Continue)
                 }
                 OnTruncation::Continue | OnTruncation::Pause => {
                     let ended =
@@ -128,7 +128,7 @@ impl Asker {
     }
 
     /// Counts the answers at the end of an evaluation that were cut off or interrupted.
-    async fn continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize, RuntimeError> {
+    async fn count_continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize, RuntimeError> {
         let messages = self.messages_of(evaluation).await?;
         let answers = answers_of(&messages);
         let states = answers.values().rev().map(|answer| TurnState::of(answer.iter().copied()));
@@ -154,6 +154,6 @@ pub(super) async fn say_as_runtime(
     };
     let mut builder = MessageBuilder::continue_step(turns.saturating_add(1), &ids);
     builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);
-    let said = live.say(evaluation, turns, vec![builder.to_message()?]).await?;
-    said.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
+    let added = live.say(evaluation, turns, vec![builder.to_message()?]).await?;
+    added.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
 }

@@ -26,7 +26,7 @@ const HELD_FOR: Duration = Duration::from_millis(20);
 /// The result of an action.
 pub(super) enum LoopStep {
     /// The machine continues.
-    GoOn,
+    Continue,
     /// Driving ends.
     End(DriveOutcome),
     /// The evaluation ends.
@@ -64,7 +64,7 @@ impl Driver {
         }
         self.live.condition().stop_driving();
         if let Ok(DriveOutcome::Failed { failure, .. }) = &ended {
-            spans::failed(&span, &failure.kind);
+            spans::record_failure(&span, &failure.kind);
         }
         ended
     }
@@ -76,8 +76,8 @@ impl Driver {
         let mut machine = self.agent.machines().rebuild(&self.content.past(evaluation).await?)?;
         loop {
             let next = match boxed(|| self.attend(evaluation, &mut *machine)).await? {
-                LoopStep::GoOn => {
-                    let (back, wanted) = boxed(|| self.wanted_by(evaluation, machine)).await?;
+                LoopStep::Continue => {
+                    let (back, wanted) = boxed(|| self.next_action(evaluation, machine)).await?;
                     machine = back;
                     self.save_checkpoint().await?;
                     match wanted {
@@ -86,13 +86,13 @@ impl Driver {
                             self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
                         ),
                         // The reason of the interruption is handled first.
-                        Advance::Interrupted => LoopStep::GoOn,
+                        Advance::Interrupted => LoopStep::Continue,
                     }
                 }
                 other => other,
             };
             match next {
-                LoopStep::GoOn => {}
+                LoopStep::Continue => {}
                 LoopStep::End(ended) => {
                     self.live.flush().await?;
                     self.save_checkpoint().await?;
@@ -107,7 +107,7 @@ impl Driver {
                         }
                         return Ok(ended);
                     }
-                    OutputCheck::AsksAgain(said) => machine.take_in(MachineEvent::Said(said)),
+                    OutputCheck::AsksAgain(reply) => machine.handle(MachineEvent::MessageAdded(reply)),
                 },
             }
         }
@@ -120,31 +120,32 @@ impl Driver {
         machine: &mut dyn Machine,
     ) -> Result<LoopStep, RuntimeError> {
         let waiting = self.inbox.waiting().await?;
-        let wishes = self.inbox.wishes_of(evaluation, &waiting).await;
+        let stop_requests = self.inbox.requests_for(evaluation, &waiting).await;
         // A request to cancel is consumed when the evaluation ends. Messages that it did not process are left
         // to the next evaluation.
-        if !wishes.cancels.is_empty() || self.inbox.cancel.is_cancelled() {
+        if !stop_requests.cancels.is_empty() || self.inbox.cancel.is_cancelled() {
             return Ok(LoopStep::Finish(EvaluationResult::cancelled()));
         }
         let is_decided = waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution);
-        for (id, item) in waiting.into_iter().filter(|(id, _)| !wishes.pauses.contains(id)) {
-            self.inbox.take_in(evaluation, id, item, machine).await?;
+        for (id, item) in waiting.into_iter().filter(|(id, _)| !stop_requests.pauses.contains(id)) {
+            self.inbox.handle(evaluation, id, item, machine).await?;
         }
         if is_decided {
             self.calls.compensate_failed(evaluation).await?;
         }
-        if self.inbox.stop.is_cancelled() || !wishes.pauses.is_empty() {
+        if self.inbox.stop.is_cancelled() || !stop_requests.pauses.is_empty() {
             let detail = "pause requested".to_owned();
-            let ended = self.pauses.pause_with(evaluation, PauseReason::Asked, detail, wishes.pauses).await?;
+            let ended =
+                self.pauses.pause_with(evaluation, PauseReason::Asked, detail, stop_requests.pauses).await?;
             return Ok(LoopStep::End(ended));
         }
-        Ok(LoopStep::GoOn)
+        Ok(LoopStep::Continue)
     }
 
     /// Returns the next action of a machine. A machine that takes long does not block other tasks, and its
     /// earlier records become durable while it runs. It is stopped when the session is to stop, or when the
     /// evaluation is out of time.
-    async fn wanted_by(
+    async fn next_action(
         &self,
         evaluation: EvaluationId,
         mut machine: Box<dyn Machine>,
@@ -155,26 +156,26 @@ impl Driver {
         }
         let stop = StopOnDrop::default();
         let flag = stop.0.clone();
-        let mut said = tokio::task::spawn_blocking(move || {
+        let mut reply = tokio::task::spawn_blocking(move || {
             let action = machine.next_unless(&flag);
             (machine, action)
         });
-        let (said, why) = tokio::select! {
+        let (reply, why) = tokio::select! {
             biased;
-            said = &mut said => (said, Advance::Interrupted),
+            reply = &mut reply => (reply, Advance::Interrupted),
             () = tokio::time::sleep(HELD_FOR) => {
                 self.live.flush().await?;
                 tokio::select! {
                     biased;
-                    said = &mut said => (said, Advance::Interrupted),
+                    reply = &mut reply => (reply, Advance::Interrupted),
                     why = self.inbox.wait_for_stop(evaluation) => {
                         drop(stop);
-                        (said.await, why)
+                        (reply.await, why)
                     }
                 }
             }
         };
-        match said {
+        match reply {
             Ok((machine, action)) => Ok((machine, action.map_or(why, Advance::Action))),
             Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
             Err(_) => Err(RuntimeError::ShuttingDown),
@@ -197,7 +198,7 @@ impl Driver {
                 let when = if bodies.iter().any(is_program) { Durable::Now } else { Durable::WithNext };
                 self.live.record_when(bodies, when).await?;
                 crash_point!("machine.recorded");
-                Ok(LoopStep::GoOn)
+                Ok(LoopStep::Continue)
             }
             MachineAction::Finish(ending) => Ok(LoopStep::Finish(ending)),
             // Calls are awaited where they are run, so there is nothing to wait for here.

@@ -37,7 +37,7 @@ pub(crate) trait ForeignLoop: Send + Sync {
 
 /// Why the work on an evaluation has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopWish {
+pub(crate) enum StopRequest {
     /// The session pauses.
     Pause,
     /// The evaluation ends.
@@ -51,12 +51,12 @@ impl Driver {
     pub(crate) async fn waiting_stop(
         &self,
         evaluation: EvaluationId,
-    ) -> Result<Option<StopWish>, RuntimeError> {
-        let wishes = self.inbox.waiting_wishes(evaluation).await?;
-        Ok(if self.inbox.cancel.is_cancelled() || !wishes.cancels.is_empty() {
-            Some(StopWish::Cancel)
-        } else if self.inbox.stop.is_cancelled() || !wishes.pauses.is_empty() {
-            Some(StopWish::Pause)
+    ) -> Result<Option<StopRequest>, RuntimeError> {
+        let stop_requests = self.inbox.waiting_requests(evaluation).await?;
+        Ok(if self.inbox.cancel.is_cancelled() || !stop_requests.cancels.is_empty() {
+            Some(StopRequest::Cancel)
+        } else if self.inbox.stop.is_cancelled() || !stop_requests.pauses.is_empty() {
+            Some(StopRequest::Pause)
         } else {
             None
         })
@@ -71,30 +71,36 @@ impl Driver {
         for (id, item) in self.inbox.waiting().await? {
             // A message that cannot be read is noted by the next evaluation.
             if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten() {
-                taken.push(self.inbox.take_in_message(evaluation, id, mission).await?);
+                taken.push(self.inbox.consume_message(evaluation, id, mission).await?);
             }
         }
         Ok(taken)
     }
 
     /// Completes when the work on an evaluation has to stop. Time in which a person is asked does not count.
-    pub(crate) async fn wish_to_stop(&self, evaluation: EvaluationId, counts_time: bool) -> StopWish {
-        let is_wish = |wishes: &InboxRequests| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
+    pub(crate) async fn wait_for_stop_request(
+        &self,
+        evaluation: EvaluationId,
+        counts_time: bool,
+    ) -> StopRequest {
+        let is_request = |stop_requests: &InboxRequests| {
+            !stop_requests.cancels.is_empty() || !stop_requests.pauses.is_empty()
+        };
         tokio::select! {
             biased;
-            () = self.inbox.stop.cancelled() => StopWish::Pause,
-            () = self.inbox.wait_for_wish(evaluation, is_wish) => {
-                let wishes = self.inbox.waiting_wishes(evaluation).await.unwrap_or_default();
-                let cancels = self.inbox.cancel.is_cancelled() || !wishes.cancels.is_empty();
-                if cancels { StopWish::Cancel } else { StopWish::Pause }
+            () = self.inbox.stop.cancelled() => StopRequest::Pause,
+            () = self.inbox.wait_for_request(evaluation, is_request) => {
+                let stop_requests = self.inbox.waiting_requests(evaluation).await.unwrap_or_default();
+                let cancels = self.inbox.cancel.is_cancelled() || !stop_requests.cancels.is_empty();
+                if cancels { StopRequest::Cancel } else { StopRequest::Pause }
             }
-            () = self.inbox.out_of_time(evaluation), if counts_time => StopWish::OutOfTime,
+            () = self.inbox.out_of_time(evaluation), if counts_time => StopRequest::OutOfTime,
         }
     }
 
     /// Processes the decisions that wait in the inbox.
-    pub(crate) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
-        self.inbox.hear_decisions().await
+    pub(crate) async fn receive_decisions(&self) -> Result<(), RuntimeError> {
+        self.inbox.receive_decisions().await
     }
 
     /// Sets the deadline again, after a time that does not count.
@@ -109,8 +115,8 @@ impl Driver {
         reason: PauseReason,
         detail: String,
     ) -> Result<DriveOutcome, RuntimeError> {
-        let wishes = self.inbox.waiting_wishes(evaluation).await?;
-        let ended = self.pauses.pause_with(evaluation, reason, detail, wishes.pauses).await?;
+        let stop_requests = self.inbox.waiting_requests(evaluation).await?;
+        let ended = self.pauses.pause_with(evaluation, reason, detail, stop_requests.pauses).await?;
         self.live.flush().await?;
         Ok(ended)
     }
@@ -133,12 +139,12 @@ impl Driver {
     }
 
     /// Records a message to the program, in the name of the runtime.
-    pub(crate) async fn tell_engine(
+    pub(crate) async fn notify_engine(
         &self,
         evaluation: EvaluationId,
         text: &str,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
-        let said = self
+        let added = self
             .live
             .commit(|commit| {
                 let turns = commit.view().evaluation(evaluation).map_or(0, |known| known.turns);
@@ -148,8 +154,8 @@ impl Driver {
                 commit.durable(Durable::WithNext).say(evaluation, turns, message)
             })
             .await?;
-        debug_assert_eq!(said.role(), Role::User);
-        Ok(said)
+        debug_assert_eq!(added.role(), Role::User);
+        Ok(added)
     }
 
     /// Ends the calls that did not end, of the program and of its tools. Their files are restored, or kept as they are.

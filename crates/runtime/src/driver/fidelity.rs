@@ -100,7 +100,7 @@ impl Driver {
         if before.is_some() && before == tool.spec.contract_digest().ok() {
             return Ok(None);
         }
-        let arguments = Arguments::from_object(self.content.started_with(call).await?);
+        let arguments = Arguments::from_object(self.content.start_arguments(call).await?);
         let refused = self.calls.runner.accepts(tool, &arguments).err();
         Ok(refused.map(|problem| {
             format!("a call of {name} has no result, and cannot be made as it was: {problem}")

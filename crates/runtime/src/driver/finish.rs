@@ -18,7 +18,7 @@ impl Driver {
     ) -> Result<DriveOutcome, RuntimeError> {
         self.give_up_calls(evaluation).await?;
         // Requests to stop the evaluation are consumed with it, so that they do not reach the next one.
-        let wishes = self.inbox.waiting_wishes(evaluation).await?;
+        let stop_requests = self.inbox.waiting_requests(evaluation).await?;
         self.live
             .commit(|commit| {
                 let (draft, ending) = self.with_output(commit.session(), ending);
@@ -31,11 +31,11 @@ impl Driver {
                     error: ending.error,
                     ..EvaluationFinished::new(evaluation, ending.outcome)
                 });
-                commit.take(wishes.cancels.into_iter().chain(wishes.pauses));
+                commit.take(stop_requests.cancels.into_iter().chain(stop_requests.pauses));
                 Ok(())
             })
             .await?;
-        self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
+        self.recorded_outcome(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
     }
 
     /// Gives up the calls whose child sessions are still open when the evaluation ends. Their changes are
@@ -55,7 +55,7 @@ impl Driver {
     }
 
     /// Returns the recorded outcome of an evaluation, once it has ended.
-    pub(super) async fn recorded(
+    pub(super) async fn recorded_outcome(
         &self,
         evaluation: EvaluationId,
     ) -> Result<Option<DriveOutcome>, RuntimeError> {

@@ -16,18 +16,18 @@ impl Driver {
     /// pause. Returns `None` if no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an
     /// evaluation is open, since that one processes them itself.
     pub async fn start_waiting(&self) -> Result<Option<DriveOutcome>, RuntimeError> {
-        let (mut said, mut taken) = (Vec::new(), Vec::new());
+        let (mut missions, mut taken) = (Vec::new(), Vec::new());
         for (id, item) in self.inbox.waiting().await? {
             // A message that cannot be read is noted by the next evaluation.
             if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten() {
-                said.push(mission);
+                missions.push(mission);
                 taken.push(id);
             }
         }
-        if said.is_empty() {
+        if missions.is_empty() {
             return Ok(None);
         }
-        let evaluation = self.begin_with(said, None, taken).await?;
+        let evaluation = self.begin_with(missions, None, taken).await?;
         self.drive(evaluation).await.map(Some)
     }
 

@@ -23,19 +23,19 @@ use backstitch_core::message::Part;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Advance;
-use super::start::said_by_user;
+use super::start::user_message;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
 /// Interval at which the inbox is polled during an action.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The most superseded evaluations that are followed back.
 const LONGEST_LINE: usize = 100;
 
 /// Note about a request whose evaluation ended before it was processed.
-const LATE_WISH: &str = "the evaluation that this is about has ended";
+const LATE_REQUEST: &str = "the evaluation that this is about has ended";
 
 /// Requests in the inbox to stop one evaluation.
 #[derive(Debug, Default)]
@@ -64,15 +64,15 @@ impl Inbox {
     }
 
     /// Filters the requests that name an evaluation, or one that it replaced.
-    pub(super) async fn wishes_of(
+    pub(super) async fn requests_for(
         &self,
         evaluation: EvaluationId,
         waiting: &[(InboxId, InboxItem)],
     ) -> InboxRequests {
-        let mut wishes = InboxRequests::default();
-        let is_wish = |item: &InboxItem| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause);
-        if !waiting.iter().any(|(_, item)| is_wish(item)) {
-            return wishes;
+        let mut stop_requests = InboxRequests::default();
+        let is_request = |item: &InboxItem| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause);
+        if !waiting.iter().any(|(_, item)| is_request(item)) {
+            return stop_requests;
         }
         let state = self.live.state().await;
         let parent = |evaluation: &EvaluationId| {
@@ -84,16 +84,16 @@ impl Inbox {
                 continue;
             }
             match item.kind {
-                InboxKind::Cancel => wishes.cancels.push(*id),
-                InboxKind::Pause => wishes.pauses.push(*id),
+                InboxKind::Cancel => stop_requests.cancels.push(*id),
+                InboxKind::Pause => stop_requests.pauses.push(*id),
                 _ => {}
             }
         }
-        wishes
+        stop_requests
     }
 
     /// Processes an item that is not a request to stop the evaluation.
-    pub(super) async fn take_in(
+    pub(super) async fn handle(
         &self,
         evaluation: EvaluationId,
         id: InboxId,
@@ -103,29 +103,29 @@ impl Inbox {
         match item.kind {
             InboxKind::Message => match message_of(&item) {
                 Some(mission) => {
-                    let said = self.take_in_message(evaluation, id, mission).await?;
-                    machine.take_in(MachineEvent::Said(said));
+                    let message = self.consume_message(evaluation, id, mission).await?;
+                    machine.handle(MachineEvent::MessageAdded(message));
                     Ok(())
                 }
-                None => self.take_in_note(id, "a message that cannot be read", &item).await,
+                None => self.consume_with_note(id, "a message that cannot be read", &item).await,
             },
             // Requests about this evaluation are handled before.
-            InboxKind::Cancel | InboxKind::Pause => self.take_in_note(id, LATE_WISH, &item).await,
+            InboxKind::Cancel | InboxKind::Pause => self.consume_with_note(id, LATE_REQUEST, &item).await,
             InboxKind::Resolution => match serde_json::from_value::<PauseResolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await,
-                Err(_) => self.take_in_note(id, "a decision that cannot be read", &item).await,
+                Err(_) => self.consume_with_note(id, "a decision that cannot be read", &item).await,
             },
-            _ => self.take_in_note(id, "something that is not known here", &item).await,
+            _ => self.consume_with_note(id, "something that is not known here", &item).await,
         }
     }
 
     /// Processes waiting decisions, before the pause of the session is examined.
-    pub(super) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
+    pub(super) async fn receive_decisions(&self) -> Result<(), RuntimeError> {
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
             match serde_json::from_value::<PauseResolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await?,
-                Err(_) => self.take_in_note(id, "a decision that cannot be read", &item).await?,
+                Err(_) => self.consume_with_note(id, "a decision that cannot be read", &item).await?,
             }
         }
         Ok(())
@@ -141,14 +141,14 @@ impl Inbox {
     ) -> Result<(), RuntimeError> {
         let decided = self.live.resolve(resolved.call_id, resolved.decision, resolved.by).await;
         match decided {
-            Ok(()) => self.take_in_note(id, "a decision was applied", item).await,
-            Err(RuntimeError::Unresolvable(reason)) => self.take_in_note(id, &reason, item).await,
+            Ok(()) => self.consume_with_note(id, "a decision was applied", item).await,
+            Err(RuntimeError::Unresolvable(reason)) => self.consume_with_note(id, &reason, item).await,
             Err(error) => Err(error),
         }
     }
 
     /// Records a message of the user, and removes its item.
-    pub(super) async fn take_in_message(
+    pub(super) async fn consume_message(
         &self,
         evaluation: EvaluationId,
         id: InboxId,
@@ -157,17 +157,17 @@ impl Inbox {
         self.live
             .commit(|commit| {
                 let turns = commit.view().evaluation(evaluation).map_or(0, |known| known.turns);
-                let message = said_by_user(mission, turns + 1, commit.session().ids())?;
+                let message = user_message(mission, turns + 1, commit.session().ids())?;
                 commit.take([id]).say(evaluation, turns, message)
             })
             .await
     }
 
-    async fn take_in_note(&self, id: InboxId, text: &str, item: &InboxItem) -> Result<(), RuntimeError> {
-        self.take_in_record(id, note_of(text, item).into()).await
+    async fn consume_with_note(&self, id: InboxId, text: &str, item: &InboxItem) -> Result<(), RuntimeError> {
+        self.consume_with_record(id, note_of(text, item).into()).await
     }
 
-    async fn take_in_record(&self, id: InboxId, body: RecordBody) -> Result<(), RuntimeError> {
+    async fn consume_with_record(&self, id: InboxId, body: RecordBody) -> Result<(), RuntimeError> {
         self.live
             .commit(|commit| {
                 commit.push(body).take([id]);
@@ -177,36 +177,39 @@ impl Inbox {
     }
 
     /// Returns the waiting requests to stop an evaluation. They are consumed at its end.
-    pub(super) async fn waiting_wishes(
+    pub(super) async fn waiting_requests(
         &self,
         evaluation: EvaluationId,
     ) -> Result<InboxRequests, RuntimeError> {
         let waiting = self.waiting().await?;
-        Ok(self.wishes_of(evaluation, &waiting).await)
+        Ok(self.requests_for(evaluation, &waiting).await)
     }
 
     /// Returns the requests that wait before an evaluation starts, with notes about them. They name other
     /// evaluations.
-    pub(super) async fn late_wishes(&self) -> Result<Vec<(InboxId, Note)>, RuntimeError> {
+    pub(super) async fn late_requests(&self) -> Result<Vec<(InboxId, Note)>, RuntimeError> {
         let waiting = self.waiting().await?.into_iter();
-        let wishes = waiting.filter(|(_, item)| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause));
-        Ok(wishes.map(|(id, item)| (id, note_of(LATE_WISH, &item))).collect())
+        let stop_requests =
+            waiting.filter(|(_, item)| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause));
+        Ok(stop_requests.map(|(id, item)| (id, note_of(LATE_REQUEST, &item))).collect())
     }
 
     /// Completes when the evaluation is to be cancelled. The request is consumed at the end of the
     /// evaluation.
     pub(super) async fn wait_for_cancel(&self, evaluation: EvaluationId) {
-        self.wait_for_wish(evaluation, |wishes| !wishes.cancels.is_empty()).await;
+        self.wait_for_request(evaluation, |stop_requests| !stop_requests.cancels.is_empty()).await;
     }
 
     /// Completes when a running program is to be stopped, and returns whether the evaluation is out of time.
     /// Requests themselves are processed between two actions.
     pub(super) async fn wait_for_stop(&self, evaluation: EvaluationId) -> Advance {
-        let is_wish = |wishes: &InboxRequests| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
+        let is_request = |stop_requests: &InboxRequests| {
+            !stop_requests.cancels.is_empty() || !stop_requests.pauses.is_empty()
+        };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Advance::Interrupted,
-            () = self.wait_for_wish(evaluation, is_wish) => Advance::Interrupted,
+            () = self.wait_for_request(evaluation, is_request) => Advance::Interrupted,
             () = self.out_of_time(evaluation) => Advance::OutOfTime,
         }
     }
@@ -230,18 +233,18 @@ impl Inbox {
     }
 
     /// Completes when the token is cancelled, or when such requests about the evaluation wait in the inbox.
-    pub(super) async fn wait_for_wish(
+    pub(super) async fn wait_for_request(
         &self,
         evaluation: EvaluationId,
         is_wanted: fn(&InboxRequests) -> bool,
     ) {
         loop {
-            if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
+            if tokio::time::timeout(POLL_INTERVAL, self.cancel.cancelled()).await.is_ok() {
                 return;
             }
             self.stop_if_taken_over().await;
-            match self.waiting_wishes(evaluation).await {
-                Ok(wishes) if is_wanted(&wishes) => return,
+            match self.waiting_requests(evaluation).await {
+                Ok(stop_requests) if is_wanted(&stop_requests) => return,
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "the inbox could not be read"),
             }

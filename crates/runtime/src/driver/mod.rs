@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use engine::{ForeignLoop, StopWish};
+pub(crate) use engine::{ForeignLoop, StopRequest};
 pub use outside::ApproverDecision;
 pub(crate) use outside::{AskedDecision, CallEnds, NewCall, STOPPED};
 pub(crate) use question::question_before;

@@ -14,7 +14,7 @@ use super::adopted::effect_of;
 use super::calls::Calls;
 use crate::agent::DriftPolicy;
 use crate::error::RuntimeError;
-use crate::fence::fenced_task;
+use crate::fence::catch_task_panic;
 use crate::live::{has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
 
@@ -71,7 +71,7 @@ impl Calls {
         }
         if keeps_files && !are_lent {
             self.live.adopt_files().await?;
-        } else if !are_lent && !self.put_back_before(&not_begun, drift).await? {
+        } else if !are_lent && !self.restore_before_call(&not_begun, drift).await? {
             return Ok(Some(self.pauses.waiting(evaluation).await));
         }
         crash_point!("recover.restored");
@@ -82,7 +82,7 @@ impl Calls {
     async fn end_denied(&self, continued: Vec<Call>) -> Result<Vec<Call>, RuntimeError> {
         let mut others = Vec::new();
         for call in continued {
-            let arguments = self.content.started_with(&call).await?;
+            let arguments = self.content.start_arguments(&call).await?;
             match self.runner.denial_of(&call.name, &arguments).await? {
                 Some(denial) => {
                     let decision = Decision::Fail { reason: Some(denial) };
@@ -148,9 +148,9 @@ impl Calls {
         }
         let tool = self.agent.tools.get(&call.name).filter(|_| !effect.is_repeatable());
         if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
-            let arguments = self.content.started_with(call).await?;
+            let arguments = self.content.start_arguments(call).await?;
             let by = Some(call.name.clone());
-            let reported = fenced_task(move || reconcile(key, arguments)).await;
+            let reported = catch_task_panic(move || reconcile(key, arguments)).await;
             let decision = match reported.unwrap_or_else(|panic| Err(format!("it panicked: {panic}").into()))
             {
                 Ok(ReconcileOutcome::Happened(result)) => Some(Decision::Happened { result }),
@@ -178,7 +178,7 @@ impl Calls {
     /// Restores the files to their state before the call that was writing them. Without such a call, or if
     /// they were restored when it was stopped, changes since then are adopted, undone or lead to a pause, and
     /// a missing directory is restored. Returns false if the session has to wait for a decision.
-    async fn put_back_before(&self, open: &[Call], drift: DriftPolicy) -> Result<bool, RuntimeError> {
+    async fn restore_before_call(&self, open: &[Call], drift: DriftPolicy) -> Result<bool, RuntimeError> {
         let writing =
             open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
         let last = writing.max_by_key(|(_, intent)| intent.point.position);
@@ -190,11 +190,11 @@ impl Calls {
             if let Some(root) = rescue {
                 let rescue = self.live.keep_rescue(WorkspaceRevision { root, ..before }, objects).await?;
                 crash_point!("recover.rescued");
-                self.live.put_files_back(before, Some(rescue)).await?;
+                self.live.restore_revision(before, Some(rescue)).await?;
             }
             return Ok(true);
         }
-        let Some(found) = self.live.bring_back_files().await? else { return Ok(true) };
+        let Some(found) = self.live.restore_missing_files().await? else { return Ok(true) };
         let known = self.live.state().await.view.files();
         match (known, drift) {
             (Some(known), _) if known.root == found.root => Ok(true),
@@ -202,7 +202,7 @@ impl Calls {
             (Some(_), DriftPolicy::Ask) => {
                 self.live.record(vec![SessionPaused::of_changed_files().into()]).await.map(|()| false)
             }
-            (Some(_), DriftPolicy::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
+            (Some(_), DriftPolicy::Adopt) | (None, _) => self.live.reconcile_files().await.map(|()| true),
         }
     }
 }

@@ -16,7 +16,7 @@ use backstitch_core::session::{Draft, Session};
 use super::Driver;
 use super::cut_off::{EMPTY, say_as_runtime};
 use crate::error::RuntimeError;
-use crate::fence::fenced;
+use crate::fence::catch_panic;
 
 /// How often an answer that does not fit, or that is empty, is requested again.
 const REPAIRS: usize = 1;
@@ -55,7 +55,7 @@ impl Driver {
         }
         let Some(contract) = &self.agent.output else { return Ok(OutputCheck::Ends(ending)) };
         let text = final_text(&messages);
-        let judged = fenced(|| contract.judge(ending.output, &text));
+        let judged = catch_panic(|| contract.judge(ending.output, &text));
         let judged = judged
             .unwrap_or_else(|panic| Err(format!("the answer does not fit: reading it panicked: {panic}")));
         let problem = match judged {
@@ -70,8 +70,8 @@ impl Driver {
         if complaints.count() >= REPAIRS {
             return Ok(OutputCheck::Ends(EvaluationResult::failed(ErrorCode::InvalidOutput, problem)));
         }
-        let told = format!("{problem}\nAnswer again, with all of it and with nothing but the JSON.");
-        say_as_runtime(&self.live, evaluation, told).await.map(OutputCheck::AsksAgain)
+        let correction = format!("{problem}\nAnswer again, with all of it and with nothing but the JSON.");
+        say_as_runtime(&self.live, evaluation, correction).await.map(OutputCheck::AsksAgain)
     }
 
     /// Returns the changes that the answer of an evaluation makes. If the reducers of its type refuse it, the

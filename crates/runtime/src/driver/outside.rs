@@ -25,7 +25,7 @@ use crate::live::{Durable, still_waits};
 use crate::runner::CallOutcome;
 
 /// Interval at which decisions about a call that waits are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The end of a sentence about a call that was stopped.
 pub(crate) const STOPPED: &str = "was stopped with its server, and rolled back";
@@ -342,7 +342,7 @@ impl Driver {
         let call = wanted.call_id;
         let mut asked = Some(ask(wanted.clone()));
         loop {
-            boxed(|| self.inbox.hear_decisions()).await?;
+            boxed(|| self.inbox.receive_decisions()).await?;
             let pause = {
                 let state = self.live.state().await;
                 state.view.pauses().find(|pause| pause.call_id == Some(call)).cloned()
@@ -376,7 +376,7 @@ impl Driver {
                 () = ends.give_up.cancelled() => return Ok(WaitEnd::GivenUp),
                 () = self.inbox.stop.cancelled() => return Ok(WaitEnd::Cancelled),
                 decision = answer => decision,
-                () = tokio::time::sleep(LOOK_EVERY) => continue,
+                () = tokio::time::sleep(POLL_INTERVAL) => continue,
             };
             asked = None;
             if let Some(ApproverDecision { decision, by }) = decision {

@@ -56,7 +56,11 @@ impl Pauses {
     }
 
     /// Returns the outcome for a pause. If a child session waits, the outcome names the call of that session.
-    pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &SessionPaused) -> DriveOutcome {
+    pub(super) async fn outcome_of_pause(
+        &self,
+        evaluation: EvaluationId,
+        pause: &SessionPaused,
+    ) -> DriveOutcome {
         let mut detail = pause.detail.clone().unwrap_or_default();
         let mut partial = None;
         let call = match pause.session {
@@ -93,7 +97,7 @@ impl Pauses {
     pub(super) async fn waiting(&self, evaluation: EvaluationId) -> DriveOutcome {
         let pause = self.live.state().await.view.pause().cloned();
         match pause {
-            Some(pause) => self.paused_by(evaluation, &pause).await,
+            Some(pause) => self.outcome_of_pause(evaluation, &pause).await,
             None => DriveOutcome::Paused {
                 evaluation,
                 reason: PauseReason::Asked,

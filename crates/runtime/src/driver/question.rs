@@ -101,9 +101,9 @@ pub(crate) async fn question_before(
     };
     let machine = agent.machines().rebuild(&with_content(held, past).await?)?;
     let mut shown = machine.show(answers_left(view, evaluation)).unwrap_or_else(|| {
-        let said = conversation(&transcript, &view.followed(evaluation), evaluation);
+        let visible = conversation(&transcript, &view.followed(evaluation), evaluation);
         VisibleHistory {
-            messages: said.into_iter().collect(),
+            messages: visible.into_iter().collect(),
             renderer: agent.renderer(),
             ..VisibleHistory::default()
         }

@@ -68,11 +68,11 @@ impl Driver {
         };
         self.live.settle_files().await?;
         let evaluation = self.pick(&options).await?;
-        if let Some(ended) = self.recorded(evaluation).await? {
+        if let Some(ended) = self.recorded_outcome(evaluation).await? {
             return Ok(ended);
         }
         self.check_fidelity(evaluation, options.fidelity).await?;
-        self.inbox.hear_decisions().await?;
+        self.inbox.receive_decisions().await?;
         self.check_accept(evaluation, &options).await?;
         let message = options.message.clone();
         self.put_message(&mut options).await?;
@@ -84,7 +84,7 @@ impl Driver {
         if let Some(ended) = self.waits(evaluation, &options).await? {
             return Ok(ended);
         }
-        self.take_up(evaluation).await?;
+        self.record_start(evaluation).await?;
         let view = self.live.state().await.view.clone();
         let resumed = EvaluationResumed {
             owner: Some(self.live.claim().owner.to_string()),
@@ -138,7 +138,7 @@ impl Driver {
         evaluation: EvaluationId,
         message: Option<&str>,
     ) -> Result<(), RuntimeError> {
-        if !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty() {
+        if !self.inbox.waiting_requests(evaluation).await?.cancels.is_empty() {
             return Ok(());
         }
         let waiting: Vec<(Call, bool)> = {
@@ -187,7 +187,7 @@ impl Driver {
             engine.end_survivors(self).await?;
             let keeps_files = options.drift == Some(DriftPolicy::Adopt);
             self.end_engine_calls(|call| engine.without_end(call), keeps_files).await?;
-            self.live.take_up_files().await?;
+            self.live.reconcile_files().await?;
             return boxed(|| self.drive(evaluation)).await;
         }
         boxed(|| self.calls.compensate_failed(evaluation)).await?;
@@ -212,7 +212,7 @@ impl Driver {
     }
 
     /// Records the start of an evaluation that came with a snapshot, and so was never started here.
-    async fn take_up(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    async fn record_start(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let started = {
             let state = self.live.state().await;
             match state.view.evaluation(evaluation) {
@@ -241,9 +241,9 @@ impl Driver {
     ) -> Result<Option<DriveOutcome>, RuntimeError> {
         let pauses: Vec<Arc<SessionPaused>> = self.live.state().await.view.pauses().cloned().collect();
         // A cancellation needs no decision about a pause, as long as nothing has happened.
-        let is_cancelled = !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty();
+        let is_cancelled = !self.inbox.waiting_requests(evaluation).await?.cancels.is_empty();
         for pause in pauses {
-            let ruled = boxed(|| self.ruled(&pause)).await?;
+            let ruled = boxed(|| self.rule_decision(&pause)).await?;
             let is_resolved = match pause.reason {
                 _ if ruled.is_some() => true,
                 // A pause of a child session is decided there.
@@ -268,7 +268,7 @@ impl Driver {
                 PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
             if !is_resolved {
-                return Ok(Some(self.pauses.paused_by(evaluation, &pause).await));
+                return Ok(Some(self.pauses.outcome_of_pause(evaluation, &pause).await));
             }
             let owner = self.live.claim().owner.to_string();
             let (decision, by) = match (pause.reason, ruled) {

@@ -18,7 +18,7 @@ use crate::waiting::call_arguments;
 impl Driver {
     /// Returns the decision of a rule about a call that waits for approval, and the rule as its author. If the
     /// call of a child session waits, rules that decide about all of its calls let it continue.
-    pub(super) async fn ruled(
+    pub(super) async fn rule_decision(
         &self,
         pause: &SessionPaused,
     ) -> Result<Option<(Decision, String)>, RuntimeError> {
@@ -36,12 +36,12 @@ impl Driver {
         }
         self.live.flush().await?;
         let view = self.live.state().await.view.clone();
-        decided(store, &view, pause, &rules).await
+        decision_by_rules(store, &view, pause, &rules).await
     }
 }
 
 /// Returns the decision of the rules about a waiting call of this session.
-async fn decided(
+async fn decision_by_rules(
     store: &dyn Store,
     view: &JournalView,
     pause: &SessionPaused,
@@ -68,7 +68,7 @@ fn is_settled<'a>(
             let is_settled = match pause.session {
                 _ if pause.reason != PauseReason::Approval => false,
                 Some(child) => is_settled(store, child, rules).await?,
-                None => decided(store, &view, pause, rules).await?.is_some(),
+                None => decision_by_rules(store, &view, pause, rules).await?.is_some(),
             };
             if !is_settled {
                 return Ok(false);

@@ -35,7 +35,7 @@ impl Driver {
     /// already name evaluations that have ended.
     pub(super) async fn begin_with(
         &self,
-        mut said: Vec<Mission>,
+        mut missions: Vec<Mission>,
         parent: Option<EvaluationId>,
         taken: Vec<InboxId>,
     ) -> Result<EvaluationId, RuntimeError> {
@@ -49,10 +49,10 @@ impl Driver {
         // The session may come from a process that died while it restored files, or whose files were in
         // memory.
         self.live.settle_files().await?;
-        self.live.take_up_files().await?;
+        self.live.reconcile_files().await?;
         let late = match parent {
             Some(_) => Vec::new(),
-            None => self.inbox.late_wishes().await?,
+            None => self.inbox.late_requests().await?,
         };
         let evaluation = self
             .live
@@ -80,8 +80,8 @@ impl Driver {
             })
             .await?;
         let objects: Vec<_> =
-            said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
-        let opening = self.opening(said).await?;
+            missions.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
+        let opening = self.opening(missions).await?;
         self.live.condition().mark_asked();
         self.live
             .commit(|commit| {
@@ -114,7 +114,7 @@ impl Driver {
         }
     }
 
-    async fn opening(&self, said: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
+    async fn opening(&self, missions: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
         let ids = self.live.state().await.session.ids().clone();
         let mut messages = Vec::new();
         if let Some(system) = &self.agent.system {
@@ -122,8 +122,8 @@ impl Driver {
             builder.policy(PolicyName::new("prompt")?).role_hint(RoleHint::System).add_text(system.as_str());
             messages.push(builder.to_message()?);
         }
-        for mission in said {
-            messages.push(said_by_user(mission, 1, &ids)?);
+        for mission in missions {
+            messages.push(user_message(mission, 1, &ids)?);
         }
         Ok(messages)
     }
@@ -142,7 +142,7 @@ impl Driver {
 }
 
 /// Returns a mission as a message of the user.
-pub(super) fn said_by_user(mission: Mission, step: u64, ids: &IdStream) -> Result<Message, RuntimeError> {
+pub(super) fn user_message(mission: Mission, step: u64, ids: &IdStream) -> Result<Message, RuntimeError> {
     let mut builder = MessageBuilder::continue_step(step, ids);
     builder.person(PolicyName::new("user")?);
     for part in mission.parts {

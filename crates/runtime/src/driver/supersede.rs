@@ -60,9 +60,9 @@ impl Driver {
         let messages = self.content.transcript().await?.inner_messages(superseded);
         let by_a_person =
             messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));
-        let said = by_a_person.filter_map(|message| message.message.parts());
-        let said = said.map(|parts| Mission::new(parts.to_vec())).collect();
-        let evaluation = self.begin_with(said, Some(superseded), Vec::new()).await?;
+        let missions = by_a_person.filter_map(|message| message.message.parts());
+        let missions = missions.map(|parts| Mission::new(parts.to_vec())).collect();
+        let evaluation = self.begin_with(missions, Some(superseded), Vec::new()).await?;
         self.drive(evaluation).await
     }
 }

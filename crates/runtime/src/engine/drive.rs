@@ -15,7 +15,7 @@ use super::transcript::with_history;
 use super::work::EngineWork;
 use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart, budget};
 use crate::agent::AgentEngine;
-use crate::driver::{Driver, ForeignLoop, StopWish};
+use crate::driver::{Driver, ForeignLoop, StopRequest};
 use crate::engine_error::EngineError;
 use crate::error::RuntimeError;
 use crate::live::Durable;
@@ -23,7 +23,7 @@ use crate::outcome::DriveOutcome;
 use crate::outside::OutsideCalls;
 
 /// How often decisions about waiting calls are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long a program may take to stop after it was interrupted.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(crate) struct EngineLoop {
 /// How the work of a program ended.
 enum WorkEnd {
     Answered(Option<String>),
-    Stopped(StopWish),
+    Stopped(StopRequest),
     /// A limit was reached.
     Budget(String),
     Failed(EngineError),
@@ -58,8 +58,8 @@ impl EngineLoop {
         let directory = live.workspace().and_then(|workspace| workspace.host_directory());
         let title = || self.engine.title().to_owned();
         let directory = directory.ok_or_else(|| EngineError::NoDirectory { title: title() })?;
-        if let Some(wish) = driver.waiting_stop(evaluation).await? {
-            return self.stopped(driver, evaluation, wish).await;
+        if let Some(stop_request) = driver.waiting_stop(evaluation).await? {
+            return self.end_stopped(driver, evaluation, stop_request).await;
         }
         let EngineTask { prompt_id, mut prompt, mut resume, history } =
             origin::task(driver, evaluation).await?;
@@ -96,7 +96,7 @@ impl EngineLoop {
                 if !matches!(end, Ok(WorkEnd::Answered(_))) {
                     tools.stop();
                 }
-                tools.settled().await;
+                tools.drain().await;
             }
             let end = end?;
             if matches!(&end, WorkEnd::Failed(EngineError::SessionGone { .. })) && resume.is_some() {
@@ -120,7 +120,7 @@ impl EngineLoop {
         end: WorkEnd,
     ) -> Result<DriveOutcome, RuntimeError> {
         if let WorkEnd::Answered(text) = end {
-            work.answered(text).await?;
+            work.record_end(text).await?;
             return driver.finish_engine(evaluation, EvaluationResult::completed(None)).await;
         }
         driver.end_engine_calls(origin::without_end_at_stop, false).await?;
@@ -128,24 +128,24 @@ impl EngineLoop {
             WorkEnd::Answered(_) => {
                 Err(RuntimeError::Internal { reason: "an answer was not recorded".to_owned() })
             }
-            WorkEnd::Stopped(wish) => self.stopped(driver, evaluation, wish).await,
+            WorkEnd::Stopped(stop_request) => self.end_stopped(driver, evaluation, stop_request).await,
             WorkEnd::Budget(exceeded) => driver.pause_engine(evaluation, PauseReason::Budget, exceeded).await,
             WorkEnd::Failed(error) => Err(error.into()),
         }
     }
 
     /// Ends or pauses an evaluation that nothing works on any more.
-    async fn stopped(
+    async fn end_stopped(
         &self,
         driver: &Driver,
         evaluation: EvaluationId,
-        wish: StopWish,
+        stop_request: StopRequest,
     ) -> Result<DriveOutcome, RuntimeError> {
         let pause = |reason, detail: &str| driver.pause_engine(evaluation, reason, detail.to_owned());
-        match wish {
-            StopWish::Cancel => driver.finish_engine(evaluation, EvaluationResult::cancelled()).await,
-            StopWish::Pause => pause(PauseReason::Asked, "pause requested").await,
-            StopWish::OutOfTime => pause(PauseReason::Deadline, "the evaluation is out of time").await,
+        match stop_request {
+            StopRequest::Cancel => driver.finish_engine(evaluation, EvaluationResult::cancelled()).await,
+            StopRequest::Pause => pause(PauseReason::Asked, "pause requested").await,
+            StopRequest::OutOfTime => pause(PauseReason::Deadline, "the evaluation is out of time").await,
         }
     }
 
@@ -171,21 +171,21 @@ impl EngineLoop {
         if let Some(process) = run.process() {
             origin::note_process(driver.session(), self.engine.title(), &process).await?;
         }
-        let mut wish = Box::pin(driver.wish_to_stop(evaluation, true));
+        let mut stop_request = Box::pin(driver.wait_for_stop_request(evaluation, true));
         let mut stopping: Option<(WorkEnd, Instant)> = None;
         loop {
             let until = stopping.as_ref().map_or_else(Instant::now, |(_, until)| *until);
             let was_waiting = work.is_waiting();
             tokio::select! {
                 biased;
-                wanted = &mut wish, if stopping.is_none() => {
+                wanted = &mut stop_request, if stopping.is_none() => {
                     interrupt(work, run, tools).await;
                     stopping = Some((WorkEnd::Stopped(wanted), Instant::now() + PATIENCE));
                 }
                 () = tokio::time::sleep_until(until), if stopping.is_some() => {
                     return Ok(stopping.map_or(WorkEnd::Answered(None), |(end, _)| end));
                 }
-                () = tokio::time::sleep(LOOK_EVERY), if was_waiting => work.look_for_decisions().await?,
+                () = tokio::time::sleep(POLL_INTERVAL), if was_waiting => work.apply_decisions().await?,
                 event = run.next() => match (event, stopping.take()) {
                     (Ok(EngineEvent::Ended(_)) | Err(_), Some((end, _))) => return Ok(end),
                     (Err(error), None) => return Ok(WorkEnd::Failed(error)),
@@ -206,7 +206,7 @@ impl EngineLoop {
                 if was_waiting {
                     driver.renew_deadline(evaluation).await;
                 }
-                wish = Box::pin(driver.wish_to_stop(evaluation, was_waiting));
+                stop_request = Box::pin(driver.wait_for_stop_request(evaluation, was_waiting));
             }
         }
     }
@@ -215,7 +215,7 @@ impl EngineLoop {
         let title = self.engine.title().to_owned();
         match end {
             EngineEnd::Answered(text) => WorkEnd::Answered(text),
-            EngineEnd::Interrupted => WorkEnd::Stopped(StopWish::Pause),
+            EngineEnd::Interrupted => WorkEnd::Stopped(StopRequest::Pause),
             EngineEnd::Limit(limit) => WorkEnd::Budget(limit),
             EngineEnd::Failed(message) => WorkEnd::Failed(EngineError::Failed { title, message }),
         }

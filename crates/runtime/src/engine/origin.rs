@@ -92,7 +92,7 @@ pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<En
         (false, unfinished) => unfinished,
     };
     if let Some(text) = text {
-        asked.push(driver.tell_engine(evaluation, &text).await?);
+        asked.push(driver.notify_engine(evaluation, &text).await?);
     }
     let prompt = asked.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n\n");
     let prompt_id = asked.last().map(|message| message.message_id.to_string()).unwrap_or_default();

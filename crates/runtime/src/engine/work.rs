@@ -107,7 +107,7 @@ impl<'a> EngineWork<'a> {
             }
             EngineEvent::Text(text) => {
                 let text = self.secrets.redact(&text).into_owned();
-                self.observed.said(&text).await?;
+                self.observed.record_text(&text).await?;
                 self.last_text = Some(text);
             }
             EngineEvent::CallStarting(call, reply) if reply.is_late() => {
@@ -143,7 +143,7 @@ impl<'a> EngineWork<'a> {
             EngineEvent::CallFinished(call, result, held) => {
                 self.held = Some(held);
                 let (call, result) = (self.clean(call), self.clean_result(result));
-                self.observed.call_finished(call, result).await?;
+                self.observed.record_call_end(call, result).await?;
                 let is_quiet = self.driver.session().state().await.view.calls().all(|call| !call.is_open());
                 return Ok(self.exceeded.clone().filter(|_| is_quiet));
             }
@@ -201,18 +201,18 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Records the end of the work: calls that are still open have the files of now.
-    pub(super) async fn answered(&self, text: Option<String>) -> Result<(), RuntimeError> {
+    pub(super) async fn record_end(&self, text: Option<String>) -> Result<(), RuntimeError> {
         self.observed.barrier(None).await?;
         let text = text.map(|text| self.secrets.redact(&text).into_owned());
         if let Some(text) = text.filter(|text| self.last_text.as_deref() != Some(text)) {
-            self.observed.said(&text).await?;
+            self.observed.record_text(&text).await?;
         }
         Ok(())
     }
 
     /// Answers the calls that a person has decided about.
-    pub(super) async fn look_for_decisions(&mut self) -> Result<(), RuntimeError> {
-        self.driver.hear_decisions().await?;
+    pub(super) async fn apply_decisions(&mut self) -> Result<(), RuntimeError> {
+        self.driver.receive_decisions().await?;
         for waiting in std::mem::take(&mut self.waiting) {
             let WaitingCall { id, mut call, reply } = waiting;
             match decision(self.driver, id).await {
@@ -239,7 +239,7 @@ impl<'a> EngineWork<'a> {
     ) -> Result<(), RuntimeError> {
         self.refused.insert(call.id.clone());
         let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
-        self.observed.refused(call, result).await?;
+        self.observed.record_refusal(call, result).await?;
         reply.answer(CallAnswer::Deny(reason));
         Ok(())
     }
@@ -250,8 +250,8 @@ impl<'a> EngineWork<'a> {
         let known =
             self.driver.session().state().await.view.call(id).map(|call| (call.is_open(), call.status()));
         match known {
-            Some((true, _)) => self.observed.call_finished(call, result).await,
-            Some((false, CallStatus::Pending)) | None => self.observed.refused(call, result).await,
+            Some((true, _)) => self.observed.record_call_end(call, result).await,
+            Some((false, CallStatus::Pending)) | None => self.observed.record_refusal(call, result).await,
             Some((false, _)) => Ok(()),
         }
     }
@@ -260,7 +260,7 @@ impl<'a> EngineWork<'a> {
     async fn start_call(&mut self, call: ObservedCall) -> Result<(), RuntimeError> {
         let charged = BudgetCharged::new(None, budget::ONE_CALL);
         self.driver.session().record_when(vec![charged.into()], Durable::WithNext).await?;
-        self.observed.call_started(call).await?;
+        self.observed.record_call_start(call).await?;
         Ok(())
     }
 

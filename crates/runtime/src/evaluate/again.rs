@@ -60,7 +60,7 @@ impl Evaluator {
         let rendered = match known.started.position {
             // It came with a snapshot, and was rendered in another session.
             Position::START => prompt.render(&view.session(clock.clone()))?,
-            _ => self.rendered_at(prompt, store, known.started, clock.clone()).await?,
+            _ => self.render_prompt_at(prompt, store, known.started, clock.clone()).await?,
         };
         let agent = self.agent.clone().rendered_prompt(prompt, rendered)?;
         let question = question_before(&agent, store, &view, evaluation, clock).await?;

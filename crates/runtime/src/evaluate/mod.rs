@@ -258,13 +258,13 @@ impl Evaluator {
     ) -> Result<Driver, RuntimeError> {
         let mut agent = self.agent.clone();
         if let Some(prompt) = prompt {
-            let rendered = self.rendered(prompt, session, at).await?;
+            let rendered = self.render_prompt(prompt, session, at).await?;
             agent = agent.rendered_prompt(prompt, rendered)?;
         }
         Ok(Driver::with_parts(session.clone(), agent, self.parts.clone()))
     }
 
-    async fn rendered(
+    async fn render_prompt(
         &self,
         prompt: &BoundPrompt,
         session: &Arc<LiveSession>,
@@ -272,14 +272,14 @@ impl Evaluator {
     ) -> Result<RenderedPrompt, RuntimeError> {
         match at {
             Some(at) if prompt.prompt().depends_on_session() => {
-                self.rendered_at(prompt, &**session.store(), at, session.clock().clone()).await
+                self.render_prompt_at(prompt, &**session.store(), at, session.clock().clone()).await
             }
             _ => Ok(prompt.render(&session.state().await.session)?),
         }
     }
 
     /// Renders the prompt for the state of a session at a point.
-    async fn rendered_at(
+    async fn render_prompt_at(
         &self,
         prompt: &BoundPrompt,
         store: &dyn Store,

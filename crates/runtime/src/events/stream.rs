@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// let agent = Agent::new("tailor").policy(policy);
 /// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
 /// let run = runtime.start(&agent, "Mend the coat.").await?;
-/// run.ended().await?;
+/// run.outcome().await?;
 /// let mut events = runtime.events(run.session());
 /// let first = events.next().await?.expect("a session has records");
 /// assert_eq!(first.record().map(|record| record.body.kind()), Some("session_created"));

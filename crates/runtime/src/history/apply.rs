@@ -130,7 +130,7 @@ impl LiveSession {
         // The files of an interrupted call are not a state that the session has reached.
         if !has_open_call {
             self.settle_files().await?;
-            self.take_up_files().await?;
+            self.reconcile_files().await?;
         }
         self.flush().await?;
         let view = self.state().await.view.clone();
@@ -180,7 +180,7 @@ impl LiveSession {
         let (base, resolution) = (record.before, ConflictResolution::Ours);
         let ignored = IgnoredPaths::Merge;
         let merge = WorkspaceMerge { base, theirs, paths: Vec::new(), resolution, ignored };
-        let merged = merged(directory.clone(), merge).await?;
+        let merged = capture_merge(directory.clone(), merge).await?;
         let report = self.finish_apply(directory, merged, point.position, Vec::new()).await?;
         Ok(Some(ApplyReport { undo: record.undoes.is_some(), ..report }))
     }
@@ -212,7 +212,7 @@ impl LiveSession {
         dry_run: bool,
     ) -> Result<ApplyReport, RuntimeError> {
         let (base, result) = (merge.base, merge.theirs.root);
-        let merged = merged(directory.clone(), merge).await?;
+        let merged = capture_merge(directory.clone(), merge).await?;
         let changes_nothing = undoes.is_none() && base == next_base && merged.before.root == merged.after;
         if dry_run || changes_nothing || !merged.conflicts.is_empty() {
             let report = self.apply_report(&*directory, merged, None, Vec::new());
@@ -314,6 +314,9 @@ pub fn undoable_apply(view: &JournalView) -> Option<&JournalEntry<ApplyStarted>>
     view.applied().iter().rev().find(|applied| applied.record.before != applied.record.after)
 }
 
-async fn merged(directory: Arc<dyn Workspace>, merge: WorkspaceMerge) -> Result<MergedCapture, RuntimeError> {
+async fn capture_merge(
+    directory: Arc<dyn Workspace>,
+    merge: WorkspaceMerge,
+) -> Result<MergedCapture, RuntimeError> {
     blocking(move || directory.capture_merged(&merge)).await
 }

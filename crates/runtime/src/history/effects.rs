@@ -123,7 +123,7 @@ impl PriorEffect {
         }
     }
 
-    async fn described(&self, store: &dyn Store) -> Result<DiscardedEffect, RuntimeError> {
+    async fn describe(&self, store: &dyn Store) -> Result<DiscardedEffect, RuntimeError> {
         let result = match &self.result {
             Some((_, message)) => Some(with_content(store, message).await?.content()),
             None => None,
@@ -190,7 +190,7 @@ impl EffectHistory {
         let mut left = Vec::new();
         for effect in self.all.iter().filter(|effect| now.contains(&effect.at) && !then.contains(&effect.at))
         {
-            left.push(effect.described(store).await?);
+            left.push(effect.describe(store).await?);
         }
         Ok(left)
     }

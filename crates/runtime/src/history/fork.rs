@@ -60,16 +60,16 @@ impl LiveSession {
     /// Forks a session into a new one with this id. The parent need not be claimed. The workspace of the environment has
     /// to be the fork's own.
     pub async fn fork(
-        surroundings: SessionEnvironment,
+        environment: SessionEnvironment,
         fork: Fork,
         id: SessionId,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
-        let store = surroundings.store.clone();
+        let store = environment.store.clone();
         let view = load_view(&*store, fork.parent, None).await?;
         let place = locate(&*store, &view, &fork.at).await?;
         let prefix = load_view(&*store, place.session, Some(place.cut)).await?;
-        if prefix.files().is_some() && surroundings.workspace.is_none() {
+        if prefix.files().is_some() && environment.workspace.is_none() {
             return Err(RuntimeError::NoWorkspace { session: fork.parent });
         }
         check_kept(&*store, prefix.files()).await?;
@@ -83,7 +83,7 @@ impl LiveSession {
             }),
             agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
             tags: view.created().tags.clone(),
-            ..SessionCreated::new(id, surroundings.clock.now(), fork.seed)
+            ..SessionCreated::new(id, environment.clock.now(), fork.seed)
         };
         crash_point!("fork.before");
         let first = |at| {
@@ -93,7 +93,7 @@ impl LiveSession {
             }
             batch
         };
-        let live = Self::begin(surroundings, id, Some(&prefix), first, set_up).await?;
+        let live = Self::begin(environment, id, Some(&prefix), first, set_up).await?;
         crash_point!("fork.created");
         live.settle_files().await?;
         crash_point!("fork.restored");

@@ -82,7 +82,7 @@ impl LiveSession {
         let outer = self
             .outer_root
             .get_or_try_init(|| async {
-                let (mut root, mut went_back) = (self.id(), false);
+                let (mut root, mut was_rewound) = (self.id(), false);
                 let mut origin = view.created().origin.clone();
                 let mut seen = vec![root];
                 while let Origin::Call { session, .. } = origin {
@@ -94,10 +94,10 @@ impl LiveSession {
                         parent => parent?,
                     };
                     seen.push(session);
-                    went_back |= has_discarded_calls(&parent);
+                    was_rewound |= has_discarded_calls(&parent);
                     (root, origin) = (session, parent.created().origin.clone());
                 }
-                Ok::<_, RuntimeError>((root, went_back))
+                Ok::<_, RuntimeError>((root, was_rewound))
             })
             .await?;
         Ok((outer.1 || has_discarded_calls(view)).then_some(outer.0))

@@ -13,7 +13,7 @@ use backstitch_core::ports::Store;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, read_records, recorded, spent_for};
+use crate::live::{LiveSession, charge_for, read_records, recorded};
 
 impl LiveSession {
     /// Applies a decision: about a call, or about the session as a whole. It takes effect at once, as far as
@@ -78,10 +78,10 @@ impl LiveSession {
                 self.end_call(&known, resolved, message, outcome, objects.unwrap_or_default()).await
             }
             Decision::Fail { reason } => {
-                let told =
+                let explanation =
                     reason.unwrap_or_else(|| "the call was interrupted and counts as failed".to_owned());
-                let rescue = self.put_back_before(&known).await?;
-                let message = self.failure(&known, "interrupted", told).await?;
+                let rescue = self.restore_before_call(&known).await?;
+                let message = self.failure(&known, "interrupted", explanation).await?;
                 let outcome = (CallVerdict::Failed, None, rescue);
                 self.end_call(&known, resolved, message, outcome, Vec::new()).await?;
                 match known.session() {
@@ -153,19 +153,19 @@ impl LiveSession {
         let effect = call.intent.as_ref().map_or(Effect::External, |intent| intent.record.effect);
         let unknown =
             if effect.acts_outside() { "; whether it had an effect outside is not known" } else { "" };
-        let told = format!(
+        let explanation = format!(
             "{} was interrupted and is not run again; its files were kept as they were found{unknown}",
             call.name
         );
-        let message = self.failure(call, "interrupted", told.clone()).await?;
-        let decision = Decision::Fail { reason: Some(told) };
+        let message = self.failure(call, "interrupted", explanation.clone()).await?;
+        let decision = Decision::Fail { reason: Some(explanation) };
         let resolved = PauseResolved::new(decision).of_call(call.call_id).by(self.claim().owner.to_string());
         self.end_call(call, resolved, message, (CallVerdict::Failed, None, None), Vec::new()).await
     }
 
     /// Restores the files to their state before a call. Returns the root that they had, which is durable by
     /// then.
-    async fn put_back_before(&self, call: &Call) -> Result<Option<WorkspaceRoot>, RuntimeError> {
+    async fn restore_before_call(&self, call: &Call) -> Result<Option<WorkspaceRoot>, RuntimeError> {
         let intent = call.intent.as_ref().map(|intent| &intent.record);
         let Some(files) = intent.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage))
         else {
@@ -174,19 +174,19 @@ impl LiveSession {
         let (rescue, objects) = self.rescue(files).await?;
         if let Some(root) = rescue {
             let rescue = self.keep_rescue(WorkspaceRevision { root, ..files }, objects).await?;
-            self.put_files_back(files, Some(rescue)).await?;
+            self.restore_revision(files, Some(rescue)).await?;
         }
         crash_point!("resolve.restored");
         Ok(rescue)
     }
 
-    async fn failure(&self, call: &Call, kind: &str, told: String) -> Result<Message, RuntimeError> {
+    async fn failure(&self, call: &Call, kind: &str, explanation: String) -> Result<Message, RuntimeError> {
         let transcript = self.state().await.view.transcript()?;
         let made = transcript.message_of(call.call_id);
         let made =
             made.ok_or_else(|| RuntimeError::Unresolvable(format!("call {} was never made", call.call_id)))?;
         let mut builder = OptionResultBuilder::response_to(&made.message)?;
-        Ok(builder.as_runtime().error(kind, told, Retry::Allowed))
+        Ok(builder.as_runtime().error(kind, explanation, Retry::Allowed))
     }
 
     async fn end_call(
@@ -197,7 +197,7 @@ impl LiveSession {
         (outcome, files, rescue): (CallVerdict, Option<WorkspaceRevision>, Option<WorkspaceRoot>),
         objects: Vec<Object>,
     ) -> Result<(), RuntimeError> {
-        let spent = spent_for(self, call).await?;
+        let spent = charge_for(self, call).await?;
         let left = match outcome {
             CallVerdict::Succeeded => self.resources_left_by(call).await?,
             CallVerdict::Failed => Vec::new(),

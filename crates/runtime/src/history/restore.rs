@@ -77,7 +77,7 @@ impl LiveSession {
         paths: Vec<FilePath>,
     ) -> Result<RewindReport, RuntimeError> {
         self.settle_files().await?;
-        self.bring_back_files().await?;
+        self.restore_missing_files().await?;
         self.flush().await?;
         let Some(workspace) = self.workspace().cloned() else {
             return Err(RuntimeError::NoWorkspace { session: self.id() });

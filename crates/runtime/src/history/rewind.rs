@@ -21,7 +21,7 @@ use super::effects::DiscardedEffect;
 use super::locate::{ResolvedPoint, locate};
 use super::repeats::{effects_after, pauses_for};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, RestoredFiles, load_view, spent_for};
+use crate::live::{LiveSession, RestoredFiles, charge_for, load_view};
 use crate::point::PointSpec;
 use crate::report::Version;
 
@@ -111,7 +111,7 @@ impl LiveSession {
     ) -> Result<RewindReport, RuntimeError> {
         self.settle_files().await?;
         // Missing files are restored first, so that undoing this rewind finds the files that the session had.
-        self.bring_back_files().await?;
+        self.restore_missing_files().await?;
         self.flush().await?;
         let view = self.state().await.view.clone();
         let place = locate(&**self.store(), &view, point).await?;
@@ -144,7 +144,7 @@ impl LiveSession {
         let place = locate(&**self.store(), &view, &PointSpec::Start).await?;
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         let rewound = SessionRewound { reason: Some(why.to_owned()), ..SessionRewound::new(place.cut) };
-        self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await?;
+        self.commit_rewind(&prefix, rewound, Vec::new(), Vec::new()).await?;
         self.condition().settle_files();
         Ok(())
     }
@@ -152,14 +152,14 @@ impl LiveSession {
     /// Rolls back the child session of a failed call, unless that was done before. Files and resources are
     /// restored by this session.
     pub(crate) async fn withdraw_child(&self, child: SessionId, why: &str) -> Result<(), RuntimeError> {
-        let surroundings = self.lent(WorkspaceUse::None, ResourceUse::None);
-        let live = match LiveSession::open(surroundings, child, self.claimed_by(), |_| {}).await {
+        let environment = self.lent(WorkspaceUse::None, ResourceUse::None);
+        let live = match LiveSession::open(environment, child, self.claimed_by(), |_| {}).await {
             // The process crashed before the child session was created.
             Err(RuntimeError::SessionNotFound { .. }) => return Ok(()),
             other => other?,
         };
         let withdrawn = live.withdraw(why).await;
-        live.give_back().await?;
+        live.release_claim().await?;
         withdrawn
     }
 
@@ -196,7 +196,7 @@ impl LiveSession {
             call.is_open() && call.intent.as_ref().is_some_and(|intent| intent.point.session == self.id())
         };
         for call in view.calls().filter(own) {
-            more.extend(spent_for(self, call).await?.map(RecordBody::from));
+            more.extend(charge_for(self, call).await?.map(RecordBody::from));
         }
         crash_point!("rewind.before");
         let rewound = SessionRewound {
@@ -209,15 +209,15 @@ impl LiveSession {
             call_id: cause.call,
             ..SessionRewound::new(place.cut)
         };
-        let at = self.go_back(&prefix, rewound.clone(), more, objects).await?;
+        let at = self.commit_rewind(&prefix, rewound.clone(), more, objects).await?;
         crash_point!("rewind.recorded");
         self.restore_resources().await?;
         if let Some(files) = files {
             if rescue.is_some() {
-                self.put_files_back(files, Some(at)).await?;
+                self.restore_revision(files, Some(at)).await?;
             }
             crash_point!("rewind.restored");
-            if let Some(found) = self.look_at_files().await? {
+            if let Some(found) = self.capture_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }

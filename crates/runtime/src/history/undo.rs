@@ -89,7 +89,7 @@ impl LiveSession {
     /// Brings files and journal into agreement, and reads all rewinds.
     async fn settled_rewinds(&self) -> Result<Vec<(Position, Arc<SessionRewound>)>, RuntimeError> {
         self.settle_files().await?;
-        self.bring_back_files().await?;
+        self.restore_missing_files().await?;
         self.flush().await?;
         let rewinds = self.state().await.view.lineage().rewinds().to_vec();
         let mut all = Vec::new();

@@ -33,14 +33,14 @@ pub(crate) struct Commit<'a> {
     batch: Batch,
     prepared: PreparedCommit,
     /// The number of messages that it adds to each evaluation.
-    said: HashMap<EvaluationId, u64>,
+    counts: HashMap<EvaluationId, u64>,
     when: Durable,
 }
 
 impl<'a> Commit<'a> {
     pub(super) fn new(state: &'a LiveState, at: Timestamp) -> Self {
         let prepared = state.session.prepare_nothing();
-        Self { state, batch: Batch::at(at), prepared, said: HashMap::new(), when: Durable::Now }
+        Self { state, batch: Batch::at(at), prepared, counts: HashMap::new(), when: Durable::Now }
     }
 
     pub(super) fn into_parts(self) -> (Batch, PreparedCommit, Durable) {
@@ -142,9 +142,9 @@ impl<'a> Commit<'a> {
         provider: Option<ProviderSidecar>,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
         let known = self.view().evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        let said = self.said.entry(evaluation).or_default();
-        let sequence = known.messages + *said;
-        *said += 1;
+        let counts = self.counts.entry(evaluation).or_default();
+        let sequence = known.messages + *counts;
+        *counts += 1;
         let decider = known.decider.as_ref();
         let inner = InnerMessage {
             message_id: self.session().ids().next(),

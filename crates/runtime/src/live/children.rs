@@ -68,7 +68,7 @@ pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Res
 }
 
 /// Returns what a child session has spent, for a call that ends without its result.
-pub(crate) async fn spent_for(
+pub(crate) async fn charge_for(
     parent: &LiveSession,
     call: &Call,
 ) -> Result<Option<BudgetCharged>, RuntimeError> {

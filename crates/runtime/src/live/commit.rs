@@ -197,7 +197,7 @@ impl LiveSession {
     }
 
     /// Appends records, the first of which is the rewind, and loads the state at its cut.
-    pub(crate) async fn go_back(
+    pub(crate) async fn commit_rewind(
         &self,
         prefix: &JournalView,
         rewound: SessionRewound,
@@ -226,8 +226,8 @@ impl LiveSession {
             live.condition().begin_append();
             let appended = live.store.append(live.id, head, live.claim.fence, batch).await;
             appended.map_err(|error| live.failed_append(error, false))?;
-            live.snapshots.went_back(to);
-            live.condition().owe_files();
+            live.snapshots.note_rewind(to);
+            live.condition().mark_for_restore();
             live.condition().end_append();
             view.load_into(&mut state.session);
             state.view = view;
@@ -253,7 +253,7 @@ impl LiveSession {
         self.channel.set_durable(state.view.head());
         self.snapshots.start_if_due(&state.view);
         if let Some(unobserved) = state.held.unobserved.take() {
-            state.session.tell_observers(&unobserved);
+            state.session.notify_observers(&unobserved);
         }
         self.channel.publish_to_parent(std::mem::take(&mut state.held.forwarded));
     }

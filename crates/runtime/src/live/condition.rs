@@ -25,7 +25,7 @@
 //! | [`cut_off`](LiveCondition::cut_off) | any | `AheadOfStore` |
 //! | [`poison`](LiveCondition::poison) | any | `Poisoned` |
 //! | [`repair`](LiveCondition::repair) | `Poisoned` | `Sound` |
-//! | [`owe_files`](LiveCondition::owe_files) | any | `Owed`: a rewind withdraws the child session that has the files |
+//! | [`mark_for_restore`](LiveCondition::mark_for_restore) | any | `Owed`: a rewind withdraws the child session that has the files |
 //! | [`settle_files`](LiveCondition::settle_files) | `Owed`, `Lent` with a debt | `Settled`, `Lent` without one |
 //! | [`lend_files`](LiveCondition::lend_files) | `Settled`, `Owed` | `Lent` without a debt, with one |
 //! | [`reclaim_files`](LiveCondition::reclaim_files) | `Lent` without a debt, with one | `Settled`, `Owed` |
@@ -146,7 +146,7 @@ impl LiveCondition {
     }
 
     /// True if files and resources may have to be restored.
-    pub(super) fn owes_files(&self) -> bool {
+    pub(super) fn needs_restore(&self) -> bool {
         matches!(self.files, FilesState::Owed | FilesState::Lent { is_owed: true })
     }
 
@@ -156,7 +156,7 @@ impl LiveCondition {
     }
 
     /// Marks files and resources as those of another state than the journal's.
-    pub(super) fn owe_files(&mut self) {
+    pub(super) fn mark_for_restore(&mut self) {
         self.files = FilesState::Owed;
     }
 
@@ -170,12 +170,12 @@ impl LiveCondition {
 
     /// Gives the files to a child session.
     pub(crate) fn lend_files(&mut self) {
-        self.files = FilesState::Lent { is_owed: self.owes_files() };
+        self.files = FilesState::Lent { is_owed: self.needs_restore() };
     }
 
     /// Ends the use of the files by a child session.
     pub(crate) fn reclaim_files(&mut self) {
-        self.files = if self.owes_files() { FilesState::Owed } else { FilesState::Settled };
+        self.files = if self.needs_restore() { FilesState::Owed } else { FilesState::Settled };
     }
 
     /// True if all records are held until the first mission.
@@ -280,7 +280,7 @@ mod tests {
             [Settled, Owed, LENT, BOTH],
             |condition| &mut condition.files,
             &[
-                (("owe", LiveCondition::owe_files), [Owed, Owed, Owed, Owed]),
+                (("owe", LiveCondition::mark_for_restore), [Owed, Owed, Owed, Owed]),
                 (("settle", LiveCondition::settle_files), [Settled, Settled, LENT, LENT]),
                 (("lend", LiveCondition::lend_files), [LENT, BOTH, LENT, BOTH]),
                 (("reclaim", LiveCondition::reclaim_files), [Settled, Owed, Settled, Owed]),
@@ -288,7 +288,7 @@ mod tests {
         );
         let questions = [Settled, Owed, LENT, BOTH].map(|files| {
             let condition = LiveCondition { files, ..LiveCondition::default() };
-            (condition.owes_files(), condition.has_lent_files())
+            (condition.needs_restore(), condition.has_lent_files())
         });
         assert_eq!(questions, [(false, false), (true, false), (false, true), (true, true)]);
     }

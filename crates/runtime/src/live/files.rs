@@ -34,7 +34,7 @@ impl LiveSession {
     }
 
     /// Captures the files. `None` without a workspace.
-    pub(crate) async fn look_at_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
+    pub(crate) async fn capture_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };
         let alone = self.files.clone().write_owned().await;
         // The capture continues if its caller is dropped, and keeps its hold on the files.
@@ -51,7 +51,7 @@ impl LiveSession {
     }
 
     /// Restores the files. `rescue` is the position at which their current state is recorded.
-    pub(crate) async fn put_files_back(
+    pub(crate) async fn restore_revision(
         &self,
         files: WorkspaceRevision,
         rescue: Option<Position>,
@@ -118,14 +118,14 @@ impl LiveSession {
     /// Restores the files to the state in the journal, if that is still owed after a rewind or in a fork.
     pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
         self.end_survivors().await?;
-        if self.condition().owes_files() {
+        if self.condition().needs_restore() {
             self.restore_resources().await?;
         }
         let owed = self.state().await.view.owed_files();
         if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
             let rescue = self.keep_found(owed).await?;
-            self.put_files_back(owed, rescue).await?;
-            if let Some(found) = self.look_at_files().await? {
+            self.restore_revision(owed, rescue).await?;
+            if let Some(found) = self.capture_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }
@@ -174,14 +174,14 @@ impl LiveSession {
 
     /// Reconciles the files with the journal, if no call is writing them: an emptied directory is restored,
     /// and other changes since the last observation are recorded.
-    pub(crate) async fn take_up_files(&self) -> Result<(), RuntimeError> {
-        let Some(found) = self.bring_back_files().await? else { return Ok(()) };
+    pub(crate) async fn reconcile_files(&self) -> Result<(), RuntimeError> {
+        let Some(found) = self.restore_missing_files().await? else { return Ok(()) };
         self.note_files(found).await
     }
 
     /// Records the state of the files, and leaves them as they are.
     pub(crate) async fn adopt_files(&self) -> Result<(), RuntimeError> {
-        match self.look_at_files().await? {
+        match self.capture_files().await? {
             Some(found) => self.note_files(found).await,
             None => Ok(()),
         }
@@ -202,8 +202,8 @@ impl LiveSession {
         let (rescue, objects) = self.rescue(known).await?;
         let Some(root) = rescue else { return Ok(()) };
         let rescue = self.keep_rescue(WorkspaceRevision { root, ..known }, objects).await?;
-        self.put_files_back(known, Some(rescue)).await?;
-        match self.look_at_files().await? {
+        self.restore_revision(known, Some(rescue)).await?;
+        match self.capture_files().await? {
             Some(found) => self.observe_files(found, ObservationCause::Restored).await,
             None => Ok(()),
         }
@@ -211,14 +211,14 @@ impl LiveSession {
 
     /// Restores files that are missing altogether: those of a directory that was emptied, or of the memory of
     /// a process that has ended. Returns the files after that.
-    pub(crate) async fn bring_back_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
-        let Some(found) = self.look_at_files().await? else { return Ok(None) };
+    pub(crate) async fn restore_missing_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
+        let Some(found) = self.capture_files().await? else { return Ok(None) };
         let known = self.state().await.view.files();
         let Some(known) = known.filter(|known| holds_nothing(found.root) && known.root != found.root) else {
             return Ok(Some(found));
         };
-        self.put_files_back(known, None).await?;
-        let found = self.look_at_files().await?;
+        self.restore_revision(known, None).await?;
+        let found = self.capture_files().await?;
         if let Some(found) = found.clone() {
             self.observe_files(found, ObservationCause::Restored).await?;
         }
@@ -231,10 +231,10 @@ impl LiveSession {
         &self,
         before: WorkspaceRevision,
     ) -> Result<Option<WorkspaceCapture>, RuntimeError> {
-        match self.look_at_files().await? {
+        match self.capture_files().await? {
             Some(found) if holds_nothing(found.root) && found.root != before.root => {
-                self.put_files_back(before, None).await?;
-                self.look_at_files().await
+                self.restore_revision(before, None).await?;
+                self.capture_files().await
             }
             found => Ok(found),
         }

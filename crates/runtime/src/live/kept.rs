@@ -38,7 +38,7 @@ impl LiveSession {
         let (Some(kept), Some(files)) = (self.kept_files.get().cloned(), target) else {
             return Ok((target, Vec::new()));
         };
-        let Some(now) = self.look_at_files().await? else { return Ok((target, Vec::new())) };
+        let Some(now) = self.capture_files().await? else { return Ok((target, Vec::new())) };
         let (now, mut objects) = recorded(now);
         let grafted = blocking(move || {
             let known = ObjectOverlay::new(objects.iter().cloned(), &*kept.objects);

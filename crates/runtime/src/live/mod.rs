@@ -45,7 +45,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use build::{Commit, Durable};
 pub use children::latest_files;
-pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
+pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
 pub use kept::KeptFiles;
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
@@ -153,39 +153,39 @@ impl Deref for StateView {
 impl LiveSession {
     /// Creates a session. `set_up` registers reducers, policies and observers.
     pub async fn create(
-        surroundings: SessionEnvironment,
+        environment: SessionEnvironment,
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let id = created.session_id;
-        Self::begin(surroundings, id, None, |at| Batch::at(at).with(created), set_up).await
+        Self::begin(environment, id, None, |at| Batch::at(at).with(created), set_up).await
     }
 
     /// Creates a session that is stored together with its first mission.
     pub(crate) async fn create_with_mission(
-        surroundings: SessionEnvironment,
+        environment: SessionEnvironment,
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
-        let (id, owner) = (created.session_id, surroundings.owner.clone());
+        let (id, owner) = (created.session_id, environment.owner.clone());
         // A resource that cannot be captured could not be restored, so no session begins with it.
-        let resources = CapturedResource::all(&surroundings.resources)?;
-        let claim = surroundings.store.claim(id, owner, ClaimMode::IfFree).await?;
-        let now = surroundings.clock.now();
+        let resources = CapturedResource::all(&environment.resources)?;
+        let claim = environment.store.claim(id, owner, ClaimMode::IfFree).await?;
+        let now = environment.clock.now();
         let mut batch = Batch::at(now).with(created);
         resources::push_first(&mut batch, now, &resources);
         let records: Vec<_> = batch.records(Position::START, batch.time()).collect();
-        let store = surroundings.store.clone();
+        let store = environment.store.clone();
         match JournalView::fold(&records) {
             Ok(view) => {
                 let loaded = LoadedView { view, snapshot: None };
-                let live = Self::live(surroundings, claim, ClaimMode::IfFree, loaded, set_up);
+                let live = Self::live(environment, claim, ClaimMode::IfFree, loaded, set_up);
                 live.channel.set_durable(Position::START);
                 live.hold_until_asked(batch).await;
                 Ok(live)
             }
             Err(error) => {
-                give_back(&*store, claim).await;
+                release_claim(&*store, claim).await;
                 Err(error.into())
             }
         }
@@ -194,20 +194,20 @@ impl LiveSession {
     /// Creates a session with this first batch. For a fork, `base` is the parent's view at the point of the fork;
     /// the parent has to be in the same store.
     pub(crate) async fn begin(
-        surroundings: SessionEnvironment,
+        environment: SessionEnvironment,
         id: SessionId,
         base: Option<&JournalView>,
         first: impl FnOnce(Timestamp) -> Batch,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
-        let store = surroundings.store.clone();
-        let owner = surroundings.owner.clone();
+        let store = environment.store.clone();
+        let owner = environment.owner.clone();
         // A resource that cannot be captured could not be restored, so no session begins with it.
-        let resources = CapturedResource::all(&surroundings.resources)?;
+        let resources = CapturedResource::all(&environment.resources)?;
         let claim = store.claim(id, owner, ClaimMode::IfFree).await?;
         let claimed = ClaimGuard::new(&store, &claim);
         crash_point!("session.claimed");
-        let now = surroundings.clock.now();
+        let now = environment.clock.now();
         let mut batch = first(now);
         resources::push_first(&mut batch, now, &resources);
         let records: Vec<_> = batch.records(Position::START, now).collect();
@@ -227,13 +227,13 @@ impl LiveSession {
         match view {
             Ok(view) => {
                 let live =
-                    Self::live(surroundings, claim, ClaimMode::IfFree, view, set_up).with_resources().await;
-                claimed.settled();
+                    Self::live(environment, claim, ClaimMode::IfFree, view, set_up).with_resources().await;
+                claimed.disarm();
                 live
             }
             Err(error) => {
-                claimed.settled();
-                give_back(&*store, claim).await;
+                claimed.disarm();
+                release_claim(&*store, claim).await;
                 Err(error)
             }
         }
@@ -241,50 +241,50 @@ impl LiveSession {
 
     /// Opens an existing session.
     pub async fn open(
-        surroundings: SessionEnvironment,
+        environment: SessionEnvironment,
         id: SessionId,
         mode: ClaimMode,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
-        let store = surroundings.store.clone();
+        let store = environment.store.clone();
         // Checked first, so that a session that does not exist is not claimed.
         store.head(id).await.map_err(load::not_found)?;
-        let claim = store.claim(id, surroundings.owner.clone(), mode).await?;
+        let claim = store.claim(id, environment.owner.clone(), mode).await?;
         let claimed = ClaimGuard::new(&store, &claim);
         let view = load::load(&*store, id, None).await;
         match view {
             Ok(view) => {
-                let live = Self::live(surroundings, claim, mode, view, set_up).with_resources().await;
-                claimed.settled();
+                let live = Self::live(environment, claim, mode, view, set_up).with_resources().await;
+                claimed.disarm();
                 live
             }
             Err(error) => {
-                claimed.settled();
-                give_back(&*store, claim).await;
+                claimed.disarm();
+                release_claim(&*store, claim).await;
                 Err(error)
             }
         }
     }
 
     fn live(
-        surroundings: SessionEnvironment,
+        environment: SessionEnvironment,
         claim: SessionClaim,
         mode: ClaimMode,
         LoadedView { view, snapshot }: LoadedView,
         set_up: impl FnOnce(&mut Session),
     ) -> Arc<Self> {
         let snapshots =
-            SnapshotWriter::new(&surroundings.store, &claim, surroundings.snapshot_interval, snapshot);
-        let mut session = view.session(surroundings.clock.clone());
+            SnapshotWriter::new(&environment.store, &claim, environment.snapshot_interval, snapshot);
+        let mut session = view.session(environment.clock.clone());
         set_up(&mut session);
         let mut condition = LiveCondition::default();
         if let Some(pause) = view.pause().filter(|pause| pause.reason == PauseReason::Poisoned) {
             condition.poison(pause.detail.clone().unwrap_or_default());
         }
-        if view.owed_files().is_some() && surroundings.workspace.is_some() {
-            condition.owe_files();
+        if view.owed_files().is_some() && environment.workspace.is_some() {
+            condition.mark_for_restore();
         }
-        let resources = surroundings.resources.with_workspace(surroundings.workspace.clone());
+        let resources = environment.resources.with_workspace(environment.workspace.clone());
         let id = view.session_id();
         let channel = Arc::new(Channel::new(id, view.head()));
         let (held, shared) = (commit::WriteBuffer::default(), resources.clone());
@@ -294,12 +294,12 @@ impl LiveSession {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             id,
-            store: surroundings.store,
+            store: environment.store,
             claim,
             mode,
-            clock: surroundings.clock,
+            clock: environment.clock,
             abandoned,
-            workspace: surroundings.workspace,
+            workspace: environment.workspace,
             resources,
             files: Arc::default(),
             condition: std::sync::Mutex::new(condition),
@@ -371,7 +371,7 @@ impl LiveSession {
     /// the state in the journal. Returns at once if there is neither.
     pub(crate) async fn settle(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
-        if self.condition().owes_files() {
+        if self.condition().needs_restore() {
             self.settle_files().await?;
         }
         Ok(())
@@ -441,7 +441,7 @@ impl LiveSession {
         }
         let flushed = self.flush().await;
         self.resources.close();
-        self.given_back(flushed).await
+        self.finish_release(flushed).await
     }
 
     /// Returns the session if an operation on it succeeded, and releases it otherwise.
@@ -466,13 +466,13 @@ impl LiveSession {
     }
 
     /// Releases the session, and leaves its resources to the parent session.
-    pub(crate) async fn give_back(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn release_claim(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
         let flushed = self.flush().await;
-        self.given_back(flushed).await
+        self.finish_release(flushed).await
     }
 
-    async fn given_back(&self, flushed: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
+    async fn finish_release(&self, flushed: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
         self.snapshots.wait().await;
         if flushed.is_ok() {
             // One may have become due while another was being written.
@@ -498,7 +498,7 @@ impl ClaimGuard {
         Self { claim: Some((store.clone(), claim.clone())) }
     }
 
-    fn settled(mut self) {
+    fn disarm(mut self) {
         self.claim = None;
     }
 }
@@ -507,13 +507,13 @@ impl Drop for ClaimGuard {
     fn drop(&mut self) {
         if let (Some((store, claim)), Ok(handle)) = (self.claim.take(), tokio::runtime::Handle::try_current())
         {
-            handle.spawn(async move { give_back(&*store, claim).await });
+            handle.spawn(async move { release_claim(&*store, claim).await });
         }
     }
 }
 
 /// Releases a claim to a session that could not be opened.
-async fn give_back(store: &dyn Store, claim: SessionClaim) {
+async fn release_claim(store: &dyn Store, claim: SessionClaim) {
     let session = claim.session;
     if let Err(error) = store.release(claim).await {
         tracing::warn!(%session, %error, "a session that could not be opened could not be released");

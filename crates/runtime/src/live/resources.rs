@@ -18,7 +18,7 @@ use backstitch_core::tool::with_causes;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
-use super::{LiveSession, LiveState, give_back, load_view};
+use super::{LiveSession, LiveState, load_view, release_claim};
 use crate::error::RuntimeError;
 
 /// The state of a snapshotable resource.
@@ -159,7 +159,7 @@ impl LiveSession {
         })
         .await?;
         let known = self.state().await.view.files().map(|files| files.root);
-        match self.look_at_files().await? {
+        match self.capture_files().await? {
             Some(found) if Some(found.root) != known => {
                 self.observe_files(found, ObservationCause::Restored).await
             }
@@ -182,7 +182,7 @@ impl LiveSession {
         match self.restore_resources().await {
             Ok(()) | Err(RuntimeError::Poisoned { .. }) => Ok(self),
             Err(error) => {
-                give_back(&*self.store, self.claim.clone()).await;
+                release_claim(&*self.store, self.claim.clone()).await;
                 Err(error)
             }
         }

@@ -88,7 +88,7 @@ impl SnapshotWriter {
     }
 
     /// Notes a rewind. A snapshot after its target is no longer usable.
-    pub(super) fn went_back(&self, to: Position) {
+    pub(super) fn note_rewind(&self, to: Position) {
         let stands_after = |last: u64| (last > to.number()).then_some(0);
         let _ = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, stands_after);
     }

@@ -39,7 +39,7 @@ impl ObservedSession {
     }
 
     /// Records a text of the program. It may not be its last one.
-    pub async fn said(&self, text: &str) -> Result<(), RuntimeError> {
+    pub async fn record_text(&self, text: &str) -> Result<(), RuntimeError> {
         if text.trim().is_empty() {
             return Ok(());
         }
@@ -69,7 +69,11 @@ impl ObservedSession {
     }
 
     /// Records a call that was never run, with the error that the program received.
-    pub async fn refused(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
+    pub async fn record_refusal(
+        &self,
+        call: ObservedCall,
+        result: ObservedResult,
+    ) -> Result<(), RuntimeError> {
         let evaluation = self.open_evaluation().await?;
         let (id, turn) = (self.new_call_id(&call.id).await, self.current_turn().await);
         self.live

@@ -96,7 +96,7 @@ impl ObservedSession {
     }
 
     /// Records that the program starts or continues: files that changed since, and calls that never ended.
-    pub async fn started(&self) -> Result<(), RuntimeError> {
+    pub async fn record_start(&self) -> Result<(), RuntimeError> {
         self.barrier(None).await
     }
 
@@ -113,8 +113,8 @@ impl ObservedSession {
     }
 
     /// Records that a call is about to run, with the files before it.
-    pub async fn call_started(&self, call: ObservedCall) -> Result<CallId, RuntimeError> {
-        let seen = self.look().await?;
+    pub async fn record_call_start(&self, call: ObservedCall) -> Result<CallId, RuntimeError> {
+        let seen = self.capture().await?;
         let evaluation = self.open_evaluation().await?;
         let id = self.new_call_id(&call.id).await;
         self.live
@@ -123,7 +123,7 @@ impl ObservedSession {
                 let none_open = commit.view().calls().all(|call| !call.is_open());
                 let files = seen.as_ref().map(|seen| seen.files);
                 if none_open && commit.view().files().is_some_and(|known| Some(known) != files) {
-                    Self::drifted(commit, seen);
+                    Self::record_drift(commit, seen);
                 } else {
                     commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
                 }
@@ -134,12 +134,12 @@ impl ObservedSession {
     }
 
     /// Records the end of a call, with the files after it.
-    pub async fn call_finished(
+    pub async fn record_call_end(
         &self,
         call: ObservedCall,
         result: ObservedResult,
     ) -> Result<(), RuntimeError> {
-        let seen = self.look().await?;
+        let seen = self.capture().await?;
         let id = self.call_id(&call.id).await;
         let known = self.live.state().await.view.call(id).map(|call| (call.is_open(), call.evaluation_id));
         if known.is_none() {
@@ -159,7 +159,7 @@ impl ObservedSession {
                     Some((false, _)) => {
                         let text = format!("late end of {}: it was already closed", call.name);
                         commit.push(Note::new("guard", text));
-                        Self::drifted(commit, seen);
+                        Self::record_drift(commit, seen);
                         Ok(())
                     }
                     _ => {
@@ -175,7 +175,7 @@ impl ObservedSession {
 
     /// Closes the calls that are open: all of them, or those of one sub-agent. Records changed files.
     pub async fn barrier(&self, agent: Option<&str>) -> Result<(), RuntimeError> {
-        let seen = self.look().await?;
+        let seen = self.capture().await?;
         self.live
             .commit(|commit| {
                 let closing = match agent {
@@ -183,14 +183,14 @@ impl ObservedSession {
                     None => EndedCalls::all(commit.view()),
                 };
                 closing.record(commit, seen.as_ref())?;
-                Self::drifted(commit, seen);
+                Self::record_drift(commit, seen);
                 Ok(())
             })
             .await
     }
 
     /// Records the end of an evaluation, with the answer if there is one.
-    pub async fn answered(
+    pub async fn record_answer(
         &self,
         text: Option<String>,
         outcome: EvaluationOutcome,
@@ -212,10 +212,10 @@ impl ObservedSession {
 
     /// Closes all open calls with the files as they are now, in the commit of what comes next.
     async fn close_calls(&self) -> Result<(), RuntimeError> {
-        let seen = self.look().await?;
+        let seen = self.capture().await?;
         self.hold(|commit| {
             EndedCalls::all(commit.view()).record(commit, seen.as_ref())?;
-            Self::drifted(commit, seen);
+            Self::record_drift(commit, seen);
             Ok(())
         })
         .await
@@ -255,8 +255,8 @@ impl ObservedSession {
         ids.find(|id| !has_ended(id)).unwrap_or_else(|| observed_call_id(self.id(), foreign, 1))
     }
 
-    async fn look(&self) -> Result<Option<SeenFiles>, RuntimeError> {
-        let seen = self.live.look_at_files().await?.map(recorded);
+    async fn capture(&self) -> Result<Option<SeenFiles>, RuntimeError> {
+        let seen = self.live.capture_files().await?.map(recorded);
         Ok(seen.map(|(files, objects)| SeenFiles { files, objects }))
     }
 
@@ -274,7 +274,7 @@ impl ObservedSession {
     }
 
     /// Records files that differ from those of the journal.
-    fn drifted(commit: &mut Commit<'_>, seen: Option<SeenFiles>) {
+    fn record_drift(commit: &mut Commit<'_>, seen: Option<SeenFiles>) {
         let Some(SeenFiles { files, objects }) = seen else { return };
         let (view, mut known) = (commit.view(), commit.view().files());
         // Calls that this commit closes have the same files.

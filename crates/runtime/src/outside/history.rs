@@ -154,7 +154,7 @@ impl OutsideCalls {
             let id = call.call_id;
             let busy = || OutsideError::Busy { count: self.running().max(1) };
             let _alone = self.gate.try_write().map_err(|_| busy())?;
-            if let Some(known) = self.repeated(id, &call).await? {
+            if let Some(known) = self.recorded_result(id, &call).await? {
                 return Ok(known);
             }
             let recorded = self.begin_change(&call, kind).await?;

@@ -234,7 +234,7 @@ impl OutsideCalls {
 
     async fn run(&self, id: CallId, call: &OutsideCall) -> Result<OutsideResult, OutsideError> {
         let _running = self.gate.read().await;
-        if let Some(known) = self.repeated(id, call).await? {
+        if let Some(known) = self.recorded_result(id, call).await? {
             return Ok(known);
         }
         let evaluation = self.evaluation().await?;
@@ -255,7 +255,11 @@ impl OutsideCalls {
     }
 
     /// Returns the recorded result of a call that was made before.
-    async fn repeated(&self, id: CallId, call: &OutsideCall) -> Result<Option<OutsideResult>, OutsideError> {
+    async fn recorded_result(
+        &self,
+        id: CallId,
+        call: &OutsideCall,
+    ) -> Result<Option<OutsideResult>, OutsideError> {
         let named = || call.id.clone().unwrap_or_default();
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
         if begun.is_some_and(|begun| !begun.is_of(call)) {
@@ -298,7 +302,7 @@ impl OutsideCalls {
     }
 
     /// Accepts no more calls, and waits for those that run.
-    pub async fn settled(&self) {
+    pub async fn drain(&self) {
         self.refuse_more();
         self.tasks.close();
         self.tasks.wait().await;
@@ -307,7 +311,7 @@ impl OutsideCalls {
     /// Waits for running calls, and ends the evaluation. Later calls fail.
     pub fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move {
-            self.settled().await;
+            self.drain().await;
             let _alone = self.gate.write().await;
             self.driver.close_outside(|_| "was given up, because its caller is gone").await
         })

@@ -162,14 +162,14 @@ impl Group {
     }
 
     /// Completes when the leader has ended.
-    pub(super) async fn exited(&mut self) {
+    pub(super) async fn wait_for_exit(&mut self) {
         if !self.has_exited {
             let _ = (&mut self.exited).await;
             self.has_exited = true;
         }
     }
 
-    pub(super) fn timed_out(&mut self) {
+    pub(super) fn mark_timed_out(&mut self) {
         self.timed_out = true;
     }
 

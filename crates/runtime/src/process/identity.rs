@@ -150,18 +150,18 @@ mod system {
 
     use super::Status;
 
-    fn told(program: &str, arguments: &[&str]) -> Option<String> {
+    fn query_program(program: &str, arguments: &[&str]) -> Option<String> {
         let output = Command::new(program).args(arguments).env("LC_ALL", "C").output().ok()?;
         String::from_utf8(output.stdout).ok().filter(|text| !text.trim().is_empty())
     }
 
     pub(super) fn boot() -> Option<String> {
-        told("sysctl", &["-n", "kern.bootsessionuuid"]).map(|text| text.trim().to_owned())
+        query_program("sysctl", &["-n", "kern.bootsessionuuid"]).map(|text| text.trim().to_owned())
     }
 
     pub(super) fn status(process: i32) -> Option<Status> {
         let columns = ["-o", "ppid=", "-o", "pgid=", "-o", "state=", "-o", "lstart=", "-p"];
-        let text = told("ps", &[&columns[..], &[process.to_string().as_str()]].concat())?;
+        let text = query_program("ps", &[&columns[..], &[process.to_string().as_str()]].concat())?;
         let mut fields = text.split_ascii_whitespace();
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
@@ -170,7 +170,7 @@ mod system {
     }
 
     pub(super) fn all() -> Vec<i32> {
-        let text = told("ps", &["-A", "-o", "pid="]).unwrap_or_default();
+        let text = query_program("ps", &["-A", "-o", "pid="]).unwrap_or_default();
         text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 

@@ -39,7 +39,7 @@ impl Stream {
     }
 
     /// Completes when the stream has ended.
-    pub(super) async fn ended(&self) {
+    pub(super) async fn wait_for_end(&self) {
         self.ended.cancelled().await;
     }
 

@@ -106,7 +106,7 @@ impl ServerProcess {
     }
 
     /// Completes when the program has ended by itself.
-    pub async fn exited(&mut self) {
-        self.group.exited().await;
+    pub async fn wait_for_exit(&mut self) {
+        self.group.wait_for_exit().await;
     }
 }

@@ -79,16 +79,16 @@ where
     let stopped = tokio::select! {
         biased;
         () = stop.cancelled() => Some(ProcessError::Ended),
-        () = group.exited() => None,
-        () = after(timeout) => { group.timed_out(); None }
+        () = group.wait_for_exit() => None,
+        () = after(timeout) => { group.mark_timed_out(); None }
         () = feeding => None,
     };
     if stopped.is_none() && !group.has_timed_out() {
-        let both = async { tokio::join!(stdout.ended(), stderr.ended()) };
+        let both = async { tokio::join!(stdout.wait_for_end(), stderr.wait_for_end()) };
         tokio::select! { _ = tokio::time::timeout(LINGER, both) => {}, () = stop.cancelled() => {} }
     }
     let exit = blocking(move || group.end()).await?;
-    let both = async { tokio::join!(stdout.ended(), stderr.ended()) };
+    let both = async { tokio::join!(stdout.wait_for_end(), stderr.wait_for_end()) };
     let _ = tokio::time::timeout(DRAIN, both).await;
     if let Some(error) = stopped {
         return Err(error);

@@ -20,7 +20,7 @@ use backstitch_core::ports::{ClaimMode, Workspace};
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use futures_util::FutureExt as _;
 
-use super::opening::created_of;
+use super::opening::creation_of;
 use super::task::perform;
 use crate::error::RuntimeError;
 use crate::history::offered_result;
@@ -200,12 +200,12 @@ impl Runtime {
     /// Returns a session and those that it is a sub-agent of, the outermost first.
     pub(super) async fn callers_of(&self, session: SessionId) -> Result<Vec<SessionId>, RuntimeError> {
         let store = &**self.store();
-        let (mut line, mut origin) = (vec![session], created_of(store, session).await?.origin.clone());
+        let (mut line, mut origin) = (vec![session], creation_of(store, session).await?.origin.clone());
         while let Origin::Call { session: caller, .. } = origin {
             if line.contains(&caller) {
                 break;
             }
-            origin = match created_of(store, caller).await {
+            origin = match creation_of(store, caller).await {
                 // It was removed.
                 Err(RuntimeError::SessionNotFound { .. }) => break,
                 created => created?.origin.clone(),

@@ -56,7 +56,7 @@ impl Run {
     ) -> Result<DriveOutcome, RuntimeError> {
         let mut decided = Vec::new();
         loop {
-            let ended = self.ended().await?;
+            let ended = self.outcome().await?;
             if !matches!(ended, DriveOutcome::Paused { .. }) {
                 return Ok(ended);
             }

@@ -104,7 +104,7 @@ impl Run {
 
     /// Waits for the outcome of the run: an answer, a failure or a pause. It can be awaited more than once,
     /// and does not depend on events being read.
-    pub async fn ended(&self) -> Result<DriveOutcome, RuntimeError> {
+    pub async fn outcome(&self) -> Result<DriveOutcome, RuntimeError> {
         let mut outcome = self.outcome.clone();
         let ended = match outcome.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone(),
@@ -121,7 +121,7 @@ impl Run {
     /// Waits for the answer, and deserializes it: a `String` for text, or the type that the agent [answers
     /// with](crate::Agent::answers_with). Any other outcome is an error.
     pub async fn answer<T: DeserializeOwned>(&self) -> Result<T, RuntimeError> {
-        let FinalAnswer { text, output, .. } = self.ended().await?.answer()?;
+        let FinalAnswer { text, output, .. } = self.outcome().await?.answer()?;
         let has_output = output.is_some();
         let value = output.unwrap_or(Value::String(text));
         T::deserialize(value).map_err(|error| RuntimeError::AnswerType {

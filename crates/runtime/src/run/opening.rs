@@ -37,7 +37,7 @@ impl Runtime {
         }
         if spec.in_place {
             let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
-            return self.opened_directory(spec, session, files).await;
+            return self.open_directory(spec, session, files).await;
         }
         let mut known = spec.clone();
         let reading = self.read_off_thread(move |store| async move {
@@ -48,10 +48,10 @@ impl Runtime {
             Ok((SessionFiles::of(&view, &mut known), known))
         });
         let (files, spec) = reading.await?;
-        self.opened_directory(&spec, session, files).await
+        self.open_directory(&spec, session, files).await
     }
 
-    async fn opened_directory(
+    async fn open_directory(
         &self,
         spec: &WorkspaceSpec,
         session: SessionId,
@@ -146,7 +146,7 @@ impl Runtime {
             return Ok(open.clone());
         }
         let spec = self.with_recorded_excludes(spec, session).await?;
-        Ok(self.opened_directory(&spec, session, SessionFiles::Known { directory }).await?.workspace)
+        Ok(self.open_directory(&spec, session, SessionFiles::Known { directory }).await?.workspace)
     }
 
     /// Replaces the error that a directory is in use by the reason that a process holds the session, if one does.
@@ -191,7 +191,7 @@ fn recorded_directory(view: &JournalView) -> Result<Option<WorkspaceSpec>, Runti
 }
 
 /// Returns the first record of a session.
-pub(super) async fn created_of(
+pub(super) async fn creation_of(
     store: &dyn Store,
     session: SessionId,
 ) -> Result<Arc<SessionCreated>, RuntimeError> {

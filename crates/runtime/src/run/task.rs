@@ -18,7 +18,7 @@ use tokio::task::JoinError;
 use tracing::Instrument as _;
 
 use crate::error::RuntimeError;
-use crate::fence::fenced;
+use crate::fence::catch_panic;
 use crate::live::LiveSession;
 use crate::runtime::Runtime;
 
@@ -120,7 +120,7 @@ fn ended<T>(ended: Result<Result<T, RuntimeError>, JoinError>) -> Result<T, Runt
 pub(super) fn async_runtime() -> Result<Handle, RuntimeError> {
     let handle = Handle::try_current().map_err(|_| RuntimeError::NoAsyncRuntime)?;
     // A timer cannot be made without the time driver, and nothing else says whether there is one.
-    fenced(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| RuntimeError::NoAsyncRuntime)?;
+    catch_panic(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| RuntimeError::NoAsyncRuntime)?;
     Ok(handle)
 }
 

@@ -80,13 +80,13 @@ pub(super) async fn run(
     let stop = tokio::select! {
         biased;
         ended = &mut task => {
-            let ended = answered(ended, &context);
+            let ended = attempt_outcome(ended, &context);
             return match bounds.processes.end().await {
                 Ok(()) => ended,
                 Err(error) => AttemptOutcome::Stuck(error.to_string()),
             };
         }
-        () = bounds.waiter.left() => Stop::Abandoned,
+        () = bounds.waiter.wait_until_gone() => Stop::Abandoned,
         () = bounds.cancel.cancelled() => Stop::Cancelled,
         () = after(bounds.deadline) => Stop::Deadline,
         () = after(bounds.timeout) => Stop::Timeout,
@@ -120,7 +120,10 @@ impl Drop for StopWhenDropped {
     }
 }
 
-fn answered(ended: Result<ToolOutcome, tokio::task::JoinError>, context: &ToolContext) -> AttemptOutcome {
+fn attempt_outcome(
+    ended: Result<ToolOutcome, tokio::task::JoinError>,
+    context: &ToolContext,
+) -> AttemptOutcome {
     let draft = context.revoke().map(Box::new);
     match (ended, draft) {
         (Ok(Ok(result)), Some(draft)) => AttemptOutcome::Answered(Box::new(result), draft),
@@ -143,7 +146,9 @@ pub(super) async fn after(duration: Option<Duration>) {
 
 /// Runs code of the session outside of a handler, such as a reducer that reduces again. A panic becomes an
 /// error.
-pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, SessionError>) -> Result<T, SessionError> {
+pub(super) fn catch_session_panic<T>(
+    work: impl FnOnce() -> Result<T, SessionError>,
+) -> Result<T, SessionError> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|payload| Err(SessionError::Panicked { message: panic_message(payload) }))
 }

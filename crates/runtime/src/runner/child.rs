@@ -64,7 +64,7 @@ pub(super) struct ChildParams<'a> {
 
 impl Child {
     /// Opens the child session of a call, or creates it if it does not exist yet.
-    pub(super) async fn take_up(lent: ChildParams<'_>) -> Result<Self, RuntimeError> {
+    pub(super) async fn open_or_create(lent: ChildParams<'_>) -> Result<Self, RuntimeError> {
         let ChildParams { parent, call, session, mut agent, allotment, time_left, .. } = lent;
         agent.budget = allotment.or(agent.limits());
         let is_callers_time = time_left.is_some_and(|left| agent.deadline.is_none_or(|own| left <= own));
@@ -78,8 +78,8 @@ impl Child {
                     agent: agent.recorded_definition(parent.workspace()),
                     ..SessionCreated::new(session, parent.clock().now(), Seed::new(seed))
                 };
-                let surroundings = parent.lent(lent.workspace, lent.resources);
-                LiveSession::create(surroundings, created, |session| set_up.set_up_session(session)).await?
+                let environment = parent.lent(lent.workspace, lent.resources);
+                LiveSession::create(environment, created, |session| set_up.set_up_session(session)).await?
             }
             other => other?,
         };
@@ -112,7 +112,7 @@ impl Child {
             if matches!(latest, Some((.., true))) {
                 // A resume only returns the recorded answer, and the files may have been in the memory of
                 // another process.
-                self.live.bring_back_files().await?;
+                self.live.restore_missing_files().await?;
             }
             let ended = match latest {
                 None => self.driver.start(mission).await?,
@@ -154,7 +154,7 @@ impl Child {
     }
 
     /// Returns the amounts that it has spent.
-    pub(super) async fn spent(&self) -> Amounts {
+    pub(super) async fn spent_amounts(&self) -> Amounts {
         self.live.state().await.view.ledger().committed()
     }
 
@@ -166,8 +166,8 @@ impl Child {
     }
 
     /// Releases the session. Its resources belong to the parent, and stay open.
-    pub(super) async fn give_back(&self) {
-        if let Err(error) = self.live.give_back().await {
+    pub(super) async fn release_claim(&self) {
+        if let Err(error) = self.live.release_claim().await {
             tracing::warn!(session = %self.live.id(), %error, "a child session could not be released");
         }
     }
@@ -182,8 +182,8 @@ async fn open(
     agent: &Agent,
 ) -> Result<Arc<LiveSession>, RuntimeError> {
     let try_open = async |claim| {
-        let surroundings = parent.lent(workspace, resources);
-        LiveSession::open(surroundings, session, claim, |session| agent.set_up_session(session)).await
+        let environment = parent.lent(workspace, resources);
+        LiveSession::open(environment, session, claim, |session| agent.set_up_session(session)).await
     };
     match try_open(parent.claimed_by()).await {
         Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.claim().owner => {

@@ -24,7 +24,7 @@ use super::waiter::Waiter;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::{Agent, Mission, MissionProblem, SubAgent};
 use crate::error::RuntimeError;
-use crate::fence::fenced;
+use crate::fence::catch_panic;
 use crate::heap::boxed;
 use crate::live::depth;
 use crate::outcome::{DriveOutcome, FinalAnswer};
@@ -76,7 +76,7 @@ impl ToolRunner {
             }
             Err(MissionProblem::Panicked(panic)) => return boxed(|| self.refuse_panic(call, panic)).await,
         };
-        let mut agent = match fenced(|| sub_agent.agent(caller)) {
+        let mut agent = match catch_panic(|| sub_agent.agent(caller)) {
             Ok(agent) => agent,
             Err(panic) => return boxed(|| self.refuse_panic(call, panic)).await,
         };
@@ -89,7 +89,7 @@ impl ToolRunner {
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Some(started)) => started,
             Ok(None) => return Ok(CallOutcome::BudgetExhausted),
-            Err(error) => return self.not_started(call, error).await,
+            Err(error) => return self.handle_failed_start(call, error).await,
         };
         let resources = started.resources.clone();
         if hold.is_alone() {
@@ -98,10 +98,10 @@ impl ToolRunner {
         let settled = match boxed(|| self.child(&started, agent, *drive)).await {
             Ok(child) => {
                 let (ended, stop) = boxed(|| self.watch(&child, &started, mission)).await;
-                started.spent = child.spent().await;
+                started.spent = child.spent_amounts().await;
                 crash_point!("call.handler_done");
                 let settled = boxed(|| self.settle_child(started, hold, &child, ended, stop)).await;
-                child.give_back().await;
+                child.release_claim().await;
                 settled
             }
             Err(error) => Err(error),
@@ -140,7 +140,7 @@ impl ToolRunner {
 
     async fn child(&self, started: &Attempt, agent: Agent, drive: DriveChild) -> Result<Child, RuntimeError> {
         let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
-        Child::take_up(ChildParams {
+        Child::open_or_create(ChildParams {
             parent: &self.live,
             call: started.call.call_id,
             session,
@@ -206,7 +206,7 @@ impl ToolRunner {
             (Err(error), _) => return Err(error),
             (Ok(DriveOutcome::Completed(answered)), _) => {
                 let draft = self.live.state().await.session.draft();
-                return self.answered(started, hold, result_of(answered), draft).await;
+                return self.handle_answer(started, hold, result_of(answered), draft).await;
             }
             // Its own time is over, and its parent has more: the call fails with a timeout.
             (Ok(DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), None)
@@ -225,8 +225,8 @@ impl ToolRunner {
                 return Ok(Settlement::End(CallOutcome::Waits));
             }
             (Ok(_), Some(stop)) => {
-                let settled = self.stopped(started, hold, stop, None).await?;
-                return self.withdrawn(child, settled, "its call was stopped").await;
+                let settled = self.handle_stop(started, hold, stop, None).await?;
+                return self.withdraw_child(child, settled, "its call was stopped").await;
             }
             (Ok(DriveOutcome::Failed { failure, .. }), None) => {
                 let (kind, message) = (failure.kind, failure.message);
@@ -238,13 +238,13 @@ impl ToolRunner {
             }
         };
         let why = format!("its call failed: {}", failure.message);
-        let settled = self.rolled_back(started, hold, failure, None, CallOutcome::Failed).await?;
-        self.withdrawn(child, settled, &why).await
+        let settled = self.roll_back(started, hold, failure, None, CallOutcome::Failed).await?;
+        self.withdraw_child(child, settled, &why).await
     }
 
     /// Rolls back the child session of a failed call. The failure is durable before: otherwise the work would
     /// be repeated.
-    async fn withdrawn(
+    async fn withdraw_child(
         &self,
         child: &Child,
         settled: Settlement,

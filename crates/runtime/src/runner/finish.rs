@@ -16,7 +16,7 @@ use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
 use backstitch_core::view::Call;
 use serde_json::Value;
 
-use super::attempt::caught;
+use super::attempt::catch_session_panic;
 use super::files::Rescue;
 use super::request::{CallOutcome, CallRequest};
 use super::result::{self, Failure};
@@ -28,7 +28,7 @@ use crate::live::{Commit, Durable, RepositoriesChanged};
 pub(super) struct FinalBatch {
     pub(super) outcome: CallVerdict,
     pub(super) message: Option<Message>,
-    pub(super) told: String,
+    pub(super) message_text: String,
     pub(super) after: Option<WorkspaceRevision>,
     /// Objects to store with the files after the call.
     pub(super) objects: Vec<Object>,
@@ -99,7 +99,7 @@ impl ToolRunner {
         let invoked = self.invoked(call, &failure.message, false);
         let is_open = live.state().await.view.call(call.call_id).is_some_and(Call::is_open);
         let build = |commit: &mut Commit<'_>| -> Result<_, RuntimeError> {
-            let said = commit.durable(call.durable()).say(call.evaluation_id, call.turn, message)?;
+            let added = commit.durable(call.durable()).say(call.evaluation_id, call.turn, message)?;
             commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;
             if is_open {
                 commit.push(CallFinished {
@@ -107,10 +107,10 @@ impl ToolRunner {
                     ..CallFinished::new(call.call_id, CallVerdict::Failed)
                 });
             }
-            Ok(said)
+            Ok(added)
         };
-        let said = live.commit(build).await?;
-        Ok(CallOutcome::Failed(said))
+        let added = live.commit(build).await?;
+        Ok(CallOutcome::Failed(added))
     }
 
     /// Appends a call's last batch. Later failures do not make the call an error, since it has ended.
@@ -123,14 +123,14 @@ impl ToolRunner {
         let (live, call) = (&self.live, &started.call);
         let elapsed = live.clock().monotonic().saturating_sub(started.started);
         let success = ending.outcome == CallVerdict::Succeeded;
-        let invoked = self.invoked(call, &ending.told, success);
-        let told = result::summary(&ending.told);
+        let invoked = self.invoked(call, &ending.message_text, success);
+        let message_text = result::summary(&ending.message_text);
         let intent = started.intent.outstanding().await;
         let build = |commit: &mut Commit<'_>| -> Result<_, OpenCall> {
             commit.push_all(intent);
             // The changes of the call itself. All later ones are the runtime's.
-            caught(|| commit.keep(prepare)).map_err(OpenCall::Refused)?;
-            let said = match ending.message {
+            catch_session_panic(|| commit.keep(prepare)).map_err(OpenCall::Refused)?;
+            let added = match ending.message {
                 Some(message) => Some(commit.say(call.evaluation_id, call.turn, message)?),
                 None => None,
             };
@@ -148,20 +148,20 @@ impl ToolRunner {
                 rescue: ending.rescue.files.map(|files| files.root),
                 left_out: ending.rescue.left_out,
                 elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-                summary: Some(told),
+                summary: Some(message_text),
                 ..CallFinished::new(call.call_id, ending.outcome)
             });
             commit.durable(if ending.pause.is_some() { Durable::Now } else { call.durable() });
             commit.push_all(ending.pause.map(|(reason, detail)| paused(call, reason, detail)));
             commit.add_objects(ending.objects.into_iter().chain(ending.rescue.objects));
-            Ok(said)
+            Ok(added)
         };
-        let said = live.try_commit(build).await?;
+        let added = live.try_commit(build).await?;
         crash_point!("call.finished");
-        Ok(said)
+        Ok(added)
     }
 
-    fn invoked(&self, call: &CallRequest, told: &str, success: bool) -> ToolInvoked {
+    fn invoked(&self, call: &CallRequest, message_text: &str, success: bool) -> ToolInvoked {
         let params = call.arguments.object().map(|object| Value::Object(object.clone()));
         ToolInvoked {
             call_id: call.call_id,
@@ -170,7 +170,7 @@ impl ToolRunner {
             name: call.name.clone(),
             params: params.and_then(small),
             success,
-            rendered_output: excerpt(told),
+            rendered_output: excerpt(message_text),
             usage: None,
             run: RunContext::new(self.live.id(), call.evaluation_id),
             created_at: self.live.clock().now(),

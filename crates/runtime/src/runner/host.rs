@@ -107,7 +107,7 @@ impl ToolHost for Host {
         })
     }
 
-    fn followed(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
+    fn followed_evaluations(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
         Box::pin(async move { self.live.state().await.view.followed(evaluation) })
     }
 

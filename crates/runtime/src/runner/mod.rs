@@ -244,8 +244,10 @@ impl ToolRunner {
         let span = spans::call(self.live.id(), named, call.attempt, &call.arguments, contents);
         let end = boxed(|| self.transact(call)).instrument(span.clone()).await;
         match &end {
-            Ok(end) => end.message().into_iter().for_each(|result| spans::ended(&span, result, contents)),
-            Err(_) => spans::failed(&span, "runtime"),
+            Ok(end) => {
+                end.message().into_iter().for_each(|result| spans::record_result(&span, result, contents))
+            }
+            Err(_) => spans::record_failure(&span, "runtime"),
         }
         if let (Ok(_), Some(saver)) = (&end, &self.saver) {
             saver.save_after_call(&self.live).await;
@@ -348,7 +350,7 @@ impl ToolRunner {
             let mut started = match self.start(&tool, &request, given, &hold, &waiter).await {
                 Ok(Some(started)) => started,
                 Ok(None) => return Ok(CallOutcome::BudgetExhausted),
-                Err(error) => return self.not_started(&request, error).await,
+                Err(error) => return self.handle_failed_start(&request, error).await,
             };
             started.conflicts = conflicts;
             match boxed(|| self.attempt(started, &hold)).await? {

@@ -69,7 +69,7 @@ pub(super) fn failure(call: &CallRequest, failure: &Failure) -> Message {
 
 /// Names the paths that a rollback did not undo. Returns `None` if there are none. Paths that are never
 /// covered are not named each time, since the descriptions of tools name them.
-pub(super) fn not_rolled_back(paths: &[UncoveredPath]) -> Option<String> {
+pub(super) fn describe_not_rolled_back(paths: &[UncoveredPath]) -> Option<String> {
     let is_known = |reason| {
         use UncoveredReason::{Excluded, OwnFiles, OwnRepository};
         matches!(reason, OwnRepository | OwnFiles | Excluded) || reason.covers_content()

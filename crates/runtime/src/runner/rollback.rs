@@ -11,7 +11,7 @@ use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, PreparedCommit, Session, SessionError};
 use backstitch_core::tool::ToolError;
 
-use super::attempt::{Stop, caught};
+use super::attempt::{Stop, catch_session_panic};
 use super::files::{Hold, Rescue};
 use super::finish::FinalBatch;
 use super::request::CallOutcome;
@@ -22,7 +22,7 @@ use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
     /// Handles an error of the handler.
-    pub(super) async fn failed(
+    pub(super) async fn handle_failure(
         &self,
         started: Attempt,
         hold: &Hold,
@@ -38,14 +38,16 @@ impl ToolRunner {
             ToolError::VisibilityExpansionRequired { sections, reason } => {
                 return self.never_ran(started, hold, sections, reason).await;
             }
-            ToolError::DeadlineExceeded => return self.stopped(started, hold, Stop::Deadline, draft).await,
+            ToolError::DeadlineExceeded => {
+                return self.handle_stop(started, hold, Stop::Deadline, draft).await;
+            }
             other => Failure::by_runtime("tool_failed", other.to_string(), Retry::Refused),
         };
-        self.rolled_back(started, hold, failure, draft, CallOutcome::Failed).await
+        self.roll_back(started, hold, failure, draft, CallOutcome::Failed).await
     }
 
     /// Handles a stopped handler.
-    pub(super) async fn stopped(
+    pub(super) async fn handle_stop(
         &self,
         started: Attempt,
         hold: &Hold,
@@ -57,7 +59,7 @@ impl ToolRunner {
             // What it did in the repository is not rolled back, and must not happen twice.
             moves = self.live.repository_moves(started.call.call_id).await?;
             if moves.is_empty() {
-                return self.left_open(started, hold).await;
+                return self.leave_open(started, hold).await;
             }
         }
         let name = started.tool.name();
@@ -88,7 +90,7 @@ impl ToolRunner {
             }
         };
         let failure = Failure::by_runtime(kind, message, retry);
-        self.rolled_back(started, hold, failure, draft, end).await
+        self.roll_back(started, hold, failure, draft, end).await
     }
 
     /// True if a stopped call runs again when its session is resumed. A call that may have had an effect
@@ -100,8 +102,8 @@ impl ToolRunner {
 
     /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on
     /// resume. The restore is recorded, so that later changes by a person are not attributed to the call.
-    async fn left_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement, RuntimeError> {
-        let mut rescue = self.put_back(&started, hold).await?;
+    async fn leave_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement, RuntimeError> {
+        let mut rescue = self.restore_attempt(&started, hold).await?;
         let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let detail = format!("it was stopped; {} runs again when it is resumed", started.tool.name());
         let paused = paused(&started.call, PauseReason::Asked, detail);
@@ -118,7 +120,7 @@ impl ToolRunner {
     }
 
     /// Handles a failed call: files are restored, logs are kept, and the model receives the error.
-    pub(super) async fn rolled_back(
+    pub(super) async fn roll_back(
         &self,
         started: Attempt,
         hold: &Hold,
@@ -126,10 +128,10 @@ impl ToolRunner {
         draft: Option<Box<Draft>>,
         end: fn(Arc<InnerMessage>) -> CallOutcome,
     ) -> Result<Settlement, RuntimeError> {
-        let mut rescue = self.put_back(&started, hold).await?;
+        let mut rescue = self.restore_attempt(&started, hold).await?;
         let mut failure = failure;
         failure.message = self.secrets.redact(&failure.message).into_owned();
-        if let Some(text) = self.not_rolled_back(&started, &rescue).await {
+        if let Some(text) = self.describe_not_rolled_back(&started, &rescue).await {
             failure.message.push_str(&text);
         }
         let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
@@ -143,7 +145,7 @@ impl ToolRunner {
         let ending = FinalBatch {
             outcome: CallVerdict::Failed,
             message: Some(result::failure(&started.call, &failure)),
-            told: failure.message,
+            message_text: failure.message,
             after: None,
             objects: Vec::new(),
             rescue,
@@ -164,13 +166,13 @@ impl ToolRunner {
         sections: Vec<String>,
         reason: String,
     ) -> Result<Settlement, RuntimeError> {
-        let mut rescue = self.put_back(&started, hold).await?;
+        let mut rescue = self.restore_attempt(&started, hold).await?;
         let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let reason = self.secrets.redact(&reason).into_owned();
         let ending = FinalBatch {
             outcome: CallVerdict::Failed,
             message: None,
-            told: reason.clone(),
+            message_text: reason.clone(),
             after: None,
             objects: Vec::new(),
             rescue,
@@ -184,11 +186,15 @@ impl ToolRunner {
 
     /// Restores the files and the resources. The current files are durable before: they may hold edits of a
     /// person, and after a crash nothing else would have them.
-    pub(super) async fn put_back(&self, started: &Attempt, hold: &Hold) -> Result<Rescue, RuntimeError> {
+    pub(super) async fn restore_attempt(
+        &self,
+        started: &Attempt,
+        hold: &Hold,
+    ) -> Result<Rescue, RuntimeError> {
         crash_point!("call.before_restore");
         let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
             Ok(rescue) => rescue,
-            Err(error) => return Err(self.cannot_put_back(started, error).await),
+            Err(error) => return Err(self.fail_restore(started, error).await),
         };
         if let (Some(files), Some(before)) = (rescue.files, started.before) {
             let objects = std::mem::take(&mut rescue.objects);
@@ -205,12 +211,12 @@ impl ToolRunner {
                     rescue.not_restored.extend(restored.kept.iter().cloned());
                     self.live.note_restored(restored, Some(kept)).await?;
                 }
-                Err(error) => return Err(self.cannot_put_back(started, error).await),
+                Err(error) => return Err(self.fail_restore(started, error).await),
             }
         }
         match hold.check_repositories().await {
             Ok(changes) => rescue.repositories = changes,
-            Err(error) => return Err(self.cannot_put_back(started, error).await),
+            Err(error) => return Err(self.fail_restore(started, error).await),
         }
         self.restore_resources(started).await?;
         crash_point!("call.after_restore");
@@ -219,13 +225,17 @@ impl ToolRunner {
 
     /// Returns a text for the model about paths that a rollback does not undo. `None` if the call ran no
     /// process and changed nothing.
-    async fn not_rolled_back(&self, started: &Attempt, rescue: &Rescue) -> Option<String> {
+    async fn describe_not_rolled_back(&self, started: &Attempt, rescue: &Rescue) -> Option<String> {
         let call = started.call.call_id;
         let ran = self.live.state().await.view.call(call).is_some_and(|call| !call.processes.is_empty());
-        if ran || rescue.files.is_some() { result::not_rolled_back(&rescue.not_restored) } else { None }
+        if ran || rescue.files.is_some() {
+            result::describe_not_rolled_back(&rescue.not_restored)
+        } else {
+            None
+        }
     }
 
-    async fn cannot_put_back(&self, started: &Attempt, error: RuntimeError) -> RuntimeError {
+    async fn fail_restore(&self, started: &Attempt, error: RuntimeError) -> RuntimeError {
         started.end_resources(false);
         let reason = format!("the files before {} could not be restored: {error}", started.tool.name());
         self.live.poison(reason).await
@@ -258,7 +268,7 @@ impl ToolRunner {
 
 /// Returns what is kept of a failed call: its logs, where they still fit.
 fn logs_of(session: &Session, draft: Option<&Draft>) -> Result<PreparedCommit, SessionError> {
-    match draft.map(|draft| caught(|| session.prepare_logs(draft))) {
+    match draft.map(|draft| catch_session_panic(|| session.prepare_logs(draft))) {
         Some(Ok(prepared)) => Ok(prepared),
         Some(Err(error)) => {
             tracing::warn!(%error, "the logs of a failed call could not be kept");

@@ -6,7 +6,7 @@ use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{ToolResult, ToolStatus, with_causes};
 
-use super::attempt::{Stop, caught};
+use super::attempt::{Stop, catch_session_panic};
 use super::files::{FilesAfter, Hold, Rescue};
 use super::finish::{FinalBatch, OpenCall};
 use super::request::CallOutcome;
@@ -17,7 +17,7 @@ use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
     /// Handles a successful handler.
-    pub(super) async fn answered(
+    pub(super) async fn handle_answer(
         &self,
         mut started: Attempt,
         hold: &Hold,
@@ -29,21 +29,17 @@ impl ToolRunner {
             let retry = Retry::Refused;
             let kind = "tool_failed".to_owned();
             let failure = Failure { speaker: Speaker::Tool, kind, message: result.message, retry };
-            return self
-                .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
-                .await;
+            return self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await;
         }
         // A caller that was dropped expects nothing, so the call is rolled back. If it may have had an effect
         // outside, its result is recorded. If there is a driver, the result is kept, so that the work need
         // not be repeated.
         if started.waiter.is_gone() && self.caller.is_none() && is_repeatable(&started) {
-            return self.stopped(started, hold, Stop::Abandoned, Some(Box::new(draft))).await;
+            return self.handle_stop(started, hold, Stop::Abandoned, Some(Box::new(draft))).await;
         }
-        if let Err(error) = caught(|| result.apply_events(&mut draft)) {
+        if let Err(error) = catch_session_panic(|| result.apply_events(&mut draft)) {
             let failure = refused(&started, &error, Retry::Refused);
-            return self
-                .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
-                .await;
+            return self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await;
         }
         let captured = match hold.capture_after(started.before, started.call.guard_mode()).await {
             Ok(captured) => captured,
@@ -52,7 +48,7 @@ impl ToolRunner {
                     format!("the files after {} could not be captured: {error}", started.tool.name());
                 let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
                 return self
-                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+                    .roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
                     .await;
             }
         };
@@ -66,7 +62,7 @@ impl ToolRunner {
                 );
                 let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
                 return self
-                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+                    .roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
                     .await;
             }
         }
@@ -80,12 +76,12 @@ impl ToolRunner {
         if let Some(changed) = &note {
             result.message = join_lines(&result.message, &changed.text());
         }
-        let told = told(&result);
+        let message_text = message_text(&result);
         objects.extend(result.take_objects());
         let ending = FinalBatch {
             outcome: CallVerdict::Succeeded,
             message: Some(result::success(&started.call, result)),
-            told,
+            message_text,
             after,
             objects,
             rescue: Rescue::default(),
@@ -99,13 +95,13 @@ impl ToolRunner {
                 Ok(Settlement::End(CallOutcome::Succeeded(message)))
             }
             Err(OpenCall::Refused(error @ SessionError::Conflict { .. })) => {
-                self.conflicted(started, hold, draft, error).await
+                self.handle_conflict(started, hold, draft, error).await
             }
             // The session has changed since the handler dispatched this. Another attempt may fit.
             Err(OpenCall::Refused(error)) => {
                 let retry = if is_repeatable(&started) { Retry::Allowed } else { Retry::Refused };
                 let failure = refused(&started, &error, retry);
-                self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
+                self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
             }
             Err(OpenCall::Runtime(error)) => {
                 started.end_resources(false);
@@ -116,7 +112,7 @@ impl ToolRunner {
 
     /// Handles a conflict: another call has concurrently changed what this one overwrites. A call without
     /// effects outside runs again.
-    async fn conflicted(
+    async fn handle_conflict(
         &self,
         started: Attempt,
         hold: &Hold,
@@ -126,7 +122,7 @@ impl ToolRunner {
         let repeatable =
             is_repeatable(&started) && self.live.repository_moves(started.call.call_id).await?.is_empty();
         if repeatable && started.conflicts < CONFLICT_RETRIES {
-            let rescue = self.put_back(&started, hold).await?;
+            let rescue = self.restore_attempt(&started, hold).await?;
             started.end_resources(false);
             // Edits of a person were overwritten as well, so this is recorded like any failed attempt.
             if rescue.files.is_some() {
@@ -141,7 +137,7 @@ impl ToolRunner {
             (format!("{name} ran, but what it changed here could not be kept: {error}"), Retry::Refused)
         };
         let failure = Failure::by_runtime("conflict", message, retry);
-        self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
+        self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
     }
 }
 
@@ -170,7 +166,7 @@ fn join_lines(text: &str, more: &str) -> String {
     if text.is_empty() { more.to_owned() } else { format!("{text}\n{more}") }
 }
 
-fn told(result: &ToolResult) -> String {
+fn message_text(result: &ToolResult) -> String {
     match (&result.value, result.message.is_empty()) {
         (Some(value), true) => value.to_string(),
         _ => result.message.clone(),

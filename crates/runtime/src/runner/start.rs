@@ -117,7 +117,7 @@ impl ToolRunner {
 
     /// Returns the outcome of a call that could not be started. If the state before it could not be captured,
     /// only this call fails: nothing has happened, and other calls continue.
-    pub(super) async fn not_started(
+    pub(super) async fn handle_failed_start(
         &self,
         call: &CallRequest,
         error: RuntimeError,
@@ -137,7 +137,7 @@ impl ToolRunner {
         hold: &Hold,
     ) -> Result<Settlement, RuntimeError> {
         if started.waiter.is_gone() {
-            return self.stopped(started, hold, Stop::Abandoned, None).await;
+            return self.handle_stop(started, hold, Stop::Abandoned, None).await;
         }
         let live = &self.live;
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
@@ -185,14 +185,16 @@ impl ToolRunner {
         .await;
         crash_point!("call.handler_done");
         match ended {
-            AttemptOutcome::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
-            AttemptOutcome::Failed(error, draft) => self.failed(started, hold, error, draft).await,
+            AttemptOutcome::Answered(result, draft) => {
+                self.handle_answer(started, hold, *result, *draft).await
+            }
+            AttemptOutcome::Failed(error, draft) => self.handle_failure(started, hold, error, draft).await,
             AttemptOutcome::Panicked(message, draft) => {
                 let message = format!("{} panicked: {message}", started.tool.name());
                 let failure = Failure::by_runtime("panic", message, Retry::Refused);
-                self.rolled_back(started, hold, failure, draft, CallOutcome::Failed).await
+                self.roll_back(started, hold, failure, draft, CallOutcome::Failed).await
             }
-            AttemptOutcome::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
+            AttemptOutcome::Stopped(stop, draft) => self.handle_stop(started, hold, stop, draft).await,
             AttemptOutcome::Stuck(why) => {
                 let reason = format!("{}: {why}; its files cannot be restored", started.tool.name());
                 started.end_resources(false);

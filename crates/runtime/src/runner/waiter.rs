@@ -34,7 +34,7 @@ impl Waiter {
     }
 
     /// Completes when the caller is gone.
-    pub(super) async fn left(&self) {
+    pub(super) async fn wait_until_gone(&self) {
         self.stop.cancelled().await;
         if !self.is_gone() {
             std::future::pending::<()>().await;

@@ -80,11 +80,11 @@ async fn an_interrupted_call_is_judged_by_the_rules_of_today() {
                     scripted(replies()).tools([with_approval(keep(effect, ran.clone()))])
                 }
             };
-            let mut ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+            let mut ended = runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
             if let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = ended {
                 assert_eq!(effect, Effect::External, "{what}");
                 runtime.decide(session, call, Decision::Retry, None).await.unwrap();
-                ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+                ended = runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
             }
             assert_eq!(ran.load(Ordering::SeqCst), 1, "{what}: it did not run again");
             let told = results(&runtime, session).await;
@@ -138,7 +138,7 @@ async fn results(runtime: &Runtime, session: SessionId) -> Vec<String> {
 
 async fn driven(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
     let run = runtime.start(agent, "sew").await.unwrap();
-    (run.session(), run.ended().await.unwrap())
+    (run.session(), run.outcome().await.unwrap())
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn a_rule_of_the_session_holds_after_a_resume_and_not_before_it() {
 
     // Another process knows the rule: the waiting call needs no decision, and the next one does not wait.
     let run = runtime.resume(session, &agent).await.unwrap();
-    assert_eq!(run.ended().await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(run.outcome().await.unwrap().answer().unwrap().text, "done");
     assert_eq!(ran.load(Ordering::SeqCst), 2);
     let records = runtime.records(session).await.unwrap();
     let by = records.iter().find_map(|record| match &record.body {
@@ -207,7 +207,7 @@ async fn a_rule_of_the_session_holds_after_a_resume_and_not_before_it() {
     // A rewind to a point before the rule removes it, and undoing the rewind restores it.
     runtime.rewind(session, PointSpec::Position(cut)).await.unwrap();
     let run = runtime.resume(session, &agent).await.unwrap();
-    let ended = run.ended().await.unwrap();
+    let ended = run.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
     runtime.undo(session).await.unwrap();
     assert_eq!(runtime.state(session).await.unwrap().all::<ApprovalRule>().unwrap().len(), 1);
@@ -237,7 +237,7 @@ async fn calls_of_sub_agents_wait_in_their_own_sessions_and_inherit_rules() {
     let own = waiting.iter().find(|call| call.session == session).unwrap();
     runtime.approve(session, own.call).await.unwrap();
     let run = runtime.resume(session, &agent).await.unwrap();
-    assert_eq!(run.ended().await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(run.outcome().await.unwrap().answer().unwrap().text, "done");
     assert_eq!(ran.load(Ordering::SeqCst), 5);
     assert_eq!(runtime.waiting_calls(session).await.unwrap(), []);
 }
@@ -252,7 +252,7 @@ async fn the_journal_has_what_was_asked_and_what_ran() {
     let arguments = json!({"command": "ls"}).as_object().cloned().unwrap();
     let edit = backstitch_core::journal::Decision::Edit { arguments };
     runtime.decide(session, Some(call), edit, None).await.unwrap();
-    runtime.resume(session, &agent).await.unwrap().ended().await.unwrap().answer().unwrap();
+    runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap().answer().unwrap();
     assert_eq!(results(&runtime, session).await, ["ran ls"]);
     let view = runtime.view(session).await.unwrap();
     let found = call_arguments(&**runtime.store(), &view, call).await.unwrap();
@@ -374,7 +374,7 @@ async fn a_decision_about_a_call_that_does_not_wait_is_refused() {
     let replies = vec![reply("", &[runs("ls")]), reply("done", &[])];
     let (runtime, agent) = (runtime(), scripted(replies).tools([shell(&ran)]));
     let run = runtime.start(&agent, "look").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let (session, waiting) = (run.session(), runtime.waiting_calls(run.session()).await.unwrap());
     let refused = async |session: SessionId, call| {
         let approved = runtime.approve(session, call).await;

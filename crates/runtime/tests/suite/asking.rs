@@ -119,8 +119,8 @@ async fn media_of_a_sub_agent_reaches_its_caller() {
 #[tokio::test]
 async fn deltas_of_an_answer_are_published_with_session_and_turn() {
     let (agent, _) = listening(|question| {
-        question.deltas.tell(Delta::Text("do".into()));
-        question.deltas.tell(Delta::Text("ne".into()));
+        question.deltas.emit(Delta::Text("do".into()));
+        question.deltas.emit(Delta::Text("ne".into()));
         PolicyAnswer::text("done")
     });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));

@@ -266,7 +266,7 @@ async fn a_shutdown_is_the_reason_of_the_pause() {
     let run = runtime.start(&agent, "sew").await.unwrap();
     crate::tailor::until(&ran, 1).await;
     runtime.shutdown().await;
-    let ended = run.ended().await.unwrap();
+    let ended = run.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     let view = runtime.view(run.session()).await.unwrap();
     assert_eq!(view.stopped().unwrap().reason, StopReason::Shutdown);

@@ -239,10 +239,10 @@ impl ToolCaller for Caller {
         })
     }
 
-    fn look(&self, look: &mut dyn FnMut(&Session)) {
+    fn inspect(&self, inspect: &mut dyn FnMut(&Session)) {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
-            look(&state.session);
+            inspect(&state.session);
             // The state in memory is the state of the journal.
             let clock = self.harness.live.clock().clone();
             let session = state.view.session(clock);
@@ -259,7 +259,7 @@ impl ToolCaller for Caller {
         self.workspace.filesystem()
     }
 
-    fn go_back_to(&self, call: CallId) -> Result<(), BoxError> {
+    fn rewind_before(&self, call: CallId) -> Result<(), BoxError> {
         self.runtime.block_on(self.harness.live.rollback_to_tool(call))?;
         Ok(())
     }
@@ -310,7 +310,7 @@ fn a_rewind_that_is_dropped_anywhere_happens_wholly_or_not_at_all() {
         };
         let tasks = || {
             let mut tasks = String::new();
-            caller.look(&mut |session| {
+            caller.inspect(&mut |session| {
                 tasks = session.all::<Task>().unwrap().iter().map(|task| task.key.clone()).collect();
             });
             tasks

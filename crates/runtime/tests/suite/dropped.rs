@@ -98,7 +98,7 @@ impl Shop {
             .workspace(files.clone());
         let runtime = Runtime::new(store.clone());
         let run = runtime.start(&agent, "sew").await.unwrap();
-        let _ = run.ended().await.unwrap();
+        let _ = run.outcome().await.unwrap();
         let session = run.session();
         let options = RewindOptions::within(files.clone());
         runtime.rewind_with(session, PointSpec::Turn(1), options).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_session_is_usable_after_any_operation_was_dropped_at_any_await_point(
                 run = shop.runtime.ask(shop.session, &shop.agent, "sew").await;
             }
             match run {
-                Ok(run) => drop(run.ended().await),
+                Ok(run) => drop(run.outcome().await),
                 // The rewind has opened the evaluation again.
                 Err(error) if error.code() == ErrorCode::EvaluationOpen => {
                     let mut run = shop.runtime.resume(shop.session, &shop.agent).await;
@@ -209,7 +209,7 @@ async fn a_session_is_usable_after_any_operation_was_dropped_at_any_await_point(
                         tokio::task::yield_now().await;
                         run = shop.runtime.resume(shop.session, &shop.agent).await;
                     }
-                    drop(run.unwrap().ended().await);
+                    drop(run.unwrap().outcome().await);
                 }
                 Err(error) => panic!("{operation:?}, dropped after {limit} polls: {error}"),
             }
@@ -250,7 +250,7 @@ async fn a_session_that_runs_is_refused_with_one_code() {
     assert!(matches!(decided, DecisionState::Sent(_)), "{decided:?}");
     runtime.add_note(session, Note::new("tests", "a note")).await.unwrap();
     run.pause();
-    let ended = run.ended().await.unwrap();
+    let ended = run.outcome().await.unwrap();
     assert!(
         matches!(ended, backstitch_runtime::DriveOutcome::Paused { reason: PauseReason::Asked, .. }),
         "{ended:?}"

@@ -64,7 +64,7 @@ async fn an_answer_whose_type_panics_does_not_fit() {
     let run = runtime.start(&agent(vec![odd(), reply(r#"{"number": 4}"#, &[])]), "count").await.unwrap();
     assert_eq!(run.answer::<Even>().await.unwrap(), Even { number: 4 });
     let run = runtime.start(&agent(vec![odd(), odd()]), "count").await.unwrap();
-    let ended = run.ended().await.unwrap();
+    let ended = run.outcome().await.unwrap();
     assert!(matches!(ended, DriveOutcome::Failed { .. }), "{ended:?}");
 }
 
@@ -97,7 +97,7 @@ async fn a_call_waits_if_its_tool_cannot_say_whether_it_took_effect() {
         let runtime = runtime();
         let session = killed_inside(&runtime, &agent, &ran, None).await;
         let run = runtime.resume(session, &agent).await.unwrap();
-        let ended = run.ended().await.unwrap();
+        let ended = run.outcome().await.unwrap();
         assert!(
             matches!(ended, DriveOutcome::Paused { reason: PauseReason::EffectUnknown, .. }),
             "{ended:?}"

@@ -71,7 +71,7 @@ impl Bank {
             Some(_) => runtime.resume(session, agent).await.unwrap(),
             None => runtime.ask(session, agent, "pay").await.unwrap(),
         };
-        run.ended().await.unwrap()
+        run.outcome().await.unwrap()
     }
 
     /// The only call that waits, with the text of the result on offer.
@@ -246,7 +246,7 @@ async fn a_decision_to_run_again_is_an_effect_of_its_own_and_undo_makes_the_firs
     ])
     .tools([bank.pay(), Bank::look()]);
     let run = bank.runtime().ask(session, &again, "once more").await.unwrap();
-    assert!(matches!(run.ended().await.unwrap(), DriveOutcome::Paused { .. }));
+    assert!(matches!(run.outcome().await.unwrap(), DriveOutcome::Paused { .. }));
     assert_eq!(bank.use_offer(session).await, "receipt 2");
     let ended = bank.continued(session, &again).await;
     assert_eq!(ended.answer().unwrap().text, "paid again");

@@ -63,7 +63,7 @@ impl Harness {
         seed[..4].copy_from_slice(&std::process::id().to_le_bytes());
         let ids = IdStream::from_seed(seed, clock.clone());
         let session_id: SessionId = ids.next();
-        let surroundings = SessionEnvironment {
+        let environment = SessionEnvironment {
             store,
             clock: clock.clone(),
             owner: Owner::new("test"),
@@ -83,7 +83,7 @@ impl Harness {
             tags: BTreeMap::new(),
             extra: Extra::default(),
         };
-        let live = LiveSession::create(surroundings, created, set_up).await.unwrap();
+        let live = LiveSession::create(environment, created, set_up).await.unwrap();
         let evaluation: EvaluationId = ids.next();
         let started = EvaluationStarted::new(evaluation, "tests", "tools");
         live.record(vec![started.into()]).await.unwrap();

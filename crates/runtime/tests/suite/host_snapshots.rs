@@ -110,7 +110,7 @@ fn files_with_missing_objects_are_refused_before_anything_changes() {
     let (directory, workspace) = host(&THERE, Arc::new(stored));
     let mut state = state(resources(99, workspace));
     state.restore(&snapshot).unwrap();
-    assert_eq!(state.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap(), 7);
+    assert_eq!(state.resources.inspect(|counter: &Counter| counter.number).unwrap().unwrap(), 7);
     let paths: Vec<_> = on_disk(directory.path()).into_keys().collect();
     assert_eq!(paths, ["a/b/hem.txt", "a/seam.txt", "thread.txt"]);
 }
@@ -134,5 +134,5 @@ async fn a_session_is_not_created_for_files_without_objects() {
     assert_eq!(resource, "workspace");
     assert!(backstitch_core::ports::Store::sessions(&*store).await.unwrap().is_empty());
     assert_eq!(on_disk(directory.path()), before);
-    assert_eq!(counter.look_at(|counter: &Counter| counter.number).unwrap().unwrap(), 99);
+    assert_eq!(counter.inspect(|counter: &Counter| counter.number).unwrap().unwrap(), 99);
 }

@@ -74,7 +74,7 @@ async fn a_session_is_listed_as_it_is_driven() {
     driver.session().release().await.unwrap();
     let ended = listed(&runtime, SessionQuery::new().with_outcome(EvaluationOutcome::Completed)).await;
     assert_eq!((ended[0].status(), ended[0].summary.turns), (IndexedStatus::Idle, 2));
-    assert_eq!(runtime.interrupted().await.unwrap(), []);
+    assert_eq!(runtime.interrupted_sessions().await.unwrap(), []);
     runtime.send(session, "And the sleeve?").await.unwrap();
     assert_eq!(status().await, IndexedStatus::Runnable);
     is_current(&runtime).await;
@@ -92,7 +92,7 @@ async fn a_session_that_an_error_stopped_is_listed_with_the_error() {
     driver.session().release().await.unwrap();
     let stopped = listed(&runtime, SessionQuery::new().with_status(IndexedStatus::Stopped)).await;
     assert!(stopped[0].summary.failure.is_some() && stopped[0].summary.stopped.is_some(), "{stopped:?}");
-    assert_eq!(runtime.interrupted().await.unwrap(), [driver.session().id()]);
+    assert_eq!(runtime.interrupted_sessions().await.unwrap(), [driver.session().id()]);
     is_current(&runtime).await;
 }
 

@@ -176,7 +176,7 @@ impl Walk {
     async fn reopen(&mut self) {
         let live = self.harness.live.clone();
         live.release().await.unwrap();
-        let surroundings = SessionEnvironment {
+        let environment = SessionEnvironment {
             store: live.store().clone(),
             clock: live.clock().clone(),
             owner: Owner::new("test"),
@@ -184,7 +184,7 @@ impl Walk {
             workspace: None,
             snapshot_interval: 1,
         };
-        let live = LiveSession::open(surroundings, live.id(), ClaimMode::IfFree, set_up).await.unwrap();
+        let live = LiveSession::open(environment, live.id(), ClaimMode::IfFree, set_up).await.unwrap();
         self.harness.runner = Arc::new(ToolRunner::new(live.clone(), Tools::new(tools()).unwrap()));
         self.harness.live = live;
     }

@@ -39,7 +39,7 @@ async fn snapshot(store: &CountingStore, session: SessionId, cut: u64) -> Vec<u8
     bytes
 }
 
-fn surroundings(store: &Arc<CountingStore>) -> SessionEnvironment {
+fn environment(store: &Arc<CountingStore>) -> SessionEnvironment {
     SessionEnvironment {
         store: store.clone(),
         clock: Arc::new(SystemClock::new()),
@@ -62,7 +62,7 @@ async fn no_record_before_the_snapshot_is_read() {
     write(&store, &journal).await;
     let cut = journal.records().len() as u64 - 100;
     snapshot(&store, journal.session, cut).await;
-    let live = LiveSession::open(surroundings(&store), journal.session, ClaimMode::IfFree, |_| {}).await;
+    let live = LiveSession::open(environment(&store), journal.session, ClaimMode::IfFree, |_| {}).await;
     let live = live.unwrap();
     let reads = store.take_reads();
     assert!(!reads.is_empty() && reads.iter().all(|(_, from)| from.number() >= cut), "{reads:?}");

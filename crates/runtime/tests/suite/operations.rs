@@ -95,7 +95,7 @@ async fn a_session_that_another_process_holds_is_refused_and_decisions_wait_for_
     let store = || Arc::new(SqliteStore::open(place.path().join("store.db")).unwrap());
     let (runtime, agent) = (Runtime::new(store()), asking(&Arc::default()));
     let run = runtime.start(&agent, "sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let waiting = runtime.waiting_calls(session).await.unwrap();
     let other = store();
@@ -137,7 +137,7 @@ async fn waiting_below(runtime: &Runtime) -> (SessionId, Agent, WaitingCall) {
     let replies = vec![reply("", &[("helper", json!({"mission": "help"}))]), reply("done", &[])];
     let agent = scripted(replies).tools([helper.into_tool()]);
     let run = runtime.start(&agent, "sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let waiting = runtime.waiting_calls(run.session()).await.unwrap();
     assert_ne!(waiting[0].session, run.session());
     (run.session(), agent, waiting[0].clone())
@@ -149,7 +149,7 @@ async fn a_decision_about_an_idle_session_is_recorded_at_once() {
     let ran = Arc::new(AtomicUsize::new(0));
     let agent = asking(&ran);
     let run = runtime.start(&agent, "sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     let waiting = runtime.waiting_calls(session).await.unwrap()[0].call;
     // One that does not fit is refused, and leaves nothing.
@@ -213,7 +213,7 @@ async fn rules_deny_with_one_text() {
             agent = agent.approval_rules([deny()].into_iter().collect());
         }
         let run = runtime.start(&agent, "sew").await.unwrap();
-        run.ended().await.unwrap();
+        run.outcome().await.unwrap();
         let session = run.session();
         if comes_later {
             let waiting = runtime.waiting_calls(session).await.unwrap()[0].clone();
@@ -224,7 +224,7 @@ async fn rules_deny_with_one_text() {
             let rules = [deny()].into_iter().collect();
             let found = runtime.decide_by_rule(session, &waiting, &rules).await.unwrap().unwrap();
             assert_eq!(found.verdict, ApprovalVerdict::Deny);
-            runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+            runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
         }
         let view = runtime.view(session).await.unwrap();
         let transcript = view.transcript().unwrap();
@@ -275,7 +275,7 @@ async fn a_decision_about_files_is_made_where_the_files_are() {
         let replies = vec![reply("", &[("pay", json!({}))]), reply("done", &[])];
         let agent = scripted(replies).tools([pay(&ran)]).workspace(workspace.clone());
         let session = killed_inside(&runtime, &agent, &ran, None).await;
-        let ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+        let ended = runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
         let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = ended else {
             panic!("{ended:?}")
         };
@@ -304,12 +304,12 @@ async fn a_dropped_decision_is_made_or_not_and_holds_nothing() {
             let deciding =
                 runtime.decide_with(waiting.session, Some(waiting.call), Decision::Approve, options);
             let decided = polled(Box::pin(deciding), limit).await;
-            let mut ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+            let mut ended = runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
             while matches!(ended, DriveOutcome::Paused { .. }) {
                 assert!(decided.is_none(), "it was decided");
                 // The dropped decision may be made at any moment, and this one is refused then.
                 let _ = runtime.approve(waiting.session, waiting.call).await;
-                ended = runtime.resume(session, &agent).await.unwrap().ended().await.unwrap();
+                ended = runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
             }
             assert_eq!(ended.answer().unwrap().text, "done");
             if let Some(decided) = decided {
@@ -354,9 +354,9 @@ async fn a_decision_that_comes_during_a_run_is_not_lost() {
     let decided = runtime.decide(waiting.session, Some(waiting.call), Decision::Approve, None).await.unwrap();
     assert!(matches!(decided, DecisionState::Sent(_)), "{decided:?}");
     go.notify_one();
-    let mut ended = run.ended().await.unwrap();
+    let mut ended = run.outcome().await.unwrap();
     if matches!(ended, DriveOutcome::Paused { .. }) {
-        ended = runtime.resume(run.session(), &agent).await.unwrap().ended().await.unwrap();
+        ended = runtime.resume(run.session(), &agent).await.unwrap().outcome().await.unwrap();
     }
     assert_eq!(ended.answer().unwrap().text, "done");
     assert_eq!(kept.load(Ordering::SeqCst), 1);

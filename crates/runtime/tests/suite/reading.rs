@@ -55,7 +55,7 @@ async fn gated() -> (Runtime, SessionId, Gate) {
     let (store, gate) = (Arc::new(CountingStore::default()), Gate::default());
     let runtime = Runtime::new(store.clone());
     let run = runtime.start(&scripted(vec![reply("done", &[])]), "sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     store.before_read({
         let gate = gate.clone();
         move || gate.pass()

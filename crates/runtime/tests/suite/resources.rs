@@ -35,7 +35,7 @@ use crate::tailor::{reply, scripted};
 
 /// The counter of a session, in memory.
 async fn number(live: &LiveSession) -> u64 {
-    live.state().await.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap()
+    live.state().await.resources.inspect(|counter: &Counter| counter.number).unwrap().unwrap()
 }
 
 /// The counter of a session, as recorded in the journal.
@@ -61,15 +61,15 @@ async fn count(harness: &Harness) -> CallRequest {
 }
 
 /// The environment of another process that opens or forks the session of a harness with its own resources.
-fn surroundings(harness: &Harness, resources: Resources) -> SessionEnvironment {
+fn environment(harness: &Harness, resources: Resources) -> SessionEnvironment {
     let (store, clock) = (harness.live.store().clone(), harness.live.clock().clone());
     let owner = Owner::new("another");
     SessionEnvironment { store, clock, owner, resources, workspace: None, snapshot_interval: 1 }
 }
 
 async fn reopened(harness: &Harness, resources: Resources) -> Arc<LiveSession> {
-    let surroundings = surroundings(harness, resources);
-    LiveSession::open(surroundings, harness.live.id(), ClaimMode::TakeOver, |_| {}).await.unwrap()
+    let environment = environment(harness, resources);
+    LiveSession::open(environment, harness.live.id(), ClaimMode::TakeOver, |_| {}).await.unwrap()
 }
 
 /// A call that changes state, files and the counter, and then hangs.
@@ -212,8 +212,8 @@ async fn rewinding_undoing_and_forking_restore_resources() {
     let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
     let ids = IdStream::from_seed([2; 32], clock);
     let fork = Fork { parent: harness.live.id(), at: before_second, seed: Seed::new(8), definition: None };
-    let surroundings = surroundings(&harness, Counter::at(99).resources());
-    let fork = LiveSession::fork(surroundings, fork, ids.next(), |_| {}).await.unwrap();
+    let environment = environment(&harness, Counter::at(99).resources());
+    let fork = LiveSession::fork(environment, fork, ids.next(), |_| {}).await.unwrap();
     assert_eq!(number(&fork).await, 1, "the fork starts with the value recorded at its point");
     assert_eq!(number(&harness.live).await, 13, "its parent keeps its own");
 }
@@ -423,7 +423,7 @@ fn notes_tool() -> Tool {
 }
 
 async fn noted(live: &LiveSession) -> Vec<String> {
-    live.state().await.resources.look_at(|notes: &Notes| notes.0.clone()).unwrap().unwrap()
+    live.state().await.resources.inspect(|notes: &Notes| notes.0.clone()).unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -460,11 +460,11 @@ async fn a_resource_that_cannot_be_captured_fails_the_call_that_left_it_so() {
 async fn a_session_does_not_begin_with_a_resource_that_cannot_be_captured() {
     let resources = Resources::builder().with_snapshotable(Notes(vec!["broken".into()])).build().unwrap();
     let harness = Harness::new([]).await;
-    let surroundings = surroundings(&harness, resources);
+    let environment = environment(&harness, resources);
     let mut created = harness.live.state().await.view.created().clone();
     created.session_id = IdStream::from_seed([4; 32], harness.live.clock().clone()).next();
     let id = created.session_id;
-    let Err(error) = LiveSession::create(surroundings, created, |_| {}).await else { panic!("it began") };
+    let Err(error) = LiveSession::create(environment, created, |_| {}).await else { panic!("it began") };
     assert!(matches!(error, RuntimeError::State(_)), "{error}");
     assert!(harness.live.store().read(id, backstitch_core::journal::Position::START, 1).await.is_err());
 }

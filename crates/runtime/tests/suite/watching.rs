@@ -57,7 +57,7 @@ impl Policy for Failing {
                 });
             }
             for word in 0..self.words {
-                question.deltas.tell(Delta::Text(format!("word {word} ")));
+                question.deltas.emit(Delta::Text(format!("word {word} ")));
             }
             Ok(PolicyAnswer::text("all words"))
         })
@@ -226,7 +226,7 @@ async fn a_stream_that_was_opened_while_the_session_was_idle_has_the_live_events
     let (policy, _) = Failing::new(&[], 7);
     let agent = Agent::new("tests/tailor").policy(policy);
     let run = runtime.start(&agent, "sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let session = run.session();
     // It ends at the last record.
     let mut until_idle = runtime.events(session).until_idle();
@@ -253,7 +253,7 @@ async fn a_stream_that_was_opened_while_the_session_was_idle_has_the_live_events
             other => panic!("{other:?}"),
         }
     }
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let rest = all(events.until_idle()).await;
     let records = rest.iter().filter(|event| event.record().is_some()).count();
     let head = runtime.view(session).await.unwrap().head();
@@ -266,7 +266,7 @@ async fn a_stream_with_content_has_texts_that_are_too_large_for_records() {
     let large = "wool ".repeat(40_000);
     let agent = crate::tailor::scripted(vec![crate::tailor::reply(&large, &[])]);
     let run = runtime.start(&agent, "sew").await.unwrap();
-    run.ended().await.unwrap();
+    run.outcome().await.unwrap();
     let texts = async |events: EventStream| {
         let events = all(events.until_idle()).await;
         let records = events.iter().filter_map(|event| event.record());

@@ -158,7 +158,7 @@ impl PreparedBatch {
             return Err(StoreError::TooLarge { what, bytes: after.number(), limit: MOST_RECORDS }.into());
         }
         for id in &self.needed {
-            presence(connection, *id)?.required(*id)?;
+            presence(connection, *id)?.require(*id)?;
         }
         self.check_below(connection)?;
         for (index, item) in self.taken.iter().enumerate() {
@@ -219,7 +219,7 @@ impl PreparedBatch {
                 _ => Vec::new(),
             };
             for id in named.into_iter().filter(|id| !brought.contains(id)) {
-                presence(connection, id)?.required(id)?;
+                presence(connection, id)?.require(id)?;
             }
         }
         Ok(())

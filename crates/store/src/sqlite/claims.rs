@@ -71,24 +71,24 @@ impl Locks {
         self.directory.join("new")
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), ClaimGuard>> {
+    fn lock_held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), ClaimGuard>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a claim until it is released.
     pub(super) fn keep(&self, claim: &SessionClaim, held: ClaimGuard) {
-        self.held().insert((claim.session, claim.fence.0), held);
+        self.lock_held().insert((claim.session, claim.fence.0), held);
     }
 
     /// Drops a claim and unlocks its file.
     pub(super) fn let_go(&self, session: SessionId, fence: FenceToken) {
-        let held = self.held().remove(&(session, fence.0));
+        let held = self.lock_held().remove(&(session, fence.0));
         drop(held);
     }
 
     /// The garbage collection counter at the time of a claim, if this value holds the claim.
     pub(super) fn generation(&self, session: SessionId, fence: FenceToken) -> Option<i64> {
-        self.held().get(&(session, fence.0)).map(|held| held.generation)
+        self.lock_held().get(&(session, fence.0)).map(|held| held.generation)
     }
 
     fn path(&self, session: SessionId, fence: i64) -> PathBuf {

@@ -102,13 +102,13 @@ impl SqliteStore {
                 break;
             }
         }
-        writer.alone(|connection| give_back(connection, limit))?;
+        writer.alone(|connection| return_pages(connection, limit))?;
         Ok(sweep.map(|sweep| sweep.report()).unwrap_or_default())
     }
 }
 
 /// Returns free pages to the disk in steps, as far as no reader prevents it.
-fn give_back(connection: &Connection, limit: u64) -> Result<(), Failure> {
+fn return_pages(connection: &Connection, limit: u64) -> Result<(), Failure> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let page = number("page_size")?.max(1);
     let pages = (i64::try_from(limit).unwrap_or(i64::MAX) / page).max(1);

@@ -133,7 +133,7 @@ pub(super) enum Presence {
 
 impl Presence {
     /// Fails unless the object is stored. A redacted one counts as stored: what remains of it is known.
-    pub(super) fn required(self, object: ObjectId) -> Result<(), Failure> {
+    pub(super) fn require(self, object: ObjectId) -> Result<(), Failure> {
         match self {
             Self::Stored | Self::Redacted => Ok(()),
             Self::Absent => Err(StoreError::MissingObject { object }.into()),

@@ -140,7 +140,7 @@ impl<'a> Salvage<'a> {
             Ok(())
         });
         wrote?;
-        let lost = read.err().map(|error| self.lost(number, Position::new(kept), &error.0));
+        let lost = read.err().map(|error| self.describe_loss(number, Position::new(kept), &error.0));
         for (named, needed) in named {
             let roots = named.roots.iter();
             for root in roots {
@@ -163,7 +163,7 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    fn lost(&mut self, number: i64, position: Position, error: &StoreError) -> LostTail {
+    fn describe_loss(&mut self, number: i64, position: Position, error: &StoreError) -> LostTail {
         let reason = match error {
             StoreError::Damaged { position: at, damage, .. } if *at == position => damage.to_string(),
             StoreError::Damaged { damage: damage @ Damage::Gap, .. } => damage.to_string(),

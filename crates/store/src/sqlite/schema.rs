@@ -50,16 +50,16 @@ pub(super) enum SchemaState {
 /// Determines a file's schema without changing it. Fails for files that are not a known version of a store.
 pub(super) fn inspect(connection: &Connection) -> Result<SchemaState, OpenError> {
     if !connection.is_autocommit() {
-        return look(connection);
+        return read_state(connection);
     }
     // One snapshot for all queries: another process may be creating the store.
     connection.execute_batch("BEGIN").map_err(open_error)?;
-    let found = look(connection);
+    let found = read_state(connection);
     connection.execute_batch("ROLLBACK").map_err(open_error)?;
     found
 }
 
-fn look(connection: &Connection) -> Result<SchemaState, OpenError> {
+fn read_state(connection: &Connection) -> Result<SchemaState, OpenError> {
     let pragma = |name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(open_error)
     };

@@ -65,7 +65,7 @@ pub fn arm() {
     let told = std::env::var(VARIABLE).ok();
     let crash = told.map(|told| told.parse().unwrap_or_else(|error: String| panic!("{error}")));
     CRASH.set(crash).expect("a process is armed once");
-    at_every_point(reached);
+    at_every_point(count_hit);
 }
 
 /// How often this process has reached each point since it was armed.
@@ -73,7 +73,7 @@ pub fn hits() -> BTreeMap<&'static str, u64> {
     lock().clone()
 }
 
-fn reached(point: &'static str) {
+fn count_hit(point: &'static str) {
     // Held until the process is dead, so that no other thread passes a point after this one was hit.
     let mut hits = lock();
     *hits.entry(point).or_default() += 1;

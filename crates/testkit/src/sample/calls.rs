@@ -217,34 +217,34 @@ impl Generator {
         let waiting = |call: &OpenCall| Some(payload(&call.message).invocation_id) == call_id;
         let index = calls.iter().position(waiting);
         let Some(index) = index else {
-            self.resolved(call_id, Decision::Continue);
+            self.add_resolution(call_id, Decision::Continue);
             return self.commit();
         };
         let why = Some("too dear".to_owned());
         match (reason, self.rng.below(3)) {
             (PauseReason::Approval, 0) => {
-                self.resolved(call_id, Decision::Deny { reason: why });
+                self.add_resolution(call_id, Decision::Deny { reason: why });
                 self.answer_as_runtime(index, "denied", "too dear", Retry::Refused);
             }
             (PauseReason::Approval, choice) => {
                 let arguments = object(json!({ "path": "src/edited.rs" })).unwrap_or_default();
                 let edit = Decision::Edit { arguments };
                 self.edit_call(index, |call| call.approved = true);
-                self.resolved(call_id, if choice == 1 { Decision::Approve } else { edit });
+                self.add_resolution(call_id, if choice == 1 { Decision::Approve } else { edit });
             }
             (_, 0) => {
-                self.resolved(call_id, Decision::Retry);
+                self.add_resolution(call_id, Decision::Retry);
                 self.start_call(index);
             }
             (_, 1) => {
-                self.resolved(call_id, Decision::Fail { reason: why });
+                self.add_resolution(call_id, Decision::Fail { reason: why });
                 self.answer_as_runtime(index, "effect_unknown", "nobody knows", Retry::Refused);
             }
             _ => {
                 let call = payload(&self.open_call(index).message).clone();
                 let found = json!("found it done");
                 let result = OptionResult::new(call.invocation_id, call.option_name, found.clone());
-                self.resolved(call_id, Decision::Happened { result: Box::new(result) });
+                self.add_resolution(call_id, Decision::Happened { result: Box::new(result) });
                 let result = response(&self.open_call(index).message).success(found);
                 self.answer(index, result, Some((CallVerdict::Succeeded, None)));
             }

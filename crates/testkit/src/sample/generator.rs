@@ -194,7 +194,7 @@ impl Generator {
         self.commit();
     }
 
-    pub(super) fn resolved(&mut self, call_id: Option<CallId>, decision: Decision) {
+    pub(super) fn add_resolution(&mut self, call_id: Option<CallId>, decision: Decision) {
         self.here.paused = None;
         self.push(PauseResolved { call_id, decision, by: Some("ada".into()), extra: Extra::default() });
         if let Some(evaluation_id) = self.here.running.as_ref().map(|running| running.id) {

@@ -63,13 +63,13 @@ pub trait ToolCaller {
     fn status(&self, call: CallId) -> (CallStatus, bool);
 
     /// Passes the session to a function.
-    fn look(&self, look: &mut dyn FnMut(&Session));
+    fn inspect(&self, inspect: &mut dyn FnMut(&Session));
 
     /// The files of the session.
     fn filesystem(&self) -> Arc<dyn Filesystem>;
 
     /// Rewinds the session to before a call.
-    fn go_back_to(&self, call: CallId) -> Result<(), BoxError>;
+    fn rewind_before(&self, call: CallId) -> Result<(), BoxError>;
 
     /// Makes a call, polls it `polls` times and drops it. Returns its id, and whether it had ended.
     fn abandon(&self, call: CallSpec, polls: usize) -> (CallId, bool);

@@ -84,7 +84,7 @@ impl<'a> Clean<'a> {
         self.left_out.entry((path.to_vec(), reason)).or_insert(commit);
     }
 
-    fn stored(&mut self, id: ObjectId, kind: ObjectKind) {
+    fn add_stored(&mut self, id: ObjectId, kind: ObjectKind) {
         if self.seen.insert(id) {
             self.contents.push(Content::Stored(id, kind));
         }
@@ -127,14 +127,14 @@ impl<'a> Clean<'a> {
                 same &= below == Some(entry.object);
                 kept.extend(below.map(|id| TreeEntry { object: id, ..entry }));
             } else {
-                self.stored(entry.object, ObjectKind::Blob);
+                self.add_stored(entry.object, ObjectKind::Blob);
                 kept.push(entry);
             }
         }
         let result = if kept.is_empty() {
             None
         } else if same {
-            self.stored(id, ObjectKind::Tree);
+            self.add_stored(id, ObjectKind::Tree);
             Some(id)
         } else {
             let mut builder = TreeBuilder::default();

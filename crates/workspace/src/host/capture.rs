@@ -110,7 +110,7 @@ impl HostWorkspace {
         Ok(())
     }
 
-    pub(super) fn put_back(
+    pub(super) fn restore_with_retries(
         &self,
         root: WorkspaceRoot,
         coverage: &Coverage,
@@ -123,7 +123,7 @@ impl HostWorkspace {
         for attempt in 1..=ATTEMPTS {
             how.leaves_contended = attempt == ATTEMPTS;
             let progress = progress.as_mut().map(|progress| &mut **progress as Progress<'_>);
-            match self.try_to_put_back(root, coverage, brought, how, &mut restored, progress) {
+            match self.try_restore(root, coverage, brought, how, &mut restored, progress) {
                 Err(error) if sys::is_full(&error) && !how.makes_room && attempt < ATTEMPTS => {
                     how.makes_room = true;
                 }
@@ -137,7 +137,7 @@ impl HostWorkspace {
         Ok(restored)
     }
 
-    fn try_to_put_back(
+    fn try_restore(
         &self,
         root: WorkspaceRoot,
         coverage: &Coverage,

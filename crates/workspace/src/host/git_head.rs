@@ -52,7 +52,7 @@ impl GitHead {
         for name in names.iter() {
             let Ok(text) = name.to_str() else { continue };
             let path = format!("{path}/{text}");
-            match sys::look(directory.as_fd(), name) {
+            match sys::entry_stat(directory.as_fd(), name) {
                 Ok(Some(found)) if found.kind == Kind::Directory && depth < MOST_DEPTH => {
                     if let Ok(below) = sys::open_directory(directory.as_fd(), name) {
                         self.loose(&below, &path, depth + 1);

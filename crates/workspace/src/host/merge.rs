@@ -15,7 +15,7 @@ use super::workspace::{HostWorkspace, stored_coverage};
 
 impl HostWorkspace {
     /// Captures the files and merges changes into them. Paths that one of the two sides does not cover stay as they are.
-    pub(super) fn merged(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
+    pub(super) fn merge_files(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
         let before = self.capture_anew()?;
         let mut known = ObjectOverlay::new(before.objects.iter().cloned(), &*self.objects);
         let (here, there) = (self.coverage(), stored_coverage(&known, merge.theirs.coverage)?);

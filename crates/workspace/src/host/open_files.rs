@@ -32,7 +32,7 @@ impl OpenFiles {
 /// Files behind standard output and error.
 fn own_output() -> HashSet<(u64, u64)> {
     let (output, error) = (io::stdout(), io::stderr());
-    let files = [output.as_fd(), error.as_fd()].into_iter().filter_map(|file| sys::look_at(file).ok());
+    let files = [output.as_fd(), error.as_fd()].into_iter().filter_map(|file| sys::file_stat(file).ok());
     files.filter(|file| file.kind == Kind::File).map(|file| (file.stamp.device, file.stamp.inode)).collect()
 }
 

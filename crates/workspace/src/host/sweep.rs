@@ -38,7 +38,7 @@ impl Sweep<'_> {
             }
             let above = self.path.len();
             push(&mut self.path, name.to_bytes());
-            if let Ok(Some(found)) = sys::look(directory, name)
+            if let Ok(Some(found)) = sys::entry_stat(directory, name)
                 && found.kind == Kind::Directory
                 && self.rules.never(&self.path, true, &found.stamp).is_none()
                 && self.coverage.reason(&self.path).is_none()

@@ -69,7 +69,10 @@ fn found(stat: &Stat) -> EntryStat {
 }
 
 /// Stats a name, or returns `None` if it does not exist.
-pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<Option<EntryStat>> {
+pub(crate) fn entry_stat(
+    directory: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> io::Result<Option<EntryStat>> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(found(&stat))),
         Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -78,7 +81,7 @@ pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> i
 }
 
 /// Stats an open file.
-pub(crate) fn look_at(file: impl AsFd) -> io::Result<EntryStat> {
+pub(crate) fn file_stat(file: impl AsFd) -> io::Result<EntryStat> {
     Ok(found(&fstat(file)?))
 }
 
@@ -105,7 +108,7 @@ fn allow(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(parent, name, flags, Mode::empty())?;
-    let mode = Mode::from_bits_truncate((look_at(&handle)?.mode | 0o700) as _);
+    let mode = Mode::from_bits_truncate((file_stat(&handle)?.mode | 0o700) as _);
     // A path-only handle cannot change a mode, but its name in `/proc` can.
     let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
     Ok(rustix::fs::chmod(path, mode)?)
@@ -113,7 +116,7 @@ fn allow(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn allow(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let mode = look(parent, name)?.map_or(0, |found| found.mode) | 0o700;
+    let mode = entry_stat(parent, name)?.map_or(0, |found| found.mode) | 0o700;
     let mode = Mode::from_bits_truncate(mode as _);
     Ok(rustix::fs::chmodat(parent, name, mode, AtFlags::SYMLINK_NOFOLLOW)?)
 }
@@ -131,7 +134,7 @@ pub(crate) fn open_file(
 ) -> io::Result<(OwnedFd, EntryStat)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(parent, name, flags, Mode::empty())?;
-    let found = look_at(&file)?;
+    let found = file_stat(&file)?;
     match found.kind {
         Kind::File => Ok((file, found)),
         Kind::Directory | Kind::Link | Kind::Special => Err(io::ErrorKind::InvalidInput.into()),

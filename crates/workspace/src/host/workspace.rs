@@ -96,9 +96,9 @@ impl HostWorkspace {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root =
             rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&path)(error.into()))?;
-        let found = sys::look_at(&root).map_err(failed(&path))?;
+        let found = sys::file_stat(&root).map_err(failed(&path))?;
         let identity =
-            sys::look_at(fs::File::open(&store).map_err(failed(&store))?).map_err(failed(&store))?.stamp;
+            sys::file_stat(fs::File::open(&store).map_err(failed(&store))?).map_err(failed(&store))?.stamp;
         let store_path = store.strip_prefix(&path).ok().map(|path| path.as_os_str().as_bytes().to_vec());
         let rules = Rules::new(&options.excludes, Some((identity.device, identity.inode)), store_path)?;
 
@@ -184,7 +184,7 @@ impl HostWorkspace {
         progress: Option<Progress<'_>>,
     ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
-        self.put_back(root, coverage, &[], progress)
+        self.restore_with_retries(root, coverage, &[], progress)
     }
 
     fn check_writable(&self) -> Result<(), WorkspaceError> {
@@ -331,7 +331,7 @@ impl Workspace for HostWorkspace {
     }
 
     fn capture_merged(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
-        self.merged(merge)
+        self.merge_files(merge)
     }
 
     fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {
@@ -354,7 +354,7 @@ impl Workspace for HostWorkspace {
     ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
         let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
-        self.put_back(root, &stored_coverage(&objects, coverage)?, brought, None)
+        self.restore_with_retries(root, &stored_coverage(&objects, coverage)?, brought, None)
     }
 
     fn check_restorable(

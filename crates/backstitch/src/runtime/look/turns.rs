@@ -46,7 +46,7 @@ impl SessionAt {
                 };
                 turns.push(serde_json::from_value(data).map_err(damaged)?);
             }
-            all.push(EvaluationTurns { turns, unfinished: self.unfinished(evaluation).await? });
+            all.push(EvaluationTurns { turns, unfinished: self.open_program_of(evaluation).await? });
         }
         Ok(all)
     }
@@ -60,7 +60,7 @@ impl SessionAt {
         LispMachinery::new(built.lisp?.with_tools(tools)).ok()
     }
 
-    async fn unfinished(&self, evaluation: &Evaluation) -> Result<Option<OpenProgram>, RuntimeError> {
+    async fn open_program_of(&self, evaluation: &Evaluation) -> Result<Option<OpenProgram>, RuntimeError> {
         let done = evaluation.finished_turns.last().map_or(0, |turn| turn.turn);
         let latest = evaluation.programs.last().filter(|program| program.turn > done);
         let Some(mut program) = latest.cloned() else { return Ok(None) };

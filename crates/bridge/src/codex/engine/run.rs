@@ -96,15 +96,19 @@ impl CodexRun {
                 std::future::pending::<()>().await;
             }
             match self.server.message().await {
-                Ok(ServerMessage::Notification { method, params }) => self.notified(&method, &params),
-                Ok(ServerMessage::Request { id, method, params }) => self.asked(id, &method, &params),
-                Err(EngineError::Ended { .. }) if self.is_interrupted => self.ended(EngineEnd::Interrupted),
+                Ok(ServerMessage::Notification { method, params }) => {
+                    self.handle_notification(&method, &params)
+                }
+                Ok(ServerMessage::Request { id, method, params }) => {
+                    self.handle_request(id, &method, &params)
+                }
+                Err(EngineError::Ended { .. }) if self.is_interrupted => self.finish(EngineEnd::Interrupted),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn ended(&mut self, end: EngineEnd) {
+    fn finish(&mut self, end: EngineEnd) {
         self.has_ended = true;
         self.events.push_back(EngineEvent::Ended(end));
     }
@@ -114,7 +118,7 @@ impl CodexRun {
         params.get("threadId")?.as_str().filter(|thread| *thread != self.thread.as_str())
     }
 
-    fn notified(&mut self, method: &str, params: &Value) {
+    fn handle_notification(&mut self, method: &str, params: &Value) {
         let agent = self.agent(params);
         let item = params.get("item").unwrap_or(&Value::Null);
         let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -132,8 +136,8 @@ impl CodexRun {
                 self.answering();
                 self.events.extend(text(params, "delta").map(EngineEvent::Piece));
             }
-            "item/completed" => self.completed(agent, item),
-            "thread/tokenUsage/updated" => self.used(params),
+            "item/completed" => self.handle_completed(agent, item),
+            "thread/tokenUsage/updated" => self.handle_usage(params),
             "error" => {
                 let message = params.pointer("/error/message").and_then(Value::as_str).unwrap_or("it failed");
                 self.events.push_back(EngineEvent::Note(format!("{TITLE} reports: {message}")));
@@ -143,7 +147,7 @@ impl CodexRun {
                     let held = ProgramHold::new().0;
                     self.events.push_back(EngineEvent::SubAgentEnded(Some(agent.to_owned()), held));
                 }
-                None => self.turn_ended(params.get("turn").unwrap_or(&Value::Null)),
+                None => self.finish_turn(params.get("turn").unwrap_or(&Value::Null)),
             },
             _ => {}
         }
@@ -163,7 +167,7 @@ impl CodexRun {
         }
     }
 
-    fn completed(&mut self, agent: Option<&str>, item: &Value) {
+    fn handle_completed(&mut self, agent: Option<&str>, item: &Value) {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
         if kind == "agentMessage" && agent.is_none() {
             self.answering();
@@ -182,7 +186,7 @@ impl CodexRun {
         self.events.push_back(EngineEvent::CallFinished(call, result_of(item), ProgramHold::new().0));
     }
 
-    fn asked(&mut self, id: RequestId, method: &str, params: &Value) {
+    fn handle_request(&mut self, id: RequestId, method: &str, params: &Value) {
         let ask = Ask::of(method, params);
         let item = match &ask {
             Ask::ServerTool { server, .. } if server == SERVER => {
@@ -221,7 +225,7 @@ impl CodexRun {
         self.events.push_back(EngineEvent::CallStarting(call, reply));
     }
 
-    fn used(&mut self, params: &Value) {
+    fn handle_usage(&mut self, params: &Value) {
         let thread = params.get("threadId").and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_of_run =
             params.get("turnId").and_then(Value::as_str).is_some_and(|turn| self.turns.contains(turn));
@@ -251,7 +255,7 @@ impl CodexRun {
         }));
     }
 
-    fn turn_ended(&mut self, turn: &Value) {
+    fn finish_turn(&mut self, turn: &Value) {
         let message = turn.pointer("/error/message").and_then(Value::as_str);
         let status = turn.get("status").and_then(Value::as_str).unwrap_or("completed");
         let end = match if self.is_interrupted { "interrupted" } else { status } {
@@ -259,7 +263,7 @@ impl CodexRun {
             "failed" => EngineEnd::Failed(message.unwrap_or("it gave no reason").to_owned()),
             _ => EngineEnd::Answered(self.text.take()),
         };
-        self.ended(end);
+        self.finish(end);
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) async fn open_thread(
 ) -> Result<OpenThread, EngineError> {
     let (method, named) = match &start.resume {
         None => ("thread/start", Map::new()),
-        Some(resume) => continued(server, resume).await?,
+        Some(resume) => continue_thread(server, resume).await?,
     };
     let mut params = Map::from_iter([
         ("cwd".to_owned(), json!(start.directory)),
@@ -91,7 +91,7 @@ pub(super) async fn open_thread(
 }
 
 /// Returns the request that continues a conversation, and its parameters.
-async fn continued(
+async fn continue_thread(
     server: &mut AppServer,
     resume: &EngineResume,
 ) -> Result<(&'static str, Map<String, Value>), EngineError> {

@@ -141,7 +141,7 @@ pub(super) fn engine(place: &Place, case: &Case) {
         Trouble::Denied => place.deny(),
         Trouble::None | Trouble::Budget => {}
     }
-    let ended = threads.block_on(run.ended()).unwrap();
+    let ended = threads.block_on(run.outcome()).unwrap();
     let is_expected = match case.trouble {
         Trouble::Cancelled => matches!(ended, DriveOutcome::Cancelled { .. }),
         _ => matches!(ended, DriveOutcome::Completed(_)),

@@ -121,7 +121,7 @@ fn process() {
     let engines = Arc::new(InstalledEngines { key: |_| None, relay });
     let threads = threads();
     let run = start(&threads, &place, &engine, engines);
-    match threads.block_on(run.ended()).unwrap() {
+    match threads.block_on(run.outcome()).unwrap() {
         DriveOutcome::Completed(_) => {}
         DriveOutcome::Cancelled { .. } => println!("{CANCELLED}"),
         other => panic!("{other:?}"),

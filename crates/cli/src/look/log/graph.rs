@@ -109,7 +109,7 @@ impl<T> Graph<T> {
         let own = found.unwrap_or_else(|| self.free(0));
         let mut is_started = found.is_some();
         if is_started {
-            rows.extend(self.joined(own, node));
+            rows.extend(self.join_columns(own, node));
         }
         for leaf in self.leaves.remove(&node).unwrap_or_default() {
             self.columns[own] = is_started.then_some(node);
@@ -144,7 +144,7 @@ impl<T> Graph<T> {
     }
 
     /// Joins all columns that lead to a node into the first of them.
-    fn joined(&mut self, own: usize, node: u64) -> Option<GraphRow<T>> {
+    fn join_columns(&mut self, own: usize, node: u64) -> Option<GraphRow<T>> {
         let last = self.columns.iter().rposition(|column| *column == Some(node))?;
         if last == own {
             return None;

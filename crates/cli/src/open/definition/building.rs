@@ -13,7 +13,7 @@ use crate::trust::addresses;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Starts the MCP servers of a new session's definition, and records their tools in it.
-pub(crate) async fn pinned(
+pub(crate) async fn pin_servers(
     common: &Common,
     mut definition: AgentDefinition,
 ) -> anyhow::Result<AgentDefinition> {
@@ -55,7 +55,7 @@ pub(crate) async fn with_served_models(common: &Common, mut definition: AgentDef
 }
 
 /// Builds the agent of a definition, with the keys that the command was started with.
-pub(crate) fn built(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+pub(crate) fn build_agent(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
     addresses::check(definition)?;
     Ok(definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })?)
 }

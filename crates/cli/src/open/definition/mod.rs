@@ -8,7 +8,7 @@ mod flags;
 mod new;
 mod recorded;
 
-pub(crate) use building::{add_provider_of, built, pinned, with_served_models};
+pub(crate) use building::{add_provider_of, build_agent, pin_servers, with_served_models};
 #[cfg(feature = "mcp")]
 pub(crate) use flags::ModelNeed;
 pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};

@@ -64,14 +64,14 @@ impl RunningGuard {
     }
 
     /// Removes the file: everything is recorded.
-    pub(crate) fn done(self) {
+    pub(crate) fn clear(self) {
         let _ = fs::remove_file(&self.path);
     }
 
     /// Removes the file if the end of the command is recorded. Otherwise the next guard records it.
-    pub(crate) fn ended(self, is_recorded: bool) {
+    pub(crate) fn clear_if_recorded(self, is_recorded: bool) {
         if is_recorded {
-            self.done();
+            self.clear();
         }
     }
 
@@ -104,7 +104,7 @@ impl KilledGuard {
     }
 
     /// Removes the file: everything is recorded.
-    pub(crate) fn done(self) {
+    pub(crate) fn clear(self) {
         let _ = fs::remove_file(&self.path);
     }
 }

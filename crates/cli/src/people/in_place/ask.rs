@@ -8,7 +8,7 @@ use backstitch::message::OptionResult;
 use backstitch::tool::ToolName;
 use serde_json::{Map, Value};
 
-use super::editor::edited;
+use super::editor::edit_text;
 use super::preview::Preview;
 use super::shown::{behind_gutter, dim, line, plain, warning};
 use super::{Person, WaitingSession};
@@ -91,7 +91,7 @@ impl Question<'_> {
     async fn ask_outcome(&self, person: &mut dyn Person) -> anyhow::Result<Answer> {
         person.show(&[self.heading("it is unknown whether this call has happened")]);
         person.show(&whole(&self.call.arguments));
-        let offered = if self.call.has_offer { self.waiting.offered(&self.call).await? } else { None };
+        let offered = if self.call.has_offer { self.waiting.offered_result(&self.call).await? } else { None };
         loop {
             let Some(line) = person.answer("did it happen? [h/r/f/v/q/?] ").await else {
                 return Ok(Answer::Leave);
@@ -233,7 +233,7 @@ impl Question<'_> {
     /// or if the person gives up.
     async fn edit(&self, person: &mut dyn Person, arguments: &Value) -> Option<Value> {
         if let Some(command) = command_of(arguments) {
-            let changed = match edited(command, "sh").await {
+            let changed = match edit_text(command, "sh").await {
                 Ok(changed) => changed,
                 Err(error) => {
                     person.show(&[warning(format!("{error:#}"))]);
@@ -254,7 +254,7 @@ impl Question<'_> {
         }
         let mut text = format!("{arguments:#}\n");
         loop {
-            match edited(&text, "json").await {
+            match edit_text(&text, "json").await {
                 Ok(changed) => text = changed,
                 Err(error) => {
                     person.show(&[warning(format!("{error:#}"))]);

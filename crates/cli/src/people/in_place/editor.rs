@@ -9,7 +9,7 @@ use backstitch::host::PrivateDirectory;
 
 /// Opens a text in the editor of `VISUAL` or `EDITOR`, else `vi`, and returns it as it was saved. The ending
 /// of the file tells the editor what it is.
-pub(super) async fn edited(text: &str, ending: &str) -> anyhow::Result<String> {
+pub(super) async fn edit_text(text: &str, ending: &str) -> anyhow::Result<String> {
     let directory = PrivateDirectory::new().context("the editor needs a temporary directory")?;
     let path = directory.path().join(format!("call.{ending}"));
     write(&path, text).with_context(|| format!("{} cannot be written for the editor", path.display()))?;

@@ -36,7 +36,7 @@ pub(super) async fn ask(
         None => Vec::new(),
     };
     show(&changes, person);
-    Ok(answered(person).await)
+    Ok(ask_policy(person).await)
 }
 
 /// The changes of the files since the last record.
@@ -60,7 +60,7 @@ fn show(changes: &[PathChange], person: &mut dyn Person) {
     }
 }
 
-async fn answered(person: &mut dyn Person) -> Option<DriftPolicy> {
+async fn ask_policy(person: &mut dyn Person) -> Option<DriftPolicy> {
     loop {
         let line = person.answer("keep them as they are? [k/r/q/?] ").await?;
         match line.trim() {
@@ -105,7 +105,7 @@ mod tests {
 
     async fn decided(answers: &[&'static str]) -> (Option<DriftPolicy>, String) {
         let mut person = Prepared { answers: answers.iter().copied().collect(), seen: Vec::new() };
-        let decision = answered(&mut person).await;
+        let decision = ask_policy(&mut person).await;
         (decision, person.seen.join("\n"))
     }
 

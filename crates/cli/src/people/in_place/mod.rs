@@ -175,7 +175,10 @@ impl WaitingSession<'_> {
     }
 
     /// Returns the result that a pause offers for a call that may have happened.
-    async fn offered(&self, call: &WaitingCall) -> anyhow::Result<Option<backstitch::message::OptionResult>> {
+    async fn offered_result(
+        &self,
+        call: &WaitingCall,
+    ) -> anyhow::Result<Option<backstitch::message::OptionResult>> {
         Ok(self.place.runtime.offered_result(call.session, call.call).await?)
     }
 

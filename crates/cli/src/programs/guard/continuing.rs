@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::points::named_or_current;
+use super::points::session_or_current;
 use crate::common::Common;
 use crate::open::guarded::GuardedSession;
 use crate::open::place::OpenStore;
@@ -34,7 +34,7 @@ pub(crate) struct GuardContinue {
 impl GuardContinue {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
-        let session = named_or_current(&place, self.session.as_deref()).await?;
+        let session = session_or_current(&place, self.session.as_deref()).await?;
         let view = place.view(session).await?;
         let guarded = GuardedSession::of(&view).ok_or_else(|| {
             Usage(

@@ -63,12 +63,12 @@ impl BegunHook {
     }
 
     /// Removes the file: the event is recorded.
-    pub(super) fn done(self) {
+    pub(super) fn clear(self) {
         let _ = fs::remove_file(&self.path);
     }
 
     /// Leaves the reason for the next hook.
-    pub(super) fn failed(mut self, reason: &str) {
+    pub(super) fn keep_reason(mut self, reason: &str) {
         self.note.failed = Some(reason.chars().take(LONGEST).collect());
         let _ = self.write();
     }
@@ -113,10 +113,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let event = HookEvent::parse(br#"{"hook_event_name":"PreToolUse","tool_name":"Bash"}"#).unwrap();
         let begun = BegunHook::new(directory.path(), &event).unwrap();
-        begun.failed("the store is full");
+        begun.keep_reason("the store is full");
         assert_eq!(take(directory.path()), ["PreToolUse of Bash was not recorded: the store is full"]);
         assert!(take(directory.path()).is_empty());
-        BegunHook::new(directory.path(), &event).unwrap().done();
+        BegunHook::new(directory.path(), &event).unwrap().clear();
         assert!(take(directory.path()).is_empty());
         fs::write(directory.path().join("1.hook"), b"\xff").unwrap();
         let living = HookNote { event: "Stop".into(), tool: None, process: 1, failed: None };

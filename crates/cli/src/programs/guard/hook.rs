@@ -110,10 +110,10 @@ impl Hook {
         let begun = BegunHook::new(binding.directory(), &event)?;
         let recorded = self.record_in(&place, &binding, &conversation, &directory, &event, report).await;
         match &recorded {
-            Ok(()) => begun.done(),
+            Ok(()) => begun.clear(),
             // There is no session that could record it.
-            Err(error) if is_refused(error) => begun.done(),
-            Err(error) => begun.failed(&format!("{error:#}")),
+            Err(error) if is_refused(error) => begun.clear(),
+            Err(error) => begun.keep_reason(&format!("{error:#}")),
         }
         recorded
     }
@@ -165,14 +165,14 @@ impl Hook {
         directory: &Path,
         until: Instant,
     ) -> anyhow::Result<ObservedSession> {
-        if let Some(known) = session::bound(place, binding).await {
+        if let Some(known) = session::find_bound(place, binding).await {
             let project = binding.project();
             let directory = project.as_deref().unwrap_or(directory);
             return session::open(place, self.program.name(), known, directory, until).await;
         }
-        let prepared = session::prepared(place, self.program, directory)?;
+        let prepared = session::open_prepared(place, self.program, directory)?;
         if binding.take_over(&prepared)
-            && let Some(id) = session::bound(place, binding).await
+            && let Some(id) = session::find_bound(place, binding).await
         {
             binding.bind(conversation, id, Some(directory))?;
             return session::open(place, self.program.name(), id, directory, until).await;
@@ -205,20 +205,20 @@ impl Hook {
             self.settle(session, event).await?;
         }
         match report {
-            HookReport::Start => session.started().await?,
+            HookReport::Start => session.record_start().await?,
             HookReport::Prompt(prompt) => session.prompt(prompt).await?,
             HookReport::Before(call) => {
                 let path = event.transcript().filter(|_| call.agent.is_none());
                 let texts = path.map(|path| transcript::texts_before(self.program, &path, &call.id));
                 let secrets = Secrets::new(keys::all());
                 for text in texts.into_iter().flatten() {
-                    session.said(&secrets.redact(&text)).await?;
+                    session.record_text(&secrets.redact(&text)).await?;
                 }
-                session.call_started(call).await?;
+                session.record_call_start(call).await?;
             }
             HookReport::After(call, result) | HookReport::Interrupted(call, result) => {
                 let result = self.with_exit(event, &call, result);
-                session.call_finished(call, result).await?;
+                session.record_call_end(call, result).await?;
             }
             HookReport::SubAgentEnd(agent) => {
                 if let Some(path) = event.agent_transcript().filter(|_| self.program == Program::Codex) {
@@ -228,12 +228,12 @@ impl Hook {
             }
             HookReport::Answer { text, .. } => {
                 self.charge(session, event).await?;
-                session.answered(text, EvaluationOutcome::Completed).await?;
+                session.record_answer(text, EvaluationOutcome::Completed).await?;
             }
-            HookReport::Interrupt => session.answered(None, EvaluationOutcome::Cancelled).await?,
+            HookReport::Interrupt => session.record_answer(None, EvaluationOutcome::Cancelled).await?,
             HookReport::End => {
                 self.charge(session, event).await?;
-                session.answered(None, EvaluationOutcome::Cancelled).await?;
+                session.record_answer(None, EvaluationOutcome::Cancelled).await?;
             }
             HookReport::Nothing => {}
         }
@@ -260,7 +260,7 @@ impl Hook {
             let id = session.call_id(&call.id).await;
             if let Some(open) = view.call(id).filter(|call| call.is_open()) {
                 let call = ObservedCall::new(call.id, &open.name, Value::Null);
-                session.call_finished(call, result).await?;
+                session.record_call_end(call, result).await?;
             }
         }
         Ok(())

@@ -91,7 +91,7 @@ impl Install {
         }
         let (path, file) = HookFile::read(self.program, self.scope.scope(), &here, &memory())?;
         if self.scope.scope() == Scope::Project {
-            let covered = uncovered(common, &project).await;
+            let covered = uncovered_paths(common, &project).await;
             covered.context("this directory cannot be guarded, and nothing was changed")?;
         }
         let mut command = format!(
@@ -255,18 +255,18 @@ impl Uninstall {
 }
 
 /// Returns the paths of a project that are not covered. Fails if it cannot be guarded.
-async fn uncovered(common: &Common, project: &Path) -> anyhow::Result<Vec<UncoveredPath>> {
+async fn uncovered_paths(common: &Common, project: &Path) -> anyhow::Result<Vec<UncoveredPath>> {
     let place = OpenStore::existing_or_new(common, project)?;
-    Ok(place.runtime.uncovered(project).await?)
+    Ok(place.runtime.uncovered_paths(project).await?)
 }
 
 /// Captures the files of a project, so that the first hook only has to look for changes. Returns the paths that are not
 /// covered.
 async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<Vec<String>> {
     let place = OpenStore::existing_or_new(common, project)?;
-    let binding = session::prepared(&place, program, project)?;
+    let binding = session::open_prepared(&place, program, project)?;
     let until = Instant::now() + PATIENCE;
-    let prepared = match session::bound(&place, &binding).await {
+    let prepared = match session::find_bound(&place, &binding).await {
         Some(known) => session::open(&place, program.name(), known, project, until).await?,
         None => {
             let id = place.runtime.new_id()?;
@@ -274,7 +274,7 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
             session::create_with_id(&place, program.name(), None, (project, id), until).await?
         }
     };
-    let started = prepared.started().await;
+    let started = prepared.record_start().await;
     prepared.release().await?;
     started?;
     drop(prepared);

@@ -30,7 +30,7 @@ pub(super) async fn remove(place: &OpenStore) {
             let binding = Binding::at(path.clone());
             // A conversation that a hook works on is left alone.
             let Ok(Some(_lock)) = binding.lock(Instant::now()) else { continue };
-            if session::bound(place, &binding).await.is_none() {
+            if session::find_bound(place, &binding).await.is_none() {
                 let _ = fs::remove_dir_all(&path);
             }
         }

@@ -64,7 +64,7 @@ struct CallPoint<'a> {
 impl Points {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
-        let session = named_or_current(&place, self.session.as_deref()).await?;
+        let session = session_or_current(&place, self.session.as_deref()).await?;
         let view = place.view(session).await?;
         let points = points(&place, &view)?;
         let now = SystemClock::new().now();
@@ -144,7 +144,7 @@ impl GuardUndo {
 }
 
 /// Returns the session that a user names, or else the current one.
-pub(super) async fn named_or_current(place: &OpenStore, name: Option<&str>) -> anyhow::Result<SessionId> {
+pub(super) async fn session_or_current(place: &OpenStore, name: Option<&str>) -> anyhow::Result<SessionId> {
     match name {
         Some(name) => place.session(Some(name)).await,
         None => current(place).await,
@@ -159,7 +159,7 @@ async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
             continue;
         };
         let binding = Binding::open(&place.directory(), program, &conversation)?;
-        if let Some(session) = super::session::bound(place, &binding).await {
+        if let Some(session) = super::session::find_bound(place, &binding).await {
             return Ok(session);
         }
     }

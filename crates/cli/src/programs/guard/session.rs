@@ -33,12 +33,16 @@ pub(super) fn memory() -> Memory {
 }
 
 /// Returns the binding of the session that `guard install` made for a directory. The first conversation there takes it over.
-pub(super) fn prepared(place: &OpenStore, program: Program, directory: &Path) -> std::io::Result<Binding> {
+pub(super) fn open_prepared(
+    place: &OpenStore,
+    program: Program,
+    directory: &Path,
+) -> std::io::Result<Binding> {
     Binding::open(&place.directory(), program, &format!("prepared for {}", directory.display()))
 }
 
 /// Returns the session of a binding, if it still exists.
-pub(super) async fn bound(place: &OpenStore, binding: &Binding) -> Option<SessionId> {
+pub(super) async fn find_bound(place: &OpenStore, binding: &Binding) -> Option<SessionId> {
     let session = binding.session()?;
     place.store.head(session).await.is_ok().then_some(session)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use backstitch::ports::SessionQuery;
 use backstitch::stores::{self, state_directory};
-use backstitch_bridge::codex::{HookTrust, listed_trust};
+use backstitch_bridge::codex::{HookTrust, list_trust};
 use backstitch_bridge::settings::{
     HookFile, InstalledHook, Plugin, Scope, added_directories, disabled_by, file_of,
 };
@@ -51,7 +51,7 @@ impl HookStatus {
             Err(error) => (path, Vec::new(), Some(format!("{:#}", anyhow::Error::from(error)))),
         };
         let trust = if program == Program::Codex && !installed.is_empty() {
-            Some(listed_trust(&path, scope, project).await)
+            Some(list_trust(&path, scope, project).await)
         } else {
             None
         };
@@ -171,7 +171,7 @@ impl Status {
                 .iter()
                 .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
             sessions = guarded.map(|session| session.id()).collect();
-            match place.runtime.uncovered(&covered).await {
+            match place.runtime.uncovered_paths(&covered).await {
                 Ok(paths) => uncovered = paths.into_iter().map(|one| one.path).collect(),
                 Err(error) => problem = Some(error.to_string()),
             }

@@ -57,7 +57,7 @@ impl HttpFlags {
             }
         }
         let (token, is_made) = self.token()?;
-        let addresses = resolved(given).await?;
+        let addresses = resolve_addresses(given).await?;
         let foreign = addresses.iter().find(|address| !address.ip().is_loopback());
         if let (Some(foreign), true) = (foreign, self.allow_host.is_empty()) {
             let message = format!(
@@ -113,7 +113,7 @@ impl OpenAddress {
 }
 
 /// Resolves `HOST:PORT` or `PORT`.
-async fn resolved(given: &str) -> anyhow::Result<Vec<SocketAddr>> {
+async fn resolve_addresses(given: &str) -> anyhow::Result<Vec<SocketAddr>> {
     if let Ok(port) = given.parse::<u16>() {
         return Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]);
     }

@@ -14,7 +14,7 @@ use super::serve::Serve;
 use super::served::ServedSessions;
 use crate::common::Common;
 use crate::error::{code_of, message_of};
-use crate::history::fork::forked;
+use crate::history::fork::fork_session;
 use crate::open::place::short;
 
 /// The command, as the server sees it.
@@ -111,7 +111,7 @@ impl ServerHost for CommandHost {
         Box::pin(async move {
             let served = self.ready().await.map_err(|error| error.to_string())?;
             let view = served.place.view(served.own).await.map_err(text)?;
-            let forked = forked(&served.place, &view, parsed(&point)?, None).await.map_err(text)?;
+            let forked = fork_session(&served.place, &view, parsed(&point)?, None).await.map_err(text)?;
             Ok(json!({
                 "session": forked.session, "fork_of": forked.fork_of, "workspace": forked.workspace,
             }))

@@ -28,7 +28,7 @@ use super::siblings::sessions;
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::keys;
-use crate::open::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pinned};
+use crate::open::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pin_servers};
 use crate::open::place::OpenStore;
 use crate::open::signals::Signals;
 
@@ -76,11 +76,12 @@ impl Serve {
         common: &Common,
         token: Option<String>,
     ) -> anyhow::Result<Arc<ServedSessions>> {
-        let mut definition = pinned(common, self.agent.definition_for(common, ModelNeed::Optional)?).await?;
+        let mut definition =
+            pin_servers(common, self.agent.definition_for(common, ModelNeed::Optional)?).await?;
         let here = std::env::current_dir()?;
         let place =
             OpenStore::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
-        let (known, presence) = self.chosen(&place, &definition).await?;
+        let (known, presence) = self.choose_session(&place, &definition).await?;
         let mut change = None;
         if let Some(session) = known {
             let recorded = definition_of(&place, &place.view(session).await?, None).await?;
@@ -130,7 +131,7 @@ impl Serve {
     }
 
     /// Finds the session to continue: the named one, or the latest one that has no other server.
-    async fn chosen(
+    async fn choose_session(
         &self,
         place: &OpenStore,
         definition: &AgentDefinition,
@@ -183,13 +184,13 @@ async fn serve(
                 served.stop().await;
                 if is_http {
                     // The clients learn how their calls ended.
-                    served.settled().await;
+                    served.wait_until_idle().await;
                 }
             }
             stop.cancel();
             let _ = serving.await;
             if let Some(served) = host.served() {
-                served.settled().await;
+                served.wait_until_idle().await;
             }
             return Ok(ExitCode::from(130));
         }
@@ -209,10 +210,10 @@ async fn serve(
     let Some(served) = host.served() else { return Ok(ExitCode::SUCCESS) };
     served.give_up_waiting().await;
     tokio::select! {
-        () = served.settled() => Ok(ExitCode::SUCCESS),
+        () = served.wait_until_idle() => Ok(ExitCode::SUCCESS),
         _ = signals.next() => {
             served.stop().await;
-            served.settled().await;
+            served.wait_until_idle().await;
             Ok(ExitCode::from(130))
         }
     }

@@ -225,7 +225,7 @@ impl ServedSessions {
     }
 
     /// Waits until no call runs, and all sessions are released.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_until_idle(&self) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();

@@ -114,7 +114,7 @@ fn store(common: &Common, config: &Config, here: &Path) -> Finding {
     if address.is_missing() {
         return Finding::fine("store", format!("{address} does not exist yet; `backstitch run` creates it"));
     }
-    opened(&address)
+    check_store(&address)
 }
 
 /// Returns the store of this directory, if it has one that can be found.
@@ -153,7 +153,7 @@ fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> 
     Some(Finding::notice("left", text, "`backstitch gc` removes it"))
 }
 
-fn opened(address: &StoreAddress) -> Finding {
+fn check_store(address: &StoreAddress) -> Finding {
     if let Some(name) = address.path().and_then(stores::network_file_system) {
         let text = format!("{address} is on a network file system ({name})");
         return Finding::broken(

@@ -49,7 +49,7 @@ pub(super) fn sandbox() -> Finding {
     let support = backstitch::host::probe();
     let missing = support.missing(&Sandbox::workspace());
     if missing.is_none() {
-        let sockets = if support.tells_sockets() {
+        let sockets = if support.distinguishes_sockets() {
             "sockets inside of the workspace are told from others"
         } else {
             "sockets of other programs are refused, also inside of the workspace (Landlock 9 tells them apart)"

@@ -18,12 +18,12 @@ use super::prompt::{Prompt, TypedLine};
 use super::recap::recap;
 use super::slash;
 use crate::common::Common;
-use crate::error::says_more;
+use crate::error::explain_hint;
 use crate::history::isolated::copy_lines;
 use crate::look::waiting::{explain, waiting};
-use crate::open::definition::{AgentFlags, built, definition_of, pinned, with_served_models};
+use crate::open::definition::{AgentFlags, build_agent, definition_of, pin_servers, with_served_models};
 use crate::open::guarded::refuse_to_drive;
-use crate::open::holder::{WhenDriven, set_free};
+use crate::open::holder::{WhenDriven, ensure_idle};
 use crate::open::place::{OpenStore, short};
 use crate::open::signals::Signals;
 use crate::terminal;
@@ -64,7 +64,7 @@ impl Conversation {
         flags: &AgentFlags,
     ) -> anyhow::Result<Self> {
         let Some(name) = name else {
-            let definition = pinned(common, flags.definition(common)?).await?;
+            let definition = pin_servers(common, flags.definition(common)?).await?;
             let definition = with_served_models(common, definition).await;
             let built = agent_of(common, &definition)?;
             return Ok(Self {
@@ -78,7 +78,7 @@ impl Conversation {
         };
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(name)).await?;
-        set_free(common, &place, session, WhenDriven::Refuse).await?;
+        ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view, None).await?;
@@ -148,23 +148,23 @@ impl Conversation {
             }
             None => self.say(line).await,
         };
-        self.reported(done)
+        self.report_failure(done)
     }
 
     /// Resumes the open turn.
     pub(super) async fn resume(&mut self) -> Flow {
-        let done = self.resumed().await;
-        self.reported(done)
+        let done = self.try_resume().await;
+        self.report_failure(done)
     }
 
-    fn reported(&self, done: anyhow::Result<Flow>) -> Flow {
+    fn report_failure(&self, done: anyhow::Result<Flow>) -> Flow {
         done.unwrap_or_else(|error| {
             crate::error::report(&self.common, error, false);
             Flow::Continue
         })
     }
 
-    pub(super) async fn resumed(&mut self) -> anyhow::Result<Flow> {
+    pub(super) async fn try_resume(&mut self) -> anyhow::Result<Flow> {
         let (Some(place), Some(session)) = (&self.place, self.session) else {
             eprintln!("there is nothing to resume yet");
             return Ok(Flow::Continue);
@@ -173,7 +173,7 @@ impl Conversation {
             eprintln!("the last turn has ended; type a message");
             return Ok(Flow::Continue);
         }
-        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        ensure_idle(&self.common, place, session, WhenDriven::Refuse).await?;
         let signals = Signals::listen()?;
         let run = place.runtime.resume(session, &self.built.agent).await?;
         self.drive(run, signals).await
@@ -194,7 +194,7 @@ impl Conversation {
             return self.drive(run, signals).await;
         };
         let place = self.place()?;
-        set_free(&self.common, place, session, WhenDriven::Refuse).await?;
+        ensure_idle(&self.common, place, session, WhenDriven::Refuse).await?;
         if is_open(&place.view(session).await?) && !self.end_turn(session).await? {
             return Ok(Flow::Continue);
         }
@@ -231,7 +231,7 @@ impl Conversation {
         let place = self.place()?;
         place.runtime.cancel(session).await?;
         let run = place.runtime.resume(session, &self.built.agent).await?;
-        match run.ended().await? {
+        match run.outcome().await? {
             DriveOutcome::Paused { .. } => {
                 let view = place.view(session).await?;
                 let waits = waiting(&*place.store, &view).await?;
@@ -275,12 +275,12 @@ impl Conversation {
             }
             Ok(DriveOutcome::Failed { failure, .. }) => {
                 screen.status(&format!("the turn failed: {}", failure.message));
-                screen.status(&says_more(failure.code()));
+                screen.status(&explain_hint(failure.code()));
             }
             Ok(other) => screen.status(&other.to_string()),
             Err(error) => {
                 screen.status(&format!("error: {error}"));
-                screen.status(&says_more(error.code()));
+                screen.status(&explain_hint(error.code()));
                 screen.status("`/resume` tries again; a message asks something else");
             }
         }
@@ -325,7 +325,7 @@ impl Conversation {
 /// Builds the agent of a definition, with the lasting rules of the user.
 pub(super) fn agent_of(common: &Common, definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
     addresses::ask(common, definition)?;
-    Ok(with_rules(common, built(definition)?))
+    Ok(with_rules(common, build_agent(definition)?))
 }
 
 /// Whether the latest turn has not ended.

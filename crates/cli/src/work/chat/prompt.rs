@@ -137,7 +137,7 @@ impl LineEditor {
     /// Reads a line for each question, until the conversation ends.
     fn answer(&mut self, asked: &mpsc::Receiver<String>, typed: &UnboundedSender<rustyline::Result<String>>) {
         while let Ok(prompt) = asked.recv() {
-            let line = self.editor.readline(&prompt).map(|text| self.joined(text));
+            let line = self.editor.readline(&prompt).map(|text| self.join_continued(text));
             if let Ok(text) = &line
                 && !text.trim().is_empty()
             {
@@ -154,13 +154,13 @@ impl LineEditor {
     }
 
     /// Removes the backslashes that continued a line. Those of pasted text stay.
-    fn joined(&self, text: String) -> String {
+    fn join_continued(&self, text: String) -> String {
         let mut continued = self.continued.lock().unwrap_or_else(PoisonError::into_inner);
-        joined(text, std::mem::take(&mut *continued))
+        join_continued(text, std::mem::take(&mut *continued))
     }
 }
 
-fn joined(text: String, continued: Vec<String>) -> String {
+fn join_continued(text: String, continued: Vec<String>) -> String {
     let mut text = text;
     let mut removed = 0;
     for input in continued {
@@ -235,8 +235,8 @@ mod tests {
         let first = "make \\".to_owned();
         let second = "make \\\nall\\".to_owned();
         let text = "make \\\nall\\\ncargo \\\nbuild".to_owned();
-        assert_eq!(joined(text.clone(), vec![first, second]), "make \nall\ncargo \\\nbuild");
-        assert_eq!(joined(text.clone(), Vec::new()), text);
-        assert_eq!(joined("short".to_owned(), vec!["something longer\\".to_owned()]), "short");
+        assert_eq!(join_continued(text.clone(), vec![first, second]), "make \nall\ncargo \\\nbuild");
+        assert_eq!(join_continued(text.clone(), Vec::new()), text);
+        assert_eq!(join_continued("short".to_owned(), vec!["something longer\\".to_owned()]), "short");
     }
 }

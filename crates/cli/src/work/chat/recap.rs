@@ -11,8 +11,9 @@ pub(super) fn recap(view: &JournalView) -> Vec<String> {
     let Some(latest) = view.latest_evaluation() else { return Vec::new() };
     let Ok(messages) = view.messages_of(latest.evaluation_id) else { return Vec::new() };
     let last = |role: Role| {
-        let mut said = messages.iter().rev().filter(|message| message.role() == role);
-        said.find(|message| message.message.option_call().is_none() && !message.content().trim().is_empty())
+        let mut candidates = messages.iter().rev().filter(|message| message.role() == role);
+        candidates
+            .find(|message| message.message.option_call().is_none() && !message.content().trim().is_empty())
     };
     let mut lines = Vec::new();
     if let Some(mission) = last(Role::User) {

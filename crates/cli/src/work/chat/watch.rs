@@ -92,7 +92,7 @@ impl Conversation {
                 },
             }
         }
-        let ended = run.ended().await;
+        let ended = run.outcome().await;
         tick.abort();
         WatchedRun { ended, interrupted: interrupts > 0, flow }
     }
@@ -109,7 +109,7 @@ impl Conversation {
         let interrupts = Arc::new(Interrupts::default());
         let _asking = interrupts.asking();
         let mut person = TerminalPerson::new(interrupts.clone());
-        until_decided(ask_person(&waiting, &mut person), &interrupts, signals).await
+        wait_for_decision(ask_person(&waiting, &mut person), &interrupts, signals).await
     }
 
     /// Asks about the calls of an engine that wait while it runs. Returns false if a question was left open.
@@ -125,7 +125,7 @@ impl Conversation {
             let interrupts = Arc::new(Interrupts::default());
             let _asking = interrupts.asking();
             let mut person = TerminalPerson::new(interrupts.clone());
-            until_decided(ask_while_driven(&waiting, asked, &mut person), &interrupts, signals).await
+            wait_for_decision(ask_while_driven(&waiting, asked, &mut person), &interrupts, signals).await
         };
         decided.await.unwrap_or_else(|error| {
             eprintln!("{error:#}");
@@ -141,7 +141,7 @@ impl Conversation {
 }
 
 /// Waits for the decisions of a person. A signal leaves the question open.
-async fn until_decided<T>(
+async fn wait_for_decision<T>(
     asking: impl Future<Output = T>,
     interrupts: &Interrupts,
     signals: &mut Signals,

@@ -34,26 +34,26 @@ impl Heartbeat {
     }
 
     /// Something was printed.
-    pub(super) fn shown(&mut self, now: Instant) {
+    pub(super) fn touch(&mut self, now: Instant) {
         self.last = now;
     }
 
     /// A request is sent to the model.
-    pub(super) fn request_started(&mut self, now: Instant) {
+    pub(super) fn note_request(&mut self, now: Instant) {
         self.request = Some(now);
     }
 
     /// The model has answered.
-    pub(super) fn request_finished(&mut self) {
+    pub(super) fn note_answer(&mut self) {
         self.request = None;
     }
 
-    pub(super) fn call_started(&mut self, call: CallId, name: &str, now: Instant) {
+    pub(super) fn note_call(&mut self, call: CallId, name: &str, now: Instant) {
         self.calls.insert(call, (name.to_owned(), now));
     }
 
     /// Returns how long the call ran.
-    pub(super) fn call_finished(&mut self, call: CallId, now: Instant) -> Option<Duration> {
+    pub(super) fn end_call(&mut self, call: CallId, now: Instant) -> Option<Duration> {
         self.calls.remove(&call).map(|(_, began)| now.saturating_duration_since(began))
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn heartbeats_report_the_time_since_the_request() {
         let start = Instant::now();
         let mut heartbeat = Heartbeat::new(start);
-        heartbeat.request_started(start);
+        heartbeat.note_request(start);
         let model = |seconds| wait("the model", seconds);
         assert_eq!(beats(&mut heartbeat, start, 35), [model(10), model(20), model(30)]);
     }
@@ -98,8 +98,8 @@ mod tests {
     fn output_delays_a_heartbeat_and_does_not_reset_its_time() {
         let start = Instant::now();
         let mut heartbeat = Heartbeat::new(start);
-        heartbeat.request_started(start);
-        heartbeat.shown(start + Duration::from_secs(5));
+        heartbeat.note_request(start);
+        heartbeat.touch(start + Duration::from_secs(5));
         assert_eq!(beats(&mut heartbeat, start, 25), [wait("the model", 15), wait("the model", 25)]);
     }
 
@@ -110,11 +110,11 @@ mod tests {
         let ids = backstitch::host::entropy::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::new()))
             .unwrap();
         let (first, second): (CallId, CallId) = (ids.next(), ids.next());
-        heartbeat.call_started(first, "shell", start);
-        heartbeat.call_started(second, "grep", start + Duration::from_secs(2));
+        heartbeat.note_call(first, "shell", start);
+        heartbeat.note_call(second, "grep", start + Duration::from_secs(2));
         assert_eq!(beats(&mut heartbeat, start, 10), [wait("shell", 10)]);
         let end = start + Duration::from_secs(12);
-        assert_eq!(heartbeat.call_finished(first, end), Some(Duration::from_secs(12)));
+        assert_eq!(heartbeat.end_call(first, end), Some(Duration::from_secs(12)));
         assert_eq!(heartbeat.due(start + Duration::from_secs(20)), Some(wait("grep", 18)));
     }
 }

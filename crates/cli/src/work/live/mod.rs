@@ -139,7 +139,7 @@ impl Screen {
         if self.mode != Mode::Json {
             let mut state = self.state();
             end_line(&mut state);
-            state.heartbeat.shown(Instant::now());
+            state.heartbeat.touch(Instant::now());
             eprintln!("{text}");
         }
     }
@@ -149,7 +149,7 @@ impl Screen {
         if self.mode != Mode::Json && !terminal::is_quiet() {
             let mut state = self.state();
             end_line(&mut state);
-            state.heartbeat.shown(Instant::now());
+            state.heartbeat.touch(Instant::now());
             terminal::error_line(line);
         }
     }
@@ -170,7 +170,7 @@ impl Screen {
     pub(crate) fn event(&self, event: Value) {
         if self.mode == Mode::Json {
             let mut state = self.state();
-            state.heartbeat.shown(Instant::now());
+            state.heartbeat.touch(Instant::now());
             if state.announced.is_some() {
                 println!("{event}");
             }

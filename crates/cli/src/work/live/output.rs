@@ -13,7 +13,7 @@ pub(super) struct OutputLines(HashMap<CallId, usize>);
 
 impl OutputLines {
     /// Returns the lines of a piece of output that are shown.
-    pub(super) fn shown<'a>(&mut self, call: CallId, text: &'a str) -> Vec<&'a str> {
+    pub(super) fn visible_lines<'a>(&mut self, call: CallId, text: &'a str) -> Vec<&'a str> {
         let count = self.0.entry(call).or_default();
         let mut shown = Vec::new();
         for line in text.lines() {
@@ -42,10 +42,10 @@ mod tests {
             .unwrap();
         let (loud, quiet): (CallId, CallId) = (ids.next(), ids.next());
         let mut lines = OutputLines::default();
-        assert_eq!(lines.shown(loud, &"x\n".repeat(10)).len(), 10);
-        assert_eq!(lines.shown(loud, &"y\n".repeat(10)), ["y", "y"]);
-        assert_eq!(lines.shown(loud, "z\n"), Vec::<&str>::new());
-        assert_eq!(lines.shown(quiet, "one\ntwo"), ["one", "two"]);
+        assert_eq!(lines.visible_lines(loud, &"x\n".repeat(10)).len(), 10);
+        assert_eq!(lines.visible_lines(loud, &"y\n".repeat(10)), ["y", "y"]);
+        assert_eq!(lines.visible_lines(loud, "z\n"), Vec::<&str>::new());
+        assert_eq!(lines.visible_lines(quiet, "one\ntwo"), ["one", "two"]);
         assert_eq!((lines.rest(loud), lines.rest(quiet), lines.rest(quiet)), (Some(9), Some(0), None));
     }
 }

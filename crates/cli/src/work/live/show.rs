@@ -30,13 +30,13 @@ impl Screen {
                 match &record.body {
                     RecordBody::MessageAppended(message) => self.message(message),
                     RecordBody::RequestStarted(_) => {
-                        self.state().heartbeat.request_started(Instant::now());
+                        self.state().heartbeat.note_request(Instant::now());
                     }
-                    RecordBody::RequestFinished(_) => self.state().heartbeat.request_finished(),
+                    RecordBody::RequestFinished(_) => self.state().heartbeat.note_answer(),
                     body => self.invocations(body),
                 }
                 if let Some(restored) = RestoredFiles::of(session, &record.body) {
-                    self.restored(common, &restored);
+                    self.show_restore(common, &restored);
                 }
                 if let Some(changed) = RepositoriesChanged::of(&record.body) {
                     let (text, changes) = (changed.text(), &changed.changes);
@@ -64,7 +64,7 @@ impl Screen {
     /// Prints the results of calls that a record holds.
     fn invocations(&self, body: &RecordBody) {
         let RecordBody::SliceChanged(change) = body else { return };
-        change.appended::<ToolInvoked>().iter().for_each(|invoked| self.invoked(invoked));
+        change.appended::<ToolInvoked>().iter().for_each(|invoked| self.show_invocation(invoked));
     }
 
     /// Prints that a request is retried after a backoff.
@@ -81,7 +81,7 @@ impl Screen {
     }
 
     /// Prints the files that were restored.
-    fn restored(&self, common: &Common, restored: &RestoredFiles) {
+    fn show_restore(&self, common: &Common, restored: &RestoredFiles) {
         self.event(restores::event(common, restored));
         restores::lines(common, restored, RestoreCause::Call).iter().for_each(|line| self.status(line));
     }
@@ -96,7 +96,7 @@ impl Screen {
     /// Prints text of an answer.
     fn stream(&self, turn: u64, text: &str, inside_line: bool) {
         let mut state = self.state();
-        state.heartbeat.shown(Instant::now());
+        state.heartbeat.touch(Instant::now());
         if state.streamed != Some(turn) {
             state.markdown = MarkdownStream::default();
         }
@@ -109,7 +109,7 @@ impl Screen {
         if message.role() != journal::Role::Assistant {
             return;
         }
-        self.state().heartbeat.request_finished();
+        self.state().heartbeat.note_answer();
         if let Some(call) = message.message.option_call() {
             let (id, name) = (call.invocation_id, call.option_name.clone());
             self.event(json!({
@@ -121,7 +121,7 @@ impl Screen {
             let arguments = one_line(&call.arguments.text(), terminal::room(around, 70));
             let line = Text::new().add(Role::Accent, start).plain(format!(" {arguments}  "));
             self.status_text(&line.add(Role::Dim, end));
-            self.state().heartbeat.call_started(id, &name, Instant::now());
+            self.state().heartbeat.note_call(id, &name, Instant::now());
         } else {
             let text = message.content();
             self.event(json!({"v": 1, "event": "said", "turn": message.turn, "text": text}));
@@ -132,10 +132,10 @@ impl Screen {
         }
     }
 
-    fn invoked(&self, invoked: &ToolInvoked) {
+    fn show_invocation(&self, invoked: &ToolInvoked) {
         let (took, rest) = {
             let mut state = self.state();
-            let took = state.heartbeat.call_finished(invoked.call_id, Instant::now());
+            let took = state.heartbeat.end_call(invoked.call_id, Instant::now());
             (took.filter(|took| *took >= LONG), state.output.rest(invoked.call_id))
         };
         self.event(json!({
@@ -172,8 +172,8 @@ impl Screen {
         if self.mode == Mode::Terminal && !terminal::is_quiet() {
             let mut state = self.state();
             end_line(&mut state);
-            state.heartbeat.shown(Instant::now());
-            for line in state.output.shown(call, text) {
+            state.heartbeat.touch(Instant::now());
+            for line in state.output.visible_lines(call, text) {
                 terminal::error_line(&Text::new().add(Role::Dim, format!("  {line}")));
             }
         }

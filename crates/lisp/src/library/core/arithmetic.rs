@@ -51,7 +51,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-fn checked(name: &str, value: &Value) -> Result<()> {
+fn check_numeric(name: &str, value: &Value) -> Result<()> {
     if number::is_number(value) { Ok(()) } else { Err(number::not_a_number(name, value)) }
 }
 
@@ -59,7 +59,7 @@ fn sum(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -
     let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(0)) };
     // Clojure casts a single argument, and nil can be cast to any type.
     if !(rest.is_empty() && first.is_nil()) {
-        checked("+", first)?;
+        check_numeric("+", first)?;
     }
     rest.iter().try_fold(first.clone(), |total, next| context.number(number::add(&total, next, overflow)?))
 }
@@ -77,7 +77,7 @@ fn difference(context: &mut CallContext<'_>, arguments: &[Value], overflow: Over
 fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
     let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(1)) };
     if !(rest.is_empty() && first.is_nil()) {
-        checked("*", first)?;
+        check_numeric("*", first)?;
     }
     rest.iter().try_fold(first.clone(), |total, next| {
         // The product is as long as both factors together: refuse it before computing it.
@@ -92,7 +92,7 @@ fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflo
 fn quotient(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     match arguments {
         [only] => {
-            checked("/", only)?;
+            check_numeric("/", only)?;
             context.number(number::divide(&Value::Integer(1), only)?)
         }
         [first, rest @ ..] => {
@@ -104,7 +104,7 @@ fn quotient(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value>
 
 fn step(context: &mut CallContext<'_>, value: &Value, by: i64, overflow: Overflow) -> Result<Value> {
     let name = if by > 0 { "inc" } else { "dec" };
-    checked(name, value)?;
+    check_numeric(name, value)?;
     context.number(number::add(value, &Value::Integer(by), overflow)?)
 }
 

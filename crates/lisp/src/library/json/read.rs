@@ -82,7 +82,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Consumes the comma or the closing bracket after an item. Returns whether the collection continues.
-    fn goes_on(&mut self, close: u8) -> Result<bool> {
+    fn skip_separator(&mut self, close: u8) -> Result<bool> {
         self.skip_blanks();
         match self.byte() {
             Some(b',') => {
@@ -98,7 +98,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    fn is_empty(&mut self, close: u8) -> bool {
+    fn consume_if_empty(&mut self, close: u8) -> bool {
         self.at += 1;
         self.skip_blanks();
         let empty = self.byte() == Some(close);
@@ -108,11 +108,11 @@ impl<'a> JsonReader<'a> {
 
     fn array(&mut self, depth: u32) -> Result<Value> {
         let mut items = Vec::new();
-        if !self.is_empty(b']') {
+        if !self.consume_if_empty(b']') {
             loop {
                 items.push(self.value(depth + 1)?);
                 self.limits.check_collection(items.len())?;
-                if !self.goes_on(b']')? {
+                if !self.skip_separator(b']')? {
                     break;
                 }
             }
@@ -122,7 +122,7 @@ impl<'a> JsonReader<'a> {
 
     fn object(&mut self, depth: u32) -> Result<Value> {
         let mut map = Map::new();
-        if !self.is_empty(b'}') {
+        if !self.consume_if_empty(b'}') {
             loop {
                 self.skip_blanks();
                 if self.byte() != Some(b'"') {
@@ -137,7 +137,7 @@ impl<'a> JsonReader<'a> {
                 let value = self.value(depth + 1)?;
                 map.insert(self.keys.key(&key), value);
                 self.limits.check_collection(map.len())?;
-                if !self.goes_on(b'}')? {
+                if !self.skip_separator(b'}')? {
                     break;
                 }
             }

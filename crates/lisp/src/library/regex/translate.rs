@@ -228,7 +228,7 @@ impl Translator {
             'x' if self.peek(0) == Some('{') => self.verbatim('x'),
             'x' => self.hexadecimal(2)?,
             'p' | 'P' => self.property(character == 'P')?,
-            'Q' => self.quoted(),
+            'Q' => self.translate_quoted(),
             'E' => {}
             '1'..='9' | 'k' => return Err(unsupported("backreferences")),
             'G' => return Err(unsupported("`\\G`")),
@@ -292,7 +292,7 @@ impl Translator {
         Ok(())
     }
 
-    fn quoted(&mut self) {
+    fn translate_quoted(&mut self) {
         while let Some(character) = self.next() {
             if character == '\\' && self.peek(0) == Some('E') {
                 self.at += 1;

@@ -31,7 +31,7 @@ pub(crate) const NATIVES: &[Native] = &[
         let value = a.take();
         let old = value_of(host, &atom);
         set(host, &atom, value.clone());
-        told(host, &atom, old, value.clone(), value)
+        notify_watches(host, &atom, old, value.clone(), value)
     }),
     Native::frame(
         "add-watch",
@@ -91,23 +91,23 @@ pub(crate) const NATIVES: &[Native] = &[
             }
             None => 1.0,
         };
-        allowed(host, "rand")?;
+        check_allowed(host, "rand")?;
         Ok(Step::Return(Value::Float(host.strand.random.unit() * most)))
     }),
     Native::frame("rand-int", Arity::exactly(1), &[], Effects::Acts, |host, a| {
         let most = crate::library::integer("rand-int", &a[0])?;
-        allowed(host, "rand-int")?;
+        check_allowed(host, "rand-int")?;
         let drawn = host.strand.random.below(most.unsigned_abs()) as i64;
         Ok(Step::Return(Value::Integer(if most < 0 { -drawn } else { drawn })))
     }),
     Native::frame("random-uuid", Arity::exactly(0), &[], Effects::Acts, |host, _| {
-        allowed(host, "random-uuid")?;
+        check_allowed(host, "random-uuid")?;
         let random = &mut host.strand.random;
         let bits = u128::from(random.below(u64::MAX)) << 64 | u128::from(random.below(u64::MAX));
         Ok(Step::Return(crate::library::random_uuid(bits)))
     }),
     Native::frame("shuffle", Arity::exactly(1), &[Realise::Spine], Effects::Acts, |host, a| {
-        allowed(host, "shuffle")?;
+        check_allowed(host, "shuffle")?;
         let mut context = super::super::execute::frame_context(host);
         let mut items = items(&mut context, "shuffle", &a[0])?;
         for at in (1..items.len()).rev() {
@@ -118,7 +118,7 @@ pub(crate) const NATIVES: &[Native] = &[
 ];
 
 /// Refuses effects while a branch realises a sequence that was created outside of it.
-fn allowed(host: &Host<'_>, name: &str) -> Result<()> {
+fn check_allowed(host: &Host<'_>, name: &str) -> Result<()> {
     if host.strand.foreign > 0 {
         return Err(Error::new(
             ErrorKind::ForbiddenEffect,
@@ -171,7 +171,7 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
 
 /// Returns an atom that may be changed here: in a branch, only one that was created in it.
 pub(super) fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
-    allowed(host, name)?;
+    check_allowed(host, name)?;
     let Value::Atom(atom) = value else { return Err(type_error(name, "an atom", value)) };
     if atom.is_delay() && name != "force" {
         return Err(type_error(name, "an atom", value).hint("a delay has one value: `(force d)` or `@d`"));
@@ -199,7 +199,13 @@ fn value_of(host: &Host<'_>, atom: &AtomRef) -> Value {
 }
 
 /// Returns the answer after the watches of the atom have been called with its old and its new value.
-fn told(host: &mut Host<'_>, atom: &AtomRef, old: Value, new: Value, answer: Value) -> Result<Step> {
+fn notify_watches(
+    host: &mut Host<'_>,
+    atom: &AtomRef,
+    old: Value,
+    new: Value,
+    answer: Value,
+) -> Result<Step> {
     match host.shared.watches.get(&atom.number()) {
         Some(watches) if !watches.is_empty() => {
             let watches = Value::Map(watches.clone());
@@ -299,21 +305,21 @@ impl Work for Swap {
             Answer::New => new.clone(),
             Answer::Both => Value::vector(vec![old.clone(), new.clone()]),
         };
-        told(host, &self.atom, old, new, answer)
+        notify_watches(host, &self.atom, old, new, answer)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        self.arguments.iter().for_each(&mut *look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
+        self.arguments.iter().for_each(&mut *visit);
         if let Some(old) = &self.old {
-            look(old);
+            visit(old);
         }
     }
 }
 
 /// Prints values. `ends` closes the line.
 fn print(host: &mut Host<'_>, arguments: Vec<Value>, style: Style, ends: bool) -> Result<Step> {
-    allowed(host, "println")?;
+    check_allowed(host, "println")?;
     let shared = &mut *host.shared;
     let mut text = print_all(&arguments, style, shared.limits.string_bytes)?;
     if let Some(captured) = host.strand.prints.capture() {
@@ -352,8 +358,8 @@ impl Work for WithOutStr {
         true
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
     }
 }
 

@@ -137,9 +137,9 @@ impl Work for Apply {
         }
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        self.arguments.iter().for_each(&mut *look);
-        self.rest.each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
+        self.arguments.iter().for_each(&mut *visit);
+        self.rest.each(visit);
     }
 }

@@ -75,8 +75,8 @@ impl Work for Force {
         Ok(Step::Return(value))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        look(&Value::Atom(self.atom.clone()));
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
+        visit(&Value::Atom(self.atom.clone()));
     }
 }

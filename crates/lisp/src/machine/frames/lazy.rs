@@ -183,8 +183,8 @@ impl Work for Skip {
         Ok(Step::Return(if rest.is_nil() { Value::List(List::EMPTY) } else { rest }))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        self.cursor.each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        self.cursor.each(visit);
     }
 }
 
@@ -242,10 +242,10 @@ impl Work for Nth {
         }
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        self.cursor.each(&mut *look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        self.cursor.each(&mut *visit);
         if let Some(default) = &self.default {
-            look(default);
+            visit(default);
         }
     }
 }

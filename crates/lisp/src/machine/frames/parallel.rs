@@ -37,10 +37,10 @@ impl Work for Branches {
         })
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
         for (function, arguments) in self.calls.iter().flatten() {
-            look(function);
-            arguments.iter().for_each(&mut *look);
+            visit(function);
+            arguments.iter().for_each(&mut *visit);
         }
     }
 }

@@ -123,12 +123,12 @@ impl Work for Reduce {
         Some(&self.function)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
         if let Some(total) = &self.total {
-            look(total);
+            visit(total);
         }
-        self.source.each(look);
+        self.source.each(visit);
     }
 }
 
@@ -162,10 +162,10 @@ impl Work for ReduceEntries {
         Some(&self.function)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        look(&self.total);
-        self.source.each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
+        visit(&self.total);
+        self.source.each(visit);
     }
 }
 
@@ -269,11 +269,11 @@ impl Work for Collect {
         Some(&self.function)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        look(&self.current);
-        self.items.iter().for_each(&mut *look);
-        self.source.each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
+        visit(&self.current);
+        self.items.iter().for_each(&mut *visit);
+        self.source.each(visit);
     }
 }
 
@@ -348,14 +348,14 @@ impl Work for Group {
         Some(&self.function)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.function);
-        look(&self.current);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.function);
+        visit(&self.current);
         if let Some(key) = &self.key {
-            look(key);
+            visit(key);
         }
-        look(&Value::Map(self.groups.clone()));
-        self.source.each(look);
+        visit(&Value::Map(self.groups.clone()));
+        self.source.each(visit);
     }
 }
 
@@ -367,9 +367,9 @@ impl Work for Silent {
         Ok(self.0.take().map_or(Step::Retry, Step::Push))
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
         if let Some(work) = &self.0 {
-            work.each(look);
+            work.each(visit);
         }
     }
 }

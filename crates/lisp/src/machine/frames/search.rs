@@ -82,8 +82,8 @@ impl Work for Search {
         Some(&self.predicate)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.predicate);
-        self.source.each(look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.predicate);
+        self.source.each(visit);
     }
 }

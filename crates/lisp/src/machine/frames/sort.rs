@@ -129,11 +129,11 @@ impl Work for Sort {
         Some(&self.comparator)
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&self.comparator);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&self.comparator);
         for (key, value) in self.items.iter().chain(&self.target) {
-            look(key);
-            look(value);
+            visit(key);
+            visit(value);
         }
     }
 }

@@ -217,7 +217,7 @@ impl Work for RunThunk {
         true
     }
 
-    fn failed(&mut self, error: &Error) -> Option<Step> {
+    fn recover(&mut self, error: &Error) -> Option<Step> {
         // The items before the failed one are valid; a reader of the failed one will get the error again.
         if !self.items.is_empty() && super::unwind::is_catchable(error) && self.room > 1 {
             let thunk = self.thunk.take()?;
@@ -237,14 +237,14 @@ impl Work for RunThunk {
         None
     }
 
-    fn each(&self, look: &mut dyn FnMut(&Value)) {
-        look(&Value::Lazy(self.cell.clone()));
-        self.items.iter().for_each(&mut *look);
+    fn each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(&Value::Lazy(self.cell.clone()));
+        self.items.iter().for_each(&mut *visit);
         if let Current::Held(current) = &self.current {
-            look(current);
+            visit(current);
         }
         if let Some(thunk) = &self.thunk {
-            thunk.each(look);
+            thunk.each(visit);
         }
     }
 

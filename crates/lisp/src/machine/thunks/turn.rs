@@ -77,7 +77,7 @@ impl Current {
 }
 
 /// Returns an item to the front of a cursor.
-fn put_back(current: Current, source: &mut Cursor) {
+fn return_item(current: Current, source: &mut Cursor) {
     match current {
         Current::None => {}
         Current::Held(item) => {
@@ -121,15 +121,15 @@ impl Thunk {
             Thunk::Map { source, .. }
             | Thunk::Filter { source, .. }
             | Thunk::Keep { source, .. }
-            | Thunk::TakeWhile { source, .. } => put_back(current, source),
+            | Thunk::TakeWhile { source, .. } => return_item(current, source),
             Thunk::MapIndexed { index, source, .. } => {
                 *index -= 1;
-                put_back(current, source);
+                return_item(current, source);
             }
             Thunk::MapMany { sources, .. } => {
                 if let Current::Held(Value::Vector(items)) = current {
                     let items = items.into_items().into_iter();
-                    items.zip(sources).for_each(|(item, source)| put_back(Current::Held(item), source));
+                    items.zip(sources).for_each(|(item, source)| return_item(Current::Held(item), source));
                 }
             }
             _ => {}

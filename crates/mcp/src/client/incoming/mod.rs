@@ -35,7 +35,7 @@ pub(super) struct IncomingMessage {
 impl IncomingMessage {
     /// Adds bytes. Those of a message that is too large are forgotten.
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.scan.look(bytes);
+        self.scan.feed(bytes);
         if self.scan.excess().is_some() {
             self.bytes = Vec::new();
         } else {

@@ -57,7 +57,7 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Looks at the next bytes of the message.
-    pub(super) fn look(&mut self, bytes: &[u8]) {
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > LARGEST {
             self.exceed(Excess::Bytes);
@@ -155,7 +155,7 @@ mod tests {
         let mut scan = Scan::default();
         // In pieces, as they come.
         for piece in text.as_bytes().chunks(3) {
-            scan.look(piece);
+            scan.feed(piece);
         }
         scan
     }
@@ -186,7 +186,7 @@ mod tests {
         let texts = [(deep, Excess::Depth, "1"), (many, Excess::Values, "2"), (large, Excess::Bytes, "3")];
         for (text, excess, id) in texts {
             let mut scan = Scan::default();
-            scan.look(text.as_bytes());
+            scan.feed(text.as_bytes());
             assert_eq!(scan.excess(), Some(excess));
             assert_eq!(scan.answered().map(|id| id.to_string()).as_deref(), Some(id));
         }

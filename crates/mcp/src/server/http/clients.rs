@@ -16,7 +16,7 @@ const MOST_CLIENTS: usize = 1000;
 pub(super) struct KnownClients(Arc<Mutex<HashMap<String, ClientUse>>>);
 
 struct ClientUse {
-    heard: Instant,
+    last_request: Instant,
     /// The number of its open requests and streams.
     open: usize,
 }
@@ -33,11 +33,11 @@ impl KnownClients {
     }
 
     /// Notes a request of a client.
-    pub(super) fn hear(&self, client: &str) -> OpenRequest {
+    pub(super) fn note_request(&self, client: &str) -> OpenRequest {
         self.with(|clients| {
-            let new = || ClientUse { heard: Instant::now(), open: 0 };
+            let new = || ClientUse { last_request: Instant::now(), open: 0 };
             let client = clients.entry(client.to_owned()).or_insert_with(new);
-            (client.heard, client.open) = (Instant::now(), client.open + 1);
+            (client.last_request, client.open) = (Instant::now(), client.open + 1);
         });
         OpenRequest { clients: self.clone(), client: client.to_owned() }
     }
@@ -52,7 +52,7 @@ impl KnownClients {
         self.with(|clients| {
             let mut forgotten = Vec::new();
             while clients.len() >= MOST_CLIENTS {
-                let silent = clients.iter().min_by_key(|(_, client)| (client.open > 0, client.heard));
+                let silent = clients.iter().min_by_key(|(_, client)| (client.open > 0, client.last_request));
                 let Some(name) = silent.map(|(name, _)| name.clone()) else { break };
                 clients.remove(&name);
                 forgotten.push(name);
@@ -66,7 +66,7 @@ impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.clients.with(|clients| {
             if let Some(client) = clients.get_mut(&self.client) {
-                (client.heard, client.open) = (Instant::now(), client.open.saturating_sub(1));
+                (client.last_request, client.open) = (Instant::now(), client.open.saturating_sub(1));
             }
         });
     }
@@ -79,14 +79,14 @@ mod tests {
     #[test]
     fn the_client_that_was_silent_for_longest_is_forgotten_first() {
         let clients = KnownClients::default();
-        let busy = clients.hear("busy");
+        let busy = clients.note_request("busy");
         for number in 0..MOST_CLIENTS - 1 {
-            drop(clients.hear(&format!("client-{number}")));
+            drop(clients.note_request(&format!("client-{number}")));
         }
-        drop(clients.hear("client-0"));
+        drop(clients.note_request("client-0"));
         assert_eq!(clients.forget_silent(), ["client-1"]);
         assert!(clients.forget_silent().is_empty());
-        drop(clients.hear("new"));
+        drop(clients.note_request("new"));
         assert_eq!(clients.forget_silent(), ["client-2"]);
         drop(busy);
     }

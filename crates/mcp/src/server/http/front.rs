@@ -103,7 +103,7 @@ impl Front {
                 let _ = self.sessions.close_session(&silent.into()).await;
             }
         }
-        let heard = client.as_deref().map(|client| self.clients.hear(client));
+        let open_request = client.as_deref().map(|client| self.clients.note_request(client));
         let (head, body) = request.into_parts();
         let body = match tokio::time::timeout(BODY, Limited::new(body, LARGEST).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
@@ -116,9 +116,9 @@ impl Front {
         let is_farewell = head.method == Method::DELETE;
         let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
         let given = answer.headers().get(CLIENT).and_then(|name| name.to_str().ok()).map(str::to_owned);
-        let heard = match (is_new, given) {
-            (true, Some(given)) => Some(self.clients.hear(&given)),
-            _ => heard,
+        let open_request = match (is_new, given) {
+            (true, Some(given)) => Some(self.clients.note_request(&given)),
+            _ => open_request,
         };
         if let Some(client) = client.filter(|_| is_farewell || answer.status() == StatusCode::NOT_FOUND) {
             self.clients.remove(&client);
@@ -130,7 +130,7 @@ impl Front {
         // The request is open until its answer was sent.
         answer.map(|body| {
             body.map_frame(move |frame| {
-                let _ = (&place, &heard);
+                let _ = (&place, &open_request);
                 frame
             })
             .boxed()

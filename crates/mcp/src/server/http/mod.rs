@@ -81,7 +81,7 @@ impl ToolServer {
                     let mut connection = std::pin::pin!(connection);
                     let ended = tokio::select! {
                         ended = connection.as_mut() => ended,
-                        () = stranger.overstayed() => Ok(()),
+                        () = stranger.wait_for_overstay() => Ok(()),
                         () = ending.cancelled() => {
                             connection.as_mut().graceful_shutdown();
                             connection.await

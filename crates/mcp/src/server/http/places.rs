@@ -94,7 +94,7 @@ impl Stranger {
     }
 
     /// Completes when the connection has to be closed, because its token was not seen in time.
-    pub(super) async fn overstayed(&self) {
+    pub(super) async fn wait_for_overstay(&self) {
         tokio::select! {
             () = self.leave.cancelled() => {}
             () = tokio::time::sleep(INTRODUCTION) => {}

@@ -21,9 +21,9 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            PlannedEntry::Said(said) => {
-                let mut blocks = blocks(said.parts.iter().copied(), &mut media, report)?;
-                if said.is_system && !blocks.is_empty() {
+            PlannedEntry::Input(message) => {
+                let mut blocks = blocks(message.parts.iter().copied(), &mut media, report)?;
+                if message.is_system && !blocks.is_empty() {
                     blocks.insert(0, text_block("System:"));
                 }
                 messages.user(blocks);

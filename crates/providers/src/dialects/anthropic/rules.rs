@@ -17,7 +17,11 @@ pub(super) const RULES: &[Rule] = &[
         check: roles,
     },
     Rule { id: "anthropic.content", what: "each message has content", check: content },
-    Rule { id: "anthropic.answered", what: "each call is answered in the next message", check: answered },
+    Rule {
+        id: "anthropic.answered",
+        what: "each call is answered in the next message",
+        check: check_answered,
+    },
     Rule {
         id: "anthropic.result-has-call",
         what: "a result answers a call of the message before",
@@ -100,7 +104,7 @@ fn content(request: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn answered(request: &Value) -> Result<(), String> {
+fn check_answered(request: &Value) -> Result<(), String> {
     let all = messages(request);
     for (index, message) in all.iter().enumerate() {
         let answers =

@@ -79,7 +79,7 @@ fn replace(usage: &mut Value, newer: &Value) {
 }
 
 impl StreamReader for MessagesStream {
-    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
         let data = event_json(event, &self.target)?;
         match text_at(&data, "type").unwrap_or_default() {
             "message_start" => replace(&mut self.end.usage, &data["message"]["usage"]),

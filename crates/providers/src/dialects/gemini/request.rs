@@ -21,9 +21,9 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            PlannedEntry::Said(said) => {
-                let mut parts = parts_of(said.parts.iter().copied(), &mut media, report)?;
-                if said.is_system && !parts.is_empty() {
+            PlannedEntry::Input(message) => {
+                let mut parts = parts_of(message.parts.iter().copied(), &mut media, report)?;
+                if message.is_system && !parts.is_empty() {
                     parts.insert(0, json!({"text": "System:"}));
                 }
                 push(&mut contents, "user", parts);

@@ -110,7 +110,7 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
     let parts = payload.items(target)?;
     let mut answer =
         PolicyAnswer { provider: Some(target.sidecar(&payload.text, reason)), ..PolicyAnswer::default() };
-    let mut said = String::new();
+    let mut buffer = String::new();
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.iter().enumerate() {
         if let Some(call) = part.get("functionCall") {
@@ -125,21 +125,21 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
             made.cut_off = finish == Finish::Length && index == last;
             answer.calls.push(made);
         } else if part["thought"] != true {
-            said.push_str(text_at(part, "text").unwrap_or_default());
+            buffer.push_str(text_at(part, "text").unwrap_or_default());
             if holds_media(part) {
-                say(&mut answer, &mut said);
+                say(&mut answer, &mut buffer);
                 add_media(&mut answer, part);
             }
         }
     }
-    say(&mut answer, &mut said);
+    say(&mut answer, &mut buffer);
     Ok(finished(answer, finish))
 }
 
 /// Adds the text that was collected, if there is any.
-fn say(answer: &mut PolicyAnswer, said: &mut String) {
-    if !said.is_empty() {
-        answer.parts.push(Part::text(std::mem::take(said)));
+fn say(answer: &mut PolicyAnswer, buffer: &mut String) {
+    if !buffer.is_empty() {
+        answer.parts.push(Part::text(std::mem::take(buffer)));
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule { id: "gemini.asks", what: "the last content is of a user", check: asks },
     Rule { id: "gemini.begins", what: "the first content is of a user", check: begins },
-    Rule { id: "gemini.answered", what: "as many responses as calls follow at once", check: answered },
+    Rule { id: "gemini.answered", what: "as many responses as calls follow at once", check: check_answered },
     Rule {
         id: "gemini.response-has-call",
         what: "responses stand right behind their calls",
@@ -74,7 +74,7 @@ fn begins(request: &Value) -> Result<(), String> {
     ensure(first.is_some_and(|first| text(first, "role") == "user"), || "contents[0]".into())
 }
 
-fn answered(request: &Value) -> Result<(), String> {
+fn check_answered(request: &Value) -> Result<(), String> {
     let all = contents_of(request);
     for (index, content) in all.iter().enumerate() {
         let made = calls(content).len();
@@ -218,8 +218,9 @@ fn exclusive(request: &Value) -> Result<(), String> {
 }
 
 fn system(request: &Value) -> Result<(), String> {
-    let said = request.get("systemInstruction");
-    let holds =
-        said.is_none_or(|said| items(said, "parts").iter().any(|part| !text(part, "text").is_empty()));
+    let instruction = request.get("systemInstruction");
+    let holds = instruction.is_none_or(|instruction| {
+        items(instruction, "parts").iter().any(|part| !text(part, "text").is_empty())
+    });
     ensure(holds, || "systemInstruction".into())
 }

@@ -35,9 +35,9 @@ impl GeminiStream {
                 && is_plain(last)
                 && is_plain(part)
                 && last["thought"] == part["thought"]
-                && let Some(Value::String(said)) = last.get_mut("text")
+                && let Some(Value::String(whole)) = last.get_mut("text")
             {
-                said.push_str(text);
+                whole.push_str(text);
                 return;
             }
         }
@@ -54,7 +54,7 @@ fn is_plain(part: &Value) -> bool {
 }
 
 impl StreamReader for GeminiStream {
-    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
         let data = event_json(event, &self.target)?;
         let data = data.get(0).unwrap_or(&data);
         if !data["error"].is_null() {

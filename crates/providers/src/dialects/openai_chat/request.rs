@@ -29,15 +29,15 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         let images_before = std::mem::take(&mut images);
         let mut content = media.leniently(|media| pieces(images_before, media, report))?;
         match planned {
-            PlannedEntry::Said(said) if said.is_system => {
+            PlannedEntry::Input(message) if message.is_system => {
                 messages.extend(user(content));
-                let text = words(said.parts.iter().copied(), report)?;
+                let text = words(message.parts.iter().copied(), report)?;
                 if !text.is_empty() {
                     messages.push(json!({"role": "system", "content": text}));
                 }
             }
-            PlannedEntry::Said(said) => {
-                content.extend(pieces(said.parts.iter().copied(), &mut media, report)?);
+            PlannedEntry::Input(message) => {
+                content.extend(pieces(message.parts.iter().copied(), &mut media, report)?);
                 messages.extend(user(content));
             }
             PlannedEntry::Turn(turn) => {
@@ -151,9 +151,9 @@ fn push_turn<'a>(
         Some(raw) => {
             shown.extend(turn.parts.iter().copied().filter(|part| is_image(part)));
             // A message of media alone is described.
-            replayed(raw, &turn)?.map_or_else(|| said_anew(&turn, report), |message| Ok(Some(message)))?
+            replayed(raw, &turn)?.map_or_else(|| render_anew(&turn, report), |message| Ok(Some(message)))?
         }
-        None => said_anew(&turn, report)?,
+        None => render_anew(&turn, report)?,
     };
     messages.extend(message);
     if turn.calls.is_empty() {
@@ -178,7 +178,7 @@ fn is_image(part: &Part) -> bool {
     part.as_media().is_some_and(|media| media.modality == Modality::Image)
 }
 
-fn said_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Option<Value>, RenderError> {
+fn render_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Option<Value>, RenderError> {
     let text = words(turn.parts.iter().copied(), report)?;
     let mut calls = Vec::new();
     for call in &turn.calls {

@@ -81,11 +81,11 @@ fn content(
     };
     match &message["content"] {
         Value::String(text) => {
-            let SplitText { answer: said, is_open } = without_thoughts(text);
+            let SplitText { answer: visible, is_open } = without_thoughts(text);
             // Thoughts that the limit cut off are not an answer.
             let is_cut = is_open && finish == Finish::Length;
-            if !said.is_empty() && !is_cut {
-                answer.parts.push(Part::text(said));
+            if !visible.is_empty() && !is_cut {
+                answer.parts.push(Part::text(visible));
             }
         }
         // Some compatible servers answer with a list of parts.

@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "chat.answered",
         what: "each call is answered right after the message that makes it, once",
-        check: answered,
+        check: check_answered,
     },
     Rule {
         id: "chat.result-has-call",
@@ -60,7 +60,7 @@ fn asks(request: &Value) -> Result<(), String> {
     })
 }
 
-fn answered(request: &Value) -> Result<(), String> {
+fn check_answered(request: &Value) -> Result<(), String> {
     let messages = items(request, "messages");
     for (index, message) in messages.iter().enumerate() {
         let mut open: Vec<&str> = calls(message).iter().map(|call| text(call, "id")).collect();
@@ -146,7 +146,7 @@ fn tool_text(request: &Value) -> Result<(), String> {
 fn content(request: &Value) -> Result<(), String> {
     for (index, message) in items(request, "messages").iter().enumerate() {
         let says = match &message["content"] {
-            Value::String(said) => !said.is_empty() || text(message, "role") == "tool",
+            Value::String(value) => !value.is_empty() || text(message, "role") == "tool",
             Value::Array(parts) => {
                 let empty = |part: &Value| part["type"] == "text" && text(part, "text").is_empty();
                 !parts.is_empty() && !parts.iter().any(empty)
@@ -156,8 +156,8 @@ fn content(request: &Value) -> Result<(), String> {
         let may_be_silent = text(message, "role") == "assistant" && !calls(message).is_empty();
         let no_empty_list = message.get("tool_calls").is_none_or(|_| !calls(message).is_empty());
         // Some compatible servers refuse null, and all of them accept an empty text.
-        let is_said = says || (may_be_silent && message["content"] == "");
-        ensure(is_said && no_empty_list, || format!("messages[{index}]"))?;
+        let is_valid = says || (may_be_silent && message["content"] == "");
+        ensure(is_valid && no_empty_list, || format!("messages[{index}]"))?;
     }
     Ok(())
 }

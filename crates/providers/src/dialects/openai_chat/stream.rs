@@ -153,7 +153,7 @@ impl ChatStream {
 }
 
 impl StreamReader for ChatStream {
-    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
         if event.data.trim() == "[DONE]" {
             self.is_done = true;
             self.thoughts.finish(deltas);

@@ -19,9 +19,9 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            PlannedEntry::Said(said) => {
-                let role = if said.is_system { "developer" } else { "user" };
-                let content = contents(said.parts.iter().copied(), &mut media, report)?;
+            PlannedEntry::Input(message) => {
+                let role = if message.is_system { "developer" } else { "user" };
+                let content = contents(message.parts.iter().copied(), &mut media, report)?;
                 if !content.is_empty() {
                     items.push(json!({"role": role, "content": content}));
                 }
@@ -147,7 +147,7 @@ fn push_turn(
         None => {
             let text = words(turn.parts.iter().copied(), report)?;
             if !text.is_empty() {
-                items.push(said(text));
+                items.push(assistant_text(text));
             }
             for call in &turn.calls {
                 items.push(json!({
@@ -185,7 +185,7 @@ fn output(
 
 /// An assistant message as plain text. Output parts are only for answers that are replayed with their id and
 /// status.
-fn said(text: impl Into<String>) -> Value {
+fn assistant_text(text: impl Into<String>) -> Value {
     json!({"type": "message", "role": "assistant", "content": text.into()})
 }
 
@@ -201,7 +201,7 @@ fn is_output(item: &Value) -> bool {
 fn in_words(item: &Value) -> Option<Value> {
     let parts = item["content"].as_array().into_iter().flatten();
     let text: String = parts.filter_map(|part| part["text"].as_str()).collect();
-    (!text.is_empty()).then(|| said(text))
+    (!text.is_empty()).then(|| assistant_text(text))
 }
 
 /// The items as received, with legal names and arguments.
@@ -253,8 +253,8 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
             }
             "message" => {
                 let parts = item["content"].as_array().filter(|parts| !parts.is_empty())?;
-                let is_said = |part: &Value| part["type"] == "output_text" && part["text"].is_string();
-                (item["role"] == "assistant" && parts.iter().all(is_said)).then_some(())?;
+                let is_output_text = |part: &Value| part["type"] == "output_text" && part["text"].is_string();
+                (item["role"] == "assistant" && parts.iter().all(is_output_text)).then_some(())?;
             }
             "function_call" => calls.push(RawCall { id: Some(item["call_id"].as_str()?.to_owned()) }),
             IMAGE => {

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { id: "responses.model", what: "a model is named", check: model },
     Rule { id: "responses.input", what: "there are items, each of a known form", check: input },
     Rule { id: "responses.asks", what: "the last item is of a user or a result", check: asks },
-    Rule { id: "responses.answered", what: "each call has an output behind it", check: answered },
+    Rule { id: "responses.answered", what: "each call has an output behind it", check: check_answered },
     Rule {
         id: "responses.output-has-call",
         what: "an output answers a call before it",
@@ -22,9 +22,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "responses.reasoning-followed",
         what: "reasoning is followed by what it led to",
-        check: reasoning_followed,
+        check: check_reasoning_followed,
     },
-    Rule { id: "responses.encrypted", what: "reasoning travels encrypted", check: encrypted },
+    Rule { id: "responses.encrypted", what: "reasoning travels encrypted", check: check_encrypted },
     Rule { id: "responses.stateless", what: "nothing is kept on the other side", check: stateless },
     Rule { id: "responses.arguments", what: "arguments are the text of a JSON object", check: arguments },
     Rule { id: "responses.call-ids", what: "ids of calls have 1 to 64 characters", check: call_ids },
@@ -67,7 +67,7 @@ fn asks(request: &Value) -> Result<(), String> {
     ensure(input_of(request).last().is_some_and(asks), || "the last item".into())
 }
 
-fn answered(request: &Value) -> Result<(), String> {
+fn check_answered(request: &Value) -> Result<(), String> {
     let outputs = of_kind(request, "function_call_output").map(|(at, output)| (text(output, "call_id"), at));
     // Of several outputs, the last counts.
     let last: HashMap<&str, usize> = outputs.collect();
@@ -99,20 +99,20 @@ fn once(request: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn reasoning_followed(request: &Value) -> Result<(), String> {
+fn check_reasoning_followed(request: &Value) -> Result<(), String> {
     let all = input_of(request);
     for (index, _) in of_kind(request, "reasoning") {
         let next = all[index + 1..].iter().find(|item| text(item, "type") != "reasoning");
         let led_to = next.is_some_and(|item| {
-            let said_by_us = matches!(text(item, "role"), "user" | "system" | "developer");
-            !said_by_us && text(item, "type") != "function_call_output"
+            let is_input = matches!(text(item, "role"), "user" | "system" | "developer");
+            !is_input && text(item, "type") != "function_call_output"
         });
         ensure(led_to, || format!("input[{index}]"))?;
     }
     Ok(())
 }
 
-fn encrypted(request: &Value) -> Result<(), String> {
+fn check_encrypted(request: &Value) -> Result<(), String> {
     let included = items(request, "include").iter().any(|entry| entry == "reasoning.encrypted_content");
     // Models that do not reason refuse it.
     let has_reasoning = of_kind(request, "reasoning").next().is_some();

@@ -28,7 +28,7 @@ impl ResponsesStream {
 }
 
 impl StreamReader for ResponsesStream {
-    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }

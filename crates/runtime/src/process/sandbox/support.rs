@@ -14,7 +14,7 @@ const USABLE: u32 = 2;
 const COMPLETE: u32 = 3;
 
 /// The first version of Landlock that tells sockets inside of the workspace from others.
-const TELLS_SOCKETS: u32 = 9;
+const DISTINGUISHES_SOCKETS: u32 = 9;
 
 /// The means of the running system to confine processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +33,15 @@ impl SandboxSupport {
     }
 
     /// Returns whether sockets inside of the workspace can be told from others.
-    pub fn tells_sockets(self) -> bool {
-        self.landlock >= TELLS_SOCKETS
+    pub fn distinguishes_sockets(self) -> bool {
+        self.landlock >= DISTINGUISHES_SOCKETS
     }
 
     /// Returns the sockets that processes in a sandbox can reach: `inside` is `off` where the system cannot tell
     /// sockets apart.
     pub fn sockets(self, sandbox: &Sandbox) -> SandboxSockets {
         match sandbox.allowed_sockets() {
-            SandboxSockets::Inside if !self.tells_sockets() => SandboxSockets::Off,
+            SandboxSockets::Inside if !self.distinguishes_sockets() => SandboxSockets::Off,
             sockets => sockets,
         }
     }

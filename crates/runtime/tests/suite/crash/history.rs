@@ -73,7 +73,7 @@ async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Fou
         Found {
             files: files_found,
             findings: findings.iter().map(|finding| finding.0.clone()).collect(),
-            counter: state.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap(),
+            counter: state.resources.inspect(|counter: &Counter| counter.number).unwrap().unwrap(),
             turns: state.view.latest_evaluation().map_or(0, |latest| latest.turns),
         }
     };

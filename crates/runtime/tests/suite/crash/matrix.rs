@@ -86,7 +86,7 @@ pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
 /// Asserts that the counter of an opened session has its recorded value.
 pub(crate) async fn assert_counter_is_recorded(driver: &backstitch_runtime::Driver) {
     let state = driver.session().state().await;
-    let counter = state.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap();
+    let counter = state.resources.inspect(|counter: &Counter| counter.number).unwrap().unwrap();
     assert_eq!(state.view.resource(Counter::NAME).unwrap().state, serde_json::json!(counter).into());
 }
 

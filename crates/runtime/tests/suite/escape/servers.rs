@@ -37,7 +37,7 @@ async fn no_process_of_a_server_is_left() {
 
             let (mut server, _streams) = start(&scene, sandbox, way, "exit 0").await;
             scene.await_holders(1).await;
-            server.exited().await;
+            server.wait_for_exit().await;
             // Nobody asks for it.
             scene.await_release(way).await;
         }

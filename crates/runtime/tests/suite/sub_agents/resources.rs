@@ -42,7 +42,7 @@ async fn create(runtime: &Runtime, caller: Agent) -> Driver {
 
 async fn number(driver: &Driver) -> u64 {
     let state = driver.session().state().await;
-    state.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap()
+    state.resources.inspect(|counter: &Counter| counter.number).unwrap().unwrap()
 }
 
 async fn recorded(runtime: &Runtime, session: backstitch_core::id::SessionId) -> Value {
@@ -67,7 +67,7 @@ async fn what_a_sub_agent_changes_is_recorded_by_its_caller() {
     driver.session().release().await.unwrap();
     let idle = runtime.open_idle(driver.session().id(), options(Counter::at(99).resources())).await.unwrap();
     let state = idle.state().await;
-    let found = state.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap();
+    let found = state.resources.inspect(|counter: &Counter| counter.number).unwrap().unwrap();
     assert_eq!(found, by_helper * 3 + 3);
 }
 

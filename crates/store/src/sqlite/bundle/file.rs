@@ -104,7 +104,7 @@ impl BundleFile {
         let (path, copy) = if version == VERSION {
             (path.to_owned(), None)
         } else {
-            let copy = migrated(path, found)?;
+            let copy = migrate_copy(path, found)?;
             (copy.0.clone(), Some(copy))
         };
         Ok(Self { path, session, at, bytes: metadata.len(), _copy: copy })
@@ -173,7 +173,7 @@ fn entries(connection: &Connection) -> Result<Vec<[Option<String>; 4]>, Failure>
 }
 
 /// Copies a bundle of an older version and migrates the copy.
-fn migrated(path: &Path, found: SchemaState) -> Result<TemporaryCopy, BundleError> {
+fn migrate_copy(path: &Path, found: SchemaState) -> Result<TemporaryCopy, BundleError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     unfinished::remove_left_copies();
     let directory = std::env::temp_dir();

@@ -104,7 +104,7 @@ impl SqliteStore {
     ) -> Result<BundleReport, BundleError> {
         let path: PathBuf = absolute(path.as_ref())?;
         let file = NewFile::with_data_of(&self.path, &path)?;
-        let content = self.selected(session, |source, selection, contents| {
+        let content = self.with_selection(session, |source, selection, contents| {
             let target = file::create(file.temporary(), session)?;
             let transfer = Transfer { source, selection, contents };
             let mut failure = None;
@@ -146,14 +146,14 @@ impl SqliteStore {
         to: &Self,
         progress: Progress<'_>,
     ) -> Result<TransferReport, BundleError> {
-        self.selected(session, |source, selection, contents| {
+        self.with_selection(session, |source, selection, contents| {
             check::check(source, selection, contents, progress)?;
             Transfer { source, selection, contents }.write_to(to, progress)
         })
     }
 
     /// Selects everything that is moved with a session, in one snapshot of the store.
-    fn selected<T>(
+    fn with_selection<T>(
         &self,
         session: SessionId,
         run: impl FnOnce(&Connection, &Selection, &Contents) -> Result<T, BundleError>,

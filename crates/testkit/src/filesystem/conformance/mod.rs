@@ -77,7 +77,7 @@ macro_rules! each_filesystem_property {
             only_new_objects_are_given,
             restoring_writes_exactly_the_root,
             restoring_can_be_repeated,
-            differences_are_told,
+            differences_are_reported,
             missing_objects_are_refused,
         }
     };

@@ -146,7 +146,7 @@ pub fn restoring_can_be_repeated(factory: &dyn Factory) {
 }
 
 /// A diff lists exactly the files and empty directories that differ, in both directions.
-pub fn differences_are_told(factory: &dyn Factory) {
+pub fn differences_are_reported(factory: &dyn Factory) {
     for_all((tree(), tree()), |(from, to)| {
         let objects = Arc::default();
         let subject = open_on(factory, &from, &objects);

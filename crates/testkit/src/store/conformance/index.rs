@@ -177,9 +177,9 @@ pub fn summaries_come_back_as_they_were_written(store: &dyn Store) {
     let page = block_on(store.query(SessionQuery::new())).expect("sessions can be listed");
     assert_eq!(page.sessions[0].summary, full);
     writer.append(sample::notes(["bare"])).expect("a summary is not needed");
-    let put_back = SessionSummary { position: Position::new(2), tags: BTreeMap::new(), ..full };
-    assert!(put(store, put_back.clone()));
-    assert_eq!(summary(store, session), Some(put_back));
+    let replaced = SessionSummary { position: Position::new(2), tags: BTreeMap::new(), ..full };
+    assert!(put(store, replaced.clone()));
+    assert_eq!(summary(store, session), Some(replaced));
     let tagged = block_on(store.query(SessionQuery::new().with_tag("a", "1"))).expect("tags can be queried");
     assert_eq!(tagged.sessions, [], "the tags are those of the last summary");
 }

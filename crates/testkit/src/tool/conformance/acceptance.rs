@@ -50,21 +50,21 @@ pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
     let thought = caller.turn(vec![Script::new([Act::Append("e".into())], Outcome::Success).asked("think")]);
     let before_thought = caller.state();
     run(&*caller, [Act::Write("file.txt".into(), "late".into())], Outcome::Success);
-    caller.go_back_to(thought[0].call_id).unwrap();
+    caller.rewind_before(thought[0].call_id).unwrap();
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("originalabc"));
     assert!(!snapshots_equivalent(&before_thought, &caller.state()).unwrap(), "it is the state before it");
-    caller.go_back_to(failed.call_id).unwrap();
+    caller.rewind_before(failed.call_id).unwrap();
 
     let (call_b, before_b) = &calls[1];
-    caller.go_back_to(*call_b).unwrap();
+    caller.rewind_before(*call_b).unwrap();
     assert_eq!(tasks(&*caller), ["plan", "hem", "a"]);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("originala"));
     assert_unchanged(before_b, &*caller, "a rewind");
     let (call_a, before_a) = &calls[0];
-    caller.go_back_to(*call_a).unwrap();
+    caller.rewind_before(*call_a).unwrap();
     assert_unchanged(before_a, &*caller, "a second rewind");
     let nobody = "01890a5d-ac96-774b-bcce-0123456789ab".parse().unwrap();
-    assert!(caller.go_back_to(nobody).is_err());
+    assert!(caller.rewind_before(nobody).is_err());
     assert_unchanged(before_a, &*caller, "a rewind to an unknown call");
     // The next call starts from that state.
     assert_eq!(run(&*caller, [Act::Append("f".into())], Outcome::Success).ending, CallConclusion::Succeeded);

@@ -12,7 +12,7 @@ use super::*;
 /// The holders of the seat.
 fn seats(caller: &dyn ToolCaller) -> Vec<String> {
     let mut by = Vec::new();
-    caller.look(&mut |session| {
+    caller.inspect(&mut |session| {
         by = session.all::<Seat>().unwrap().iter().map(|seat| seat.by.clone()).collect();
     });
     by
@@ -36,7 +36,7 @@ pub fn an_item_that_cannot_be_stored_fails_where_it_is_added(factory: &dyn Calle
     }
     assert_eq!(run(&*caller, acts(Act::TryUnstorable), Outcome::Success).ending, CallConclusion::Succeeded);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("changed"));
-    caller.look(&mut |session| {
+    caller.inspect(&mut |session| {
         assert!(session.all::<Measure>().unwrap().is_empty() && session.all::<Reading>().unwrap().is_empty());
     });
 }

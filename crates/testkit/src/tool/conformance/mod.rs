@@ -106,7 +106,7 @@ fn prepare(caller: &dyn ToolCaller) {
 /// The keys of the tasks.
 fn tasks(caller: &dyn ToolCaller) -> Vec<String> {
     let mut keys = Vec::new();
-    caller.look(&mut |session| {
+    caller.inspect(&mut |session| {
         assert_eq!(session.policy_of::<Task>(), SlicePolicy::State);
         keys = session.all::<Task>().unwrap().iter().map(|task| task.key.clone()).collect();
     });
@@ -116,7 +116,7 @@ fn tasks(caller: &dyn ToolCaller) -> Vec<String> {
 /// The texts of the log.
 fn remarks(caller: &dyn ToolCaller) -> Vec<String> {
     let mut texts = Vec::new();
-    caller.look(&mut |session| {
+    caller.inspect(&mut |session| {
         texts = session.all::<Remark>().unwrap().iter().map(|remark| remark.text.clone()).collect();
     });
     texts

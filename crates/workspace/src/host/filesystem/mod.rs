@@ -69,14 +69,14 @@ impl HostFilesystem {
         let at = |path: &Path| path.display().to_string().into_bytes();
         let root = Dir::open_ambient_dir(path, cap_std::ambient_authority())
             .map_err(|error| sys::io_error(&at(path), error))?;
-        let identity = identity(&sys::look_at(&root).map_err(|error| sys::io_error(&at(path), error))?);
+        let identity = identity(&sys::file_stat(&root).map_err(|error| sys::io_error(&at(path), error))?);
         let mut around_store = HashSet::new();
         let mut store = None;
         if let Some(directory) = store_directory {
             let failed = |error| sys::io_error(&at(directory), error);
             let canonical = std::fs::canonicalize(directory).map_err(failed)?;
             for above in canonical.ancestors() {
-                let found = sys::look_at(std::fs::File::open(above).map_err(failed)?).map_err(failed)?;
+                let found = sys::file_stat(std::fs::File::open(above).map_err(failed)?).map_err(failed)?;
                 store.get_or_insert(self::identity(&found));
                 if self::identity(&found) == identity {
                     break;
@@ -149,7 +149,7 @@ impl Filesystem for HostFilesystem {
 
     fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
         let found = if path.is_root() {
-            sys::look_at(&self.root).map_err(|error| failed(path, error))?
+            sys::file_stat(&self.root).map_err(|error| failed(path, error))?
         } else {
             self.present(path)?.1
         };
@@ -167,7 +167,8 @@ impl Filesystem for HostFilesystem {
         let Some(spot) = self.followed(path)? else {
             return Err(FilesystemError::IsDirectory { path: path.to_string() });
         };
-        let found = spot.look(path)?.ok_or_else(|| FilesystemError::NotFound { path: path.to_string() })?;
+        let found =
+            spot.entry_stat(path)?.ok_or_else(|| FilesystemError::NotFound { path: path.to_string() })?;
         error::expect_file(path, &found)?;
         self.check_size(path, found.stamp.size)?;
         let (file, found) =
@@ -199,7 +200,7 @@ impl Filesystem for HostFilesystem {
             if is_temporary(name.to_bytes()) {
                 continue;
             }
-            let Some(found) = sys::look(directory.as_fd(), name).map_err(failed)? else { continue };
+            let Some(found) = sys::entry_stat(directory.as_fd(), name).map_err(failed)? else { continue };
             if found.kind == Kind::Directory && self.store == Some(identity(&found)) {
                 continue;
             }

@@ -33,8 +33,8 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    pub(super) fn look(&self, path: &FilePath) -> Result<Option<EntryStat>, FilesystemError> {
-        sys::look(self.parent.as_fd(), &*self.name).map_err(|error| failed(path, error))
+    pub(super) fn entry_stat(&self, path: &FilePath) -> Result<Option<EntryStat>, FilesystemError> {
+        sys::entry_stat(self.parent.as_fd(), &*self.name).map_err(|error| failed(path, error))
     }
 }
 
@@ -71,7 +71,7 @@ impl HostFilesystem {
     /// runtime's own.
     fn check_inside(&self, path: &FilePath, directory: &OwnedFd) -> Result<(), FilesystemError> {
         let failed = |error: std::io::Error| failed(path, error);
-        let mut here = identity(&sys::look_at(directory).map_err(failed)?);
+        let mut here = identity(&sys::file_stat(directory).map_err(failed)?);
         let mut above: Option<OwnedFd> = None;
         loop {
             if self.store == Some(here) {
@@ -82,7 +82,7 @@ impl HostFilesystem {
             }
             let from = above.as_ref().unwrap_or(directory);
             let next = openat(from, "..", WALK, Mode::empty()).map_err(|error| failed(error.into()))?;
-            let there = identity(&sys::look_at(&next).map_err(failed)?);
+            let there = identity(&sys::file_stat(&next).map_err(failed)?);
             if there == here {
                 return Err(FilesystemError::Outside { path: path.to_string() });
             }
@@ -101,11 +101,11 @@ impl HostFilesystem {
     /// Walks up from an open directory to the root. Fails if one of them is a repository.
     fn check_no_repository(&self, path: &FilePath, directory: &OwnedFd) -> Result<(), FilesystemError> {
         let failed = |error: std::io::Error| failed(path, error);
-        let mut here = identity(&sys::look_at(directory).map_err(failed)?);
+        let mut here = identity(&sys::file_stat(directory).map_err(failed)?);
         let mut above: Option<OwnedFd> = None;
         loop {
             let from = above.as_ref().unwrap_or(directory);
-            let has = |name: &&[u8]| sys::look(from.as_fd(), *name).is_ok_and(|found| found.is_some());
+            let has = |name: &&[u8]| sys::entry_stat(from.as_fd(), *name).is_ok_and(|found| found.is_some());
             if is_repository([&b"HEAD"[..], b"objects", b"commondir"].into_iter().filter(has)) {
                 return Err(FilesystemError::Repository { path: path.to_string() });
             }
@@ -113,11 +113,11 @@ impl HostFilesystem {
                 return Ok(());
             }
             let next = openat(from, "..", WALK, Mode::empty()).map_err(|error| failed(error.into()))?;
-            let named = sys::look(next.as_fd(), ".git").map_err(failed)?;
+            let named = sys::entry_stat(next.as_fd(), ".git").map_err(failed)?;
             if named.is_some_and(|named| identity(&named) == here) {
                 return Err(FilesystemError::Repository { path: path.to_string() });
             }
-            (here, above) = (identity(&sys::look_at(&next).map_err(failed)?), Some(next));
+            (here, above) = (identity(&sys::file_stat(&next).map_err(failed)?), Some(next));
         }
     }
 
@@ -145,7 +145,7 @@ impl HostFilesystem {
             other => other,
         })?;
         let spot = Spot { parent, name: name.to_vec() };
-        let found = spot.look(path)?;
+        let found = spot.entry_stat(path)?;
         if found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found))) {
             Err(FilesystemError::Reserved { path: path.to_string() })
         } else {
@@ -160,7 +160,7 @@ impl HostFilesystem {
             FilesystemError::NotFound { .. } => missing(),
             other => other,
         })?;
-        let found = spot.look(path)?.ok_or_else(missing)?;
+        let found = spot.entry_stat(path)?.ok_or_else(missing)?;
         Ok((spot, found))
     }
 
@@ -177,7 +177,7 @@ impl HostFilesystem {
                 FilesystemError::NotFound { .. } => FilesystemError::NotFound { path: path.to_string() },
                 other => other,
             })?;
-            if spot.look(path)?.is_none_or(|found| found.kind != Kind::Link) {
+            if spot.entry_stat(path)?.is_none_or(|found| found.kind != Kind::Link) {
                 return Ok(Some(spot));
             }
             let target =

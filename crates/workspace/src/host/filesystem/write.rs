@@ -28,7 +28,7 @@ static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
 
 impl HostFilesystem {
     pub(super) fn create(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
-        let spot = self.made_spot(path)?;
+        let spot = self.create_spot(path)?;
         self.check_not_git(path, &spot)?;
         let file =
             openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
@@ -39,9 +39,9 @@ impl HostFilesystem {
     }
 
     pub(super) fn overwrite(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
-        let spot = self.followed_spot(path)?;
+        let spot = self.resolve_spot(path)?;
         self.check_not_git(path, &spot)?;
-        let before = spot.look(path)?;
+        let before = spot.entry_stat(path)?;
         if let Some(before) = &before {
             expect_file(path, before)?;
         }
@@ -63,9 +63,9 @@ impl HostFilesystem {
     }
 
     pub(super) fn append(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
-        let spot = self.followed_spot(path)?;
+        let spot = self.resolve_spot(path)?;
         self.check_not_git(path, &spot)?;
-        let Some(before) = spot.look(path)? else {
+        let Some(before) = spot.entry_stat(path)? else {
             let file =
                 openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
             return fill(file, bytes).map(drop).map_err(|error| failed(path, error));
@@ -75,7 +75,7 @@ impl HostFilesystem {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file =
             openat(&spot.parent, &*spot.name, flags, Mode::empty()).map_err(|error| failed(path, error))?;
-        let found = sys::look_at(&file).map_err(|error| failed(path, error))?;
+        let found = sys::file_stat(&file).map_err(|error| failed(path, error))?;
         if found.kind != Kind::File {
             return Err(swapped(path, io::ErrorKind::InvalidInput.into()));
         }
@@ -84,7 +84,7 @@ impl HostFilesystem {
     }
 
     /// Resolves a path, and creates the directories above it.
-    fn made_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
+    fn create_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
         let (Some(above), Some(name)) = (path.parent(), path.name()) else {
             return Err(FilesystemError::IsDirectory { path: path.to_string() });
         };
@@ -97,12 +97,12 @@ impl HostFilesystem {
         }
     }
 
-    fn followed_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
+    fn resolve_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
         let is_directory = || FilesystemError::IsDirectory { path: path.to_string() };
         match self.followed(path) {
             Ok(spot) => spot.ok_or_else(is_directory),
             // Creates only directories that the path itself names, none that a link names.
-            Err(FilesystemError::NotFound { .. }) if self.present(path).is_err() => self.made_spot(path),
+            Err(FilesystemError::NotFound { .. }) if self.present(path).is_err() => self.create_spot(path),
             Err(error) => Err(error),
         }
     }
@@ -150,7 +150,7 @@ pub(in crate::host) fn delete_all(parent: BorrowedFd<'_>, name: &[u8], depth: us
     }
     let directory = sys::open_directory(parent, name)?;
     for name in Names::read(directory.as_fd())?.iter() {
-        match sys::look(directory.as_fd(), name)?.map(|found| found.kind) {
+        match sys::entry_stat(directory.as_fd(), name)?.map(|found| found.kind) {
             Some(Kind::Directory) => delete_all(directory.as_fd(), name.to_bytes(), depth + 1)?,
             Some(_) => unlinkat(&directory, name, AtFlags::empty())?,
             None => {}
@@ -163,7 +163,7 @@ pub(super) fn rename(
     (from, source): (&FilePath, &Spot),
     (to, target): (&FilePath, &Spot),
 ) -> Result<(), FilesystemError> {
-    if target.look(to)?.is_some() {
+    if target.entry_stat(to)?.is_some() {
         return Err(FilesystemError::Exists { path: to.to_string() });
     }
     match rename_new(source, target) {

@@ -42,7 +42,7 @@ pub(super) enum CopyRules {
 
 impl CopyWalk {
     pub(super) fn new(store: Option<&Path>, budget: IgnoredBudget) -> Self {
-        let found = store.and_then(|store| sys::look_at(File::open(store).ok()?).ok());
+        let found = store.and_then(|store| sys::file_stat(File::open(store).ok()?).ok());
         Self {
             store: found.map(|found| (found.stamp.device, found.stamp.inode)),
             budget,
@@ -57,7 +57,7 @@ impl CopyWalk {
         let from = open(project)?;
         fs::create_dir(target).map_err(IsolateError::at(target))?;
         let to = open(target)?;
-        let found = sys::look_at(&from).map_err(IsolateError::at(project))?;
+        let found = sys::file_stat(&from).map_err(IsolateError::at(project))?;
         self.directory(from.as_fd(), to.as_fd(), &mut Vec::new(), CopyRules::Project, 0)?;
         sys::set_mode(&to, found.mode | 0o700).map_err(IsolateError::at(target))
     }
@@ -91,7 +91,7 @@ impl CopyWalk {
         for name in names.iter() {
             let bytes = name.to_bytes();
             push(path, bytes);
-            let found = sys::look(from, name).map_err(at(path))?;
+            let found = sys::entry_stat(from, name).map_err(at(path))?;
             match found {
                 None => {}
                 Some(_) if rules == CopyRules::Project && &**path == b".git" => {}
@@ -243,7 +243,7 @@ impl CopyWalk {
 fn fits(directory: BorrowedFd<'_>, left: &mut IgnoredBudget, depth: usize) -> io::Result<bool> {
     let again = sys::open_directory(directory, c".")?;
     for name in Names::read(again.as_fd())?.iter() {
-        let Some(found) = sys::look(directory, name)? else { continue };
+        let Some(found) = sys::entry_stat(directory, name)? else { continue };
         let bytes = if found.kind == Kind::File { found.stamp.size } else { 0 };
         let (Some(entries), Some(bytes)) = (left.entries.checked_sub(1), left.bytes.checked_sub(bytes))
         else {

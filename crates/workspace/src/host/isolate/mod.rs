@@ -115,9 +115,9 @@ pub fn copy_project(options: CopyOptions<'_>) -> Result<ProjectCopy, IsolateErro
     let finished = place.join(options.name);
     let lock = {
         // Until the new directory is locked, nobody may take it for one that was left.
-        let _making = claimed(&place, FlockOperation::LockShared).map_err(IsolateError::at(&place))?;
+        let _making = lock_directory(&place, FlockOperation::LockShared).map_err(IsolateError::at(&place))?;
         private::create_directories(&unfinished).map_err(IsolateError::at(&unfinished))?;
-        claimed(&unfinished, FlockOperation::NonBlockingLockExclusive)
+        lock_directory(&unfinished, FlockOperation::NonBlockingLockExclusive)
             .map_err(IsolateError::at(&unfinished))?
     };
     let copied = fill(&options, &project, &unfinished, &finished);
@@ -170,7 +170,7 @@ fn fill(
 }
 
 /// Opens a directory and locks it.
-fn claimed(directory: &Path, operation: FlockOperation) -> io::Result<File> {
+fn lock_directory(directory: &Path, operation: FlockOperation) -> io::Result<File> {
     let file = File::open(directory)?;
     flock(&file, operation)?;
     Ok(file)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
-use super::{UNFINISHED, claimed};
+use super::{UNFINISHED, lock_directory};
 
 /// Removes a copy and everything in it, also directories that cannot be written. Links are not followed. It is not an error if
 /// it does not exist.
@@ -62,13 +62,15 @@ impl UnclaimedCopy {
 /// asked afterwards: a session is recorded before its maker releases the copy.
 pub fn unclaimed_copies(place: &Path) -> Vec<UnclaimedCopy> {
     // A process that is about to lock its new copy holds this too.
-    let Ok(_alone) = claimed(place, FlockOperation::NonBlockingLockExclusive) else { return Vec::new() };
+    let Ok(_alone) = lock_directory(place, FlockOperation::NonBlockingLockExclusive) else {
+        return Vec::new();
+    };
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let mut unclaimed = Vec::new();
     for entry in entries.flatten() {
         let (path, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
         if entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && let Ok(lock) = claimed(&path, FlockOperation::NonBlockingLockExclusive)
+            && let Ok(lock) = lock_directory(&path, FlockOperation::NonBlockingLockExclusive)
         {
             unclaimed.push(UnclaimedCopy { path, name, _lock: lock });
         }

@@ -37,7 +37,7 @@ impl Repositories {
     /// Finds the repositories below an open directory with this path.
     pub(super) fn find(root: BorrowedFd<'_>, path: &Path, index: Option<&DirIndex>) -> Self {
         let mut found = Self::default();
-        match sys::look(root, ".git").ok().flatten().map(|entry| entry.kind) {
+        match sys::entry_stat(root, ".git").ok().flatten().map(|entry| entry.kind) {
             Some(Kind::Directory) => {
                 found.directories.insert(b".git".to_vec());
                 if let Ok(own) = sys::open_directory(root, ".git") {

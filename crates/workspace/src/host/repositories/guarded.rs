@@ -112,7 +112,7 @@ impl GuardedFiles {
 
 impl GuardedRepository {
     fn read(directory: &OwnedFd) -> Option<Self> {
-        let found = sys::look_at(directory).ok()?;
+        let found = sys::file_stat(directory).ok()?;
         let mut repository =
             Self { identity: (found.stamp.device, found.stamp.inode), files: BTreeMap::new() };
         for name in [&b"config"[..], b"config.worktree", b"commondir"] {
@@ -157,7 +157,7 @@ impl GuardedRepository {
 
 impl GuardedFile {
     fn read(directory: BorrowedFd<'_>, name: &[u8]) -> Option<Self> {
-        let found = sys::look(directory, name).ok()??;
+        let found = sys::entry_stat(directory, name).ok()??;
         match found.kind {
             Kind::File if found.stamp.size <= MOST_BYTES => {
                 let Ok((file, found)) = sys::open_file(directory, name) else {
@@ -210,7 +210,7 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &[u8], file: Option<&GuardedFile
         (directory, _) => directory?,
     };
     let directory = directory.as_fd();
-    match sys::look(directory, name)?.map(|found| found.kind) {
+    match sys::entry_stat(directory, name)?.map(|found| found.kind) {
         Some(Kind::Directory) => delete_all(directory, name, 0)?,
         Some(_) => unlinkat(directory, name, AtFlags::empty())?,
         None => {}

@@ -73,7 +73,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             _ => false,
         };
         if plan.steps.iter().any(|(_, step)| deletes(step)) {
-            let found = sys::look_at(directory).map_err(failed)?;
+            let found = sys::file_stat(directory).map_err(failed)?;
             if self.allow(directory, &found).map_err(failed)? != found.mode {
                 plan.mode = plan.mode.or(Some(found.mode));
             }
@@ -104,7 +104,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         name: &[u8],
         path: &[u8],
     ) -> Result<(), WorkspaceError> {
-        let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
+        let found = sys::entry_stat(directory, name).map_err(|error| refused(path, error))?;
         match found.filter(|found| found.kind == Kind::File) {
             Some(found) if !self.restore.open_files.is_written(&found) => {
                 self.tick(path, RestoreAction::Remove)?;
@@ -132,7 +132,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         plan: Plan,
     ) -> Result<(), WorkspaceError> {
         let failed = |error| refused(path, error);
-        let found = sys::look_at(directory).map_err(failed)?;
+        let found = sys::file_stat(directory).map_err(failed)?;
         let mode = plan.mode.unwrap_or(found.mode);
         let mut has = found.mode;
         if !plan.steps.is_empty() {
@@ -197,7 +197,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                 }
             }
             Step::Make(plan) => {
-                if sys::look(directory, name)
+                if sys::entry_stat(directory, name)
                     .map_err(failed)?
                     .is_some_and(|found| found.kind != Kind::Directory)
                 {
@@ -236,7 +236,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         self.tick(path, RestoreAction::MakeDirectory)?;
         mkdirat(directory, temporary, Mode::RWXU).map_err(|error| failed(error.into()))?;
         let below = sys::open_directory(directory, temporary).map_err(failed)?;
-        let made = sys::look_at(&below).map_err(failed)?;
+        let made = sys::file_stat(&below).map_err(failed)?;
         self.own(&below, &made, parent);
         match plan.mode {
             Some(mode) if self.privileged || mode & 0o700 == 0o700 => {
@@ -282,7 +282,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             }
         };
         let like = before.as_ref().filter(|before| before.kind == Kind::File).unwrap_or(parent);
-        let made = sys::look_at(&file).map_err(failed)?;
+        let made = sys::file_stat(&file).map_err(failed)?;
         let given = self.own(&file, &made, like);
         if given || made.mode != mode {
             set_mode(&file, mode).map_err(failed)?;
@@ -324,7 +324,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         name: &[u8],
         path: &[u8],
     ) -> Result<Option<EntryStat>, WorkspaceError> {
-        let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
+        let found = sys::entry_stat(directory, name).map_err(|error| refused(path, error))?;
         if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
             return Ok(found);
         }

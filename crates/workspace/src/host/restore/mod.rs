@@ -137,7 +137,7 @@ impl<'a> Restore<'a> {
         let plan = self.plan(root, found, &overlay, wanted.folder())?;
         if !plan.is_empty() {
             crash_point!("workspace.restore.begun");
-            let device = sys::look_at(root).map_err(|error| sys::io_error(&[], error))?.stamp.device;
+            let device = sys::file_stat(root).map_err(|error| sys::io_error(&[], error))?.stamp.device;
             apply::Apply::new(self, root, device, progress).run(plan)?;
             crash_point!("workspace.restore.done");
         }

@@ -117,7 +117,7 @@ impl Restore<'_> {
         }
         // An entry that was not captured may have changed, and so may one whose kind differs from the wanted
         // one.
-        let Some(found) = sys::look(directory, name).map_err(failed)? else {
+        let Some(found) = sys::entry_stat(directory, name).map_err(failed)? else {
             return Ok(wanted.map(|item| self.create(path, item, depth)).transpose()?.flatten());
         };
         if let Some(reason) = self.protected(path, &found) {
@@ -242,7 +242,7 @@ impl Restore<'_> {
     /// Index of a directory of which only the names are known.
     fn unread(&self, directory: BorrowedFd<'_>, path: &[u8]) -> Result<DirIndex, WorkspaceError> {
         let failed = |error| sys::io_error(path, error);
-        let found = sys::look_at(directory).map_err(failed)?;
+        let found = sys::file_stat(directory).map_err(failed)?;
         // Reading names needs a separate handle, since this one may have been read to its end.
         let names = sys::open_directory(directory, ".").and_then(|again| Names::read(again.as_fd()));
         let names = match names {
@@ -276,7 +276,7 @@ impl Restore<'_> {
         };
         for name in names.iter() {
             let path = join(path, name.to_bytes());
-            let Some(found) = sys::look(directory.as_fd(), name).map_err(failed)? else { continue };
+            let Some(found) = sys::entry_stat(directory.as_fd(), name).map_err(failed)? else { continue };
             if self.protected(&path, &found).is_some() {
                 return Ok(Some(path));
             }

@@ -36,7 +36,7 @@ impl Apply<'_, '_, '_> {
         depth: usize,
     ) -> Result<bool, WorkspaceError> {
         let failed = |error| refused(path, error);
-        let Some(found) = sys::look(parent, name).map_err(failed)? else { return Ok(true) };
+        let Some(found) = sys::entry_stat(parent, name).map_err(failed)? else { return Ok(true) };
         if let Some(reason) = self.restore.protected(path, &found)
             && !is_temporary(name)
         {
@@ -44,12 +44,12 @@ impl Apply<'_, '_, '_> {
             return Ok(false);
         }
         // Temporary and hoisted entries are not reported: they are no longer files of the workspace.
-        let told = !path.split(|byte| *byte == b'/').any(is_temporary);
+        let is_reported = !path.split(|byte| *byte == b'/').any(is_temporary);
         if found.kind != Kind::Directory {
             if self.leaves_open(path, Some(&found)) {
                 return Ok(false);
             }
-            if told {
+            if is_reported {
                 self.restore.changes(path, ChangeKind::Deleted);
             }
             return self.unlink(parent, name, path, AtFlags::empty());
@@ -66,14 +66,14 @@ impl Apply<'_, '_, '_> {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
                 opened => opened.map_err(failed)?,
             };
-            let found = sys::look_at(&directory).map_err(failed)?;
+            let found = sys::file_stat(&directory).map_err(failed)?;
             self.allow(directory.as_fd(), &found).map_err(failed)?;
             let names = match Names::read(directory.as_fd()) {
                 // Another process has removed it.
                 Err(error) if is_gone(&error) => Names::default(),
                 names => names.map_err(failed)?,
             };
-            if told && attempt == 1 && names.iter().next().is_none() {
+            if is_reported && attempt == 1 && names.iter().next().is_none() {
                 self.restore.changes(path, ChangeKind::Deleted);
             }
             let mut empty = true;

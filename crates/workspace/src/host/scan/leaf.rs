@@ -59,7 +59,7 @@ impl Scan<'_> {
         if size > self.limits.file_bytes {
             return Ok(uncovered(UncoveredReason::TooLarge, Some(size)));
         }
-        if let Some(leaf) = self.trusted(&found, previous)? {
+        if let Some(leaf) = self.reuse_leaf(&found, previous)? {
             return Ok(VisitOutcome::Entry(Entry::File(leaf)));
         }
         // A restore does not need the content of new files, or of files whose size differs.
@@ -92,7 +92,7 @@ impl Scan<'_> {
         found: EntryStat,
         previous: Option<Leaf>,
     ) -> Result<VisitOutcome, Stop> {
-        if let Some(leaf) = self.trusted(&found, previous)? {
+        if let Some(leaf) = self.reuse_leaf(&found, previous)? {
             return Ok(VisitOutcome::Entry(Entry::Link(leaf)));
         }
         if self.purpose == Purpose::Restore && previous.is_none() {
@@ -109,7 +109,11 @@ impl Scan<'_> {
     }
 
     /// Returns the known state of a file, if it cannot have changed and the store has its content.
-    fn trusted(&mut self, found: &EntryStat, previous: Option<Leaf>) -> Result<Option<Leaf>, WorkspaceError> {
+    fn reuse_leaf(
+        &mut self,
+        found: &EntryStat,
+        previous: Option<Leaf>,
+    ) -> Result<Option<Leaf>, WorkspaceError> {
         let Some(mut leaf) = previous else { return Ok(None) };
         if leaf.flags.racy || leaf.stamp != found.stamp {
             return Ok(None);
@@ -193,7 +197,7 @@ fn read_file(
         let capacity = usize::try_from(found.stamp.size.min(limit)).unwrap_or(0);
         let mut bytes = Vec::with_capacity(capacity + 1);
         (&file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        let steady = sys::look_at(&file)?.stamp == found.stamp && bytes.len() as u64 == found.stamp.size;
+        let steady = sys::file_stat(&file)?.stamp == found.stamp && bytes.len() as u64 == found.stamp.size;
         if steady || attempt == ATTEMPTS {
             return Ok(Content { bytes, found, attributes, steady });
         }

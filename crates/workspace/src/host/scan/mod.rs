@@ -123,7 +123,7 @@ impl<'a> Scan<'a> {
     ) -> Result<DirIndex, WorkspaceError> {
         // A separate handle, so that reading names starts at the first one.
         let directory = sys::open_directory(root, ".").map_err(|error| sys::io_error(&[], error))?;
-        let found = sys::look_at(&directory).map_err(|error| sys::io_error(&[], error))?;
+        let found = sys::file_stat(&directory).map_err(|error| sys::io_error(&[], error))?;
         let walked =
             self.directory(directory.as_fd(), found, previous, WalkContext { refused: false, depth: 0 });
         walked.map_err(|stop| match stop {

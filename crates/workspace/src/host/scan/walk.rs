@@ -137,7 +137,7 @@ impl Scan<'_> {
         name: &CStr,
         previous: Option<Entry>,
     ) -> Result<VisitOutcome, Stop> {
-        let found = match sys::look(directory, name) {
+        let found = match sys::entry_stat(directory, name) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(VisitOutcome::Nothing),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -93,9 +93,9 @@ impl Document<'_> {
         let mut speaker = None;
         for message in transcript.all().iter().filter(|message| message.role() != Role::Tool) {
             let message = with_content(&**self.runtime.store(), message).await?;
-            let said = (message.role(), message.evaluation_id, message.turn);
+            let current = (message.role(), message.evaluation_id, message.turn);
             let is_call = message.message.option_call().is_some();
-            if speaker != Some(said) && !is_call {
+            if speaker != Some(current) && !is_call {
                 let who = match message.role() {
                     Role::System => "System".to_owned(),
                     Role::User => "User".to_owned(),
@@ -103,7 +103,7 @@ impl Document<'_> {
                 };
                 self.line(&format!("## {who}"));
             }
-            speaker = Some(said);
+            speaker = Some(current);
             match message.message.option_call() {
                 Some(call) => {
                     let status = transcript.status(call.invocation_id);

@@ -25,7 +25,7 @@ pub(super) async fn record_killed(place: &OpenStore) {
             _ => Ok(()),
         };
         match recorded {
-            Ok(()) => killed.done(),
+            Ok(()) => killed.clear(),
             Err(error) => eprintln!("guard: the end of an earlier command could not be recorded: {error:#}"),
         }
     }
@@ -39,7 +39,7 @@ async fn record_gap(place: &OpenStore, session: SessionId, directory: &Path) -> 
     let done = async {
         opened.gap(text).await?;
         opened.boundary(Some("found later"), &*place.objects).await?;
-        opened.answered(None, EvaluationOutcome::Cancelled).await
+        opened.record_answer(None, EvaluationOutcome::Cancelled).await
     };
     let done = done.await;
     opened.release().await?;

@@ -56,14 +56,14 @@ pub(crate) struct GuardedCommand {
 }
 
 /// How changes are noticed.
-struct Lookout {
+struct ChangeDetector {
     tree: CoveredTree,
     watcher: Option<Watcher>,
     /// Why there is no watcher.
     reason: Option<String>,
     /// Time between two looks without a watcher.
     interval: Duration,
-    next_look: Instant,
+    next_scan: Instant,
     stamp: u64,
 }
 
@@ -83,28 +83,28 @@ impl GuardedCommand {
         let mut recorder = match Recorder::start(place, (&directory, session), &self.words).await {
             Ok(recorder) => recorder,
             Err(error) => {
-                running.done();
+                running.clear();
                 return Err(
                     error.context("this directory cannot be guarded, and the command was not started")
                 );
             }
         };
-        let mut lookout = Lookout::new(&recorder, self.no_watch, interval);
-        if let Some(text) = lookout.text() {
+        let mut detector = ChangeDetector::new(&recorder, self.no_watch, interval);
+        if let Some(text) = detector.text() {
             recorder.note(&text);
             say(common, &text);
         }
         let mut child = match GuardedChild::start(&self.words, &directory, recorder.session()) {
             Ok(child) => child,
             Err(failed) => {
-                running.ended(recorder.end(&failed.to_string(), false).await);
+                running.clear_if_recorded(recorder.end(&failed.to_string(), false).await);
                 crate::error::report(common, failed.to_error(), common.json);
                 return Ok(failed.exit_code());
             }
         };
-        let ending = self.watch_over(&mut child, &mut recorder, &mut lookout).await?;
-        running.ended(recorder.end(&ending.to_string(), ending.code().is_some()).await);
-        report(common, &recorder, &lookout, &ending);
+        let ending = self.watch_over(&mut child, &mut recorder, &mut detector).await?;
+        running.clear_if_recorded(recorder.end(&ending.to_string(), ending.code().is_some()).await);
+        report(common, &recorder, &detector, &ending);
         Ok(ending.exit_code())
     }
 
@@ -113,28 +113,28 @@ impl GuardedCommand {
         &self,
         child: &mut GuardedChild,
         recorder: &mut Recorder,
-        lookout: &mut Lookout,
+        detector: &mut ChangeDetector,
     ) -> anyhow::Result<CommandEnd> {
         let mut tracker = QuietTracker::new(self.quiet_for.0.max(SHORTEST), self.at_least_every.0);
         loop {
-            let until = tracker.next().map_or(lookout.next_look, |due| due.min(lookout.next_look));
+            let until = tracker.next().map_or(detector.next_scan, |due| due.min(detector.next_scan));
             tokio::select! {
                 ended = child.wait() => return ended,
-                () = lookout.hint() => tracker.changed(Instant::now()),
+                () = detector.hint() => tracker.note_change(Instant::now()),
                 () = tokio::time::sleep_until(until.into()) => {}
             }
             let now = Instant::now();
-            if now >= lookout.next_look && lookout.look().await {
-                tracker.changed(now);
+            if now >= detector.next_scan && detector.scan().await {
+                tracker.note_change(now);
             }
             if let Some(due) = tracker.take_due(now) {
                 // Watched first, so that what is written during the capture is noticed.
-                lookout.refresh(recorder);
+                detector.refresh(recorder);
                 if recorder.boundary(due.remark()).await {
                     continue;
                 }
                 // It could not be recorded: again after the next quiet moment.
-                tracker.changed(Instant::now());
+                tracker.note_change(Instant::now());
             }
         }
     }
@@ -149,7 +149,7 @@ impl Due {
     }
 }
 
-impl Lookout {
+impl ChangeDetector {
     fn new(recorder: &Recorder, no_watch: bool, interval: Duration) -> Self {
         let tree =
             CoveredTree::new(recorder.directory(), &recorder.place().directory(), recorder.uncovered());
@@ -164,14 +164,14 @@ impl Lookout {
             Err(reason) => (None, Some(reason)),
         };
         let stamp = tree.stamp();
-        let mut lookout = Self { tree, watcher, reason, interval, next_look: Instant::now(), stamp };
-        lookout.plan();
-        lookout
+        let mut detector = Self { tree, watcher, reason, interval, next_scan: Instant::now(), stamp };
+        detector.plan();
+        detector
     }
 
     fn plan(&mut self) {
         let after = if self.watcher.is_some() { LOOK_ANYWAY.max(self.interval) } else { self.interval };
-        self.next_look = Instant::now() + after;
+        self.next_scan = Instant::now() + after;
     }
 
     /// Completes when the watcher has seen a change; never without one.
@@ -183,7 +183,7 @@ impl Lookout {
     }
 
     /// Looks at all files. Returns whether one has changed.
-    async fn look(&mut self) -> bool {
+    async fn scan(&mut self) -> bool {
         let tree = self.tree.clone();
         let stamp = tokio::task::spawn_blocking(move || tree.stamp()).await.unwrap_or(self.stamp);
         self.plan();
@@ -220,14 +220,14 @@ fn say(common: &Common, text: &str) {
 }
 
 /// Reports the session. Standard output belongs to the command.
-fn report(common: &Common, recorder: &Recorder, lookout: &Lookout, ending: &CommandEnd) {
+fn report(common: &Common, recorder: &Recorder, detector: &ChangeDetector, ending: &CommandEnd) {
     let session = recorder.session();
     if common.json {
         let boundaries: Vec<Value> = recorder.boundaries().iter().map(recorder::to_json).collect();
         eprintln!(
             "{}",
             json!({"v": 1, "session": session, "exit_code": ending.code(), "signal": ending.signal(), "boundaries": boundaries,
-                "watched": lookout.watcher.is_some(), "reason": lookout.reason, "problems": recorder.problems()})
+                "watched": detector.watcher.is_some(), "reason": detector.reason, "problems": recorder.problems()})
         );
         return;
     }

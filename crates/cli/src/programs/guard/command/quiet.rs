@@ -26,7 +26,7 @@ impl QuietTracker {
     }
 
     /// Notes that something has changed.
-    pub(super) fn changed(&mut self, now: Instant) {
+    pub(super) fn note_change(&mut self, now: Instant) {
         self.unseen = Some((self.unseen.map_or(now, |(first, _)| first), now));
     }
 
@@ -61,16 +61,16 @@ mod tests {
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut tracker = QuietTracker::new(Duration::from_secs(2), Duration::from_secs(10));
         assert_eq!((tracker.next(), tracker.take_due(at(100))), (None, None));
-        tracker.changed(at(0));
-        tracker.changed(at(1));
+        tracker.note_change(at(0));
+        tracker.note_change(at(1));
         assert_eq!((tracker.next(), tracker.take_due(at(2))), (Some(at(3)), None));
         assert_eq!(tracker.take_due(at(3)), Some(Due::Quiet));
         assert_eq!(tracker.take_due(at(9)), None);
         for second in 20..30 {
-            tracker.changed(at(second));
+            tracker.note_change(at(second));
             assert_eq!(tracker.take_due(at(second)), None);
         }
-        tracker.changed(at(30));
+        tracker.note_change(at(30));
         assert_eq!((tracker.next(), tracker.take_due(at(30))), (Some(at(30)), Some(Due::Busy)));
     }
 }

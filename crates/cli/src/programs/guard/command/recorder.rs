@@ -53,7 +53,7 @@ impl Recorder {
         let created = session::create_with_id(&place, COMMAND, None, (directory, session), until).await?;
         let created = created.with_origin(origin.clone());
         let begun = async {
-            created.started().await?;
+            created.record_start().await?;
             created.prompt(ObservedPrompt { text, id: None }).await
         };
         let begun = begun.await;
@@ -169,7 +169,7 @@ impl Recorder {
             self.boundaries.push(boundary);
         }
         if let Some((text, outcome)) = end {
-            opened.answered(Some(text.to_owned()), outcome).await?;
+            opened.record_answer(Some(text.to_owned()), outcome).await?;
         }
         self.notes.clear();
         self.problems.append(&mut self.gaps);

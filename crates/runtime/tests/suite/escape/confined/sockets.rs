@@ -298,7 +298,7 @@ client.connect('own.sock')
 print('reached')
 ";
     let outcome = run(&scene, &Sandbox::workspace(), program).await;
-    assert_eq!(outcome.success(), probe().tells_sockets(), "{outcome:?}");
+    assert_eq!(outcome.success(), probe().distinguishes_sockets(), "{outcome:?}");
     let named = program.replace("own.sock", "other.sock");
     let outcome = run(&scene, &Sandbox::workspace().sockets(SandboxSockets::On), &named).await;
     assert!(outcome.success(), "{outcome:?}");

@@ -37,7 +37,7 @@ fn summarized(store: &dyn Store, seed: u64, day: u64, state: JournalState, origi
 }
 
 /// Appends a batch to a session of one record, and releases it.
-fn continued(store: &dyn Store, session: SessionId, batch: Batch) {
+fn continue_session(store: &dyn Store, session: SessionId, batch: Batch) {
     let held =
         claim(store, session, "writer", ClaimMode::IfFree).expect("a session that is free can be claimed");
     append(store, session, Position::new(1), held.fence, batch).expect("a batch that fits is appended");
@@ -86,7 +86,7 @@ pub fn what_others_need_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let waiting = summarized(store, 7, 1, JournalState::Idle, Origin::Root);
     let child = summarized(store, 8, 1, JournalState::Open, Origin::Call { session: waiting, call });
     let started = EvaluationStarted::new(sample::ids(9).next(), "shop", "tailor");
-    continued(store, child, Batch::at(at(1)).with(started));
+    continue_session(store, child, Batch::at(at(1)).with(started));
     // A session whose sub-agent was forked, and the fork stays.
     let parent = summarized(store, 9, 1, JournalState::Idle, Origin::Root);
     let forked = summarized(store, 10, 1, JournalState::Idle, Origin::Call { session: parent, call });
@@ -97,7 +97,7 @@ pub fn what_others_need_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
 /// Nothing is known about the age of a session without a summary.
 pub fn a_session_that_is_not_indexed_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let session = summarized(one.store(), 1, 1, JournalState::Idle, Origin::Root);
-    continued(one.store(), session, sample::notes(["later"]));
+    continue_session(one.store(), session, sample::notes(["later"]));
     assert_eq!(block_on(one.store().unindexed(9)).expect("unindexed sessions are listed"), [session]);
     assert_eq!(expired(one, Expiry::before(at(5))), []);
 }
