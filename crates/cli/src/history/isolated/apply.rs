@@ -52,8 +52,8 @@ impl Apply {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
+        let directory = self.directory(&place.view(session).await?)?;
         let opened = IdleSession::in_store(common, place, session, None).await?;
-        let directory = self.directory(&opened.view)?;
         let paths = self.paths.iter().map(|path| in_project(&opened.view, &directory, path));
         let paths = paths.collect::<Result<_, _>>()?;
         check_target(&directory)?;
