@@ -141,7 +141,6 @@
 //! | [`slices`] | the built-in slices |
 //! | [`journal`], [`view`] | records, and views that are folded from them |
 //! | [`ports`], [`filesystem`] | traits of stores, models, workspaces and clocks, and the rules of files |
-//! | [`host::Driver`] | one evaluation of a session, step by step |
 //! | [`prompt`], [`Evaluator`] | system messages, and `evaluate(prompt, session, resume)` |
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and the definition of tools |
 //! | [`tools`] | built-in tools |
@@ -154,7 +153,7 @@
 //! | [`stores`] | stores by their addresses, and the locations of those of projects |
 //! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, compression of their turns, the language |
 //! | [`machine`] | an evaluation without IO: takes events, returns actions |
-//! | [`host::LiveSession`], [`host::ToolRunner`] | a session that this process drives, and the runner of its tool calls |
+//! | [`host`] | parts of the runtime that programs like the command need |
 //! | [`budget`] | limits and spending of an agent |
 //! | [`secrets`] | API keys, and their redaction in what is recorded and sent |
 //! | [`code`] | stable error codes |
@@ -217,13 +216,13 @@ pub mod host {
     #[doc(inline)]
     pub use backstitch_runtime::{
         Adapters, AgentEngine, Approver, ApproverDecision, CallArguments, CallOutcome, CallRequest,
-        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, Driver, EngineError, Engines,
+        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines,
         FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexCheck, IndexProgress,
-        IndexRepair, IndexReport, InvalidArguments, Isolation, KeptFiles, LiveSession, MainLoopError,
+        IndexRepair, IndexReport, InvalidArguments, Isolation, KeptFiles, MainLoopError,
         ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
         OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
         OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime,
-        SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionEnvironment, SessionFiles, SessionHolder,
+        SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionFiles, SessionHolder,
         SnapshotState, Task, ToolRunner, UnreadableSession, call_arguments, changes_line, check_arguments,
         check_snapshot, describe, discarded_effects, entropy, find_call, fold_view, fresh_ids,
         has_namespaces, has_supervisor, is_observed, latest_files, load_view, locate, locate_with_view,

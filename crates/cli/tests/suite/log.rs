@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use backstitch::SystemClock;
-use backstitch::host::{LiveSession, SessionEnvironment, entropy};
+use backstitch::host::entropy;
 use backstitch::journal::{Origin, Position, Record, ResourceChanged, SessionCreated};
 use backstitch::ports::{ClaimMode, Owner, Store as _};
 use backstitch::rng::Seed;
 use backstitch::store::SqliteStore;
+use backstitch_runtime::{LiveSession, SessionEnvironment};
 use serde_json::{Value, json};
 
 use backstitch_testkit::{block_on, sample};
