@@ -15,7 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["init", "config", "trust", "doctor", "completions", "explain", "help"]),
 ];
 
-/// Lists the commands of a program in groups. A command of none stands in the last group.
+/// Lists the commands of a program in groups. A command without a group is listed in the last one.
 pub(crate) fn group(mut command: Command) -> Command {
     command.build();
     let shown = |name: &str| command.find_subcommand(name).filter(|found| !found.is_hide_set());

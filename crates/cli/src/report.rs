@@ -37,7 +37,8 @@ impl From<String> for ReportLine {
 impl Report {
     /// Reports a value, so far without lines.
     pub(crate) fn new(value: &impl Serialize) -> Self {
-        Self { json: serde_json::to_value(value).unwrap_or_default(), lines: Vec::new() }
+        let json = serde_json::to_value(value).expect("invariant: reports have texts as keys");
+        Self { json, lines: Vec::new() }
     }
 
     /// Adds a line.

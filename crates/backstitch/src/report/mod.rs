@@ -7,8 +7,8 @@ mod history;
 mod look;
 mod people;
 mod store;
-mod version;
 
+pub use backstitch_runtime::Version;
 pub use history::{
     ApplyReport, DiscardedEffect, FileRestoreReport, ForkReport, RestoredChange, RestoredEvent, RestoredFile,
     RestoredFiles, RewindReport,
@@ -26,4 +26,3 @@ pub use store::{
     SessionImport, SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck,
     StoreCollection, StoreSalvage, UncoveredFile, WrongSnapshot,
 };
-pub use version::Version;

@@ -268,7 +268,7 @@ fn text(lines: &[u8]) -> String {
     lines.iter().map(|line| format!("line {line}\n")).collect()
 }
 
-/// Both sides removed a line of three that are equal, or one of them replaced it: which line it was cannot be known.
+/// One side removes one of three equal lines, and the other replaces one. Which line each of them meant cannot be known.
 #[test]
 fn lines_that_repeat_are_a_conflict_if_they_can_be_matched_in_two_ways() {
     let place = Place::new();

@@ -1,3 +1,0 @@
-//! The version of reports.
-
-pub use backstitch_runtime::Version;
