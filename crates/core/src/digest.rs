@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::text_schema::text_schema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 const PREFIX: &str = "blake3:";
@@ -14,6 +15,8 @@ const PREFIX: &str = "blake3:";
 /// The BLAKE3 digest of some content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
+
+text_schema!(Digest, "pattern": "^blake3:[0-9a-f]{64}$");
 
 /// The text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

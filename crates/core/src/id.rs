@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::text_schema::text_schema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -29,6 +30,8 @@ macro_rules! id_types {
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(Uuid);
+
+        text_schema!($name, "format": "uuid");
 
         impl $name {
             /// The id as a UUID.

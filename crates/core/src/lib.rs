@@ -8,6 +8,7 @@
 mod hex;
 mod pack;
 mod payload;
+mod text_schema;
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]

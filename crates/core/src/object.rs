@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::text_schema::text_schema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha1_checked::{Digest as _, Sha1};
 
@@ -17,6 +18,8 @@ pub const INLINE_LIMIT: usize = 64 * 1024;
 /// The id of an object, as git computes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; 20]);
+
+text_schema!(ObjectId, "pattern": "^[0-9a-f]{40}$");
 
 /// The text is not an object id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

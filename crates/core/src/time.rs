@@ -12,11 +12,14 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use crate::text_schema::text_schema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A moment in UTC, to the microsecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
+
+text_schema!(Timestamp, "format": "date-time");
 
 /// The text or number is not a representable time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -63,7 +63,6 @@ pub struct SentItem {
     /// The version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The item in its inbox.
     #[schemars(with = "u64")]

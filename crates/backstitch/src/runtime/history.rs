@@ -113,7 +113,7 @@ impl Runtime {
         let mut completed = None;
         if let Some(view) = view {
             // A process that holds the session may be about to apply it.
-            if let Some(owner) = self.store.store.holder(session).await.map_err(RuntimeError::Store)? {
+            if let Some(owner) = self.store.store.holder(session).await? {
                 return Err(RuntimeError::Store(StoreError::Held { session, owner, process: None }));
             }
             if view.pending_apply().is_some() {

@@ -10,7 +10,7 @@ use crate::id::SessionId;
 /// The position of a record in its session's journal: 0, 1, 2 and so on without a gap.
 ///
 /// As a *cut*, a position means "everything before this record": the cut at 0 is the empty journal.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Position(u64);
 
@@ -58,10 +58,8 @@ impl fmt::Debug for Position {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Position in the journal of that session.
-    #[schemars(with = "u64")]
     pub position: Position,
 }
 

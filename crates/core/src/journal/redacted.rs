@@ -28,11 +28,9 @@ pub struct RecordsRedacted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectRedacted {
     /// Names the object.
-    #[schemars(with = "String")]
     pub object: ObjectId,
     /// The redacted copy that records name instead, if there is one. Files of a workspace have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub replacement: Option<ObjectId>,
 }
 

@@ -64,10 +64,8 @@ impl fmt::Display for IdempotencyKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceRoot {
     /// The tree.
-    #[schemars(with = "String")]
     pub tree: ObjectId,
     /// Manifest of what git cannot represent: modes, empty directories, refused names.
-    #[schemars(with = "String")]
     pub manifest: ObjectId,
 }
 

@@ -48,15 +48,12 @@ pub struct RedactionReport {
     /// that still holds the value is stored again when the directory is next captured.
     pub files: Vec<String>,
     /// Other sessions that need an object whose content was removed.
-    #[schemars(with = "Vec<String>")]
     pub shared_with: Vec<SessionId>,
     /// Other sessions that hold the value themselves. They were not changed.
-    #[schemars(with = "Vec<String>")]
     pub elsewhere: Vec<SessionId>,
     /// Records in which the value is still a part of a name, an id, a time or a number, and cannot be replaced.
     pub kept: Vec<Point>,
     /// Lists of files in which the value is a part of a name. They were not changed.
-    #[schemars(with = "Vec<String>")]
     pub file_names: Vec<ObjectId>,
     /// Whether the store's files are free of what was removed.
     pub erasure: Erasure,
@@ -66,10 +63,8 @@ pub struct RedactionReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RedactedSession {
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The records whose texts were changed.
-    #[schemars(with = "Vec<u64>")]
     pub positions: Vec<Position>,
     /// The number of replacements in them.
     pub replacements: u64,
@@ -150,7 +145,6 @@ pub struct RemovalReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedSession {
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The number of its records.
     pub records: u64,

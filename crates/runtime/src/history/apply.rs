@@ -63,7 +63,6 @@ pub struct ApplyReport {
     /// The version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The directory that changes were applied to.
     pub directory: String,
@@ -73,7 +72,6 @@ pub struct ApplyReport {
     pub undo: bool,
     /// The position of its record; `None` if nothing was recorded: in a dry run, with conflicts, and where the directory has had
     /// all changes since the application before.
-    #[schemars(with = "Option<u64>")]
     pub at: Option<Position>,
     /// State of the directory before.
     pub before: WorkspaceRoot,

@@ -32,10 +32,8 @@ use crate::observed::is_observed;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiscardedEffect {
     /// The session that made the call: the one that went back, or a sub-agent of it.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The call.
-    #[schemars(with = "String")]
     pub call: CallId,
     /// Its tool.
     pub name: String,

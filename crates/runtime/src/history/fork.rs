@@ -44,10 +44,8 @@ pub struct ForkReport {
     /// The version of this form.
     pub v: Version,
     /// The new session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The session that it is a fork of.
-    #[schemars(with = "String")]
     pub fork_of: SessionId,
     /// The directory of its files, where they are on a disk.
     pub workspace: Option<String>,

@@ -24,10 +24,8 @@ pub struct FileRestoreReport {
     /// The version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The position of its record.
-    #[schemars(with = "u64")]
     pub at: Position,
     /// The point whose files were restored.
     #[schemars(with = "String")]

@@ -32,13 +32,10 @@ pub struct RewindReport {
     /// The version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The position of its record.
-    #[schemars(with = "u64")]
     pub at: Position,
     /// The cut that is visible now.
-    #[schemars(with = "u64")]
     pub to: Position,
     /// The root that the files were restored to, if they were.
     pub root: Option<WorkspaceRoot>,

@@ -80,7 +80,6 @@ pub struct RestoredFiles {
     /// What happened. While a session is driven, this is one of its events.
     pub event: RestoredEvent,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The point of the files before the restore, if they are kept.
     #[schemars(with = "Option<String>")]

@@ -238,7 +238,7 @@ impl Runtime {
             None
         } else {
             let claim = self.store().claim(outermost, self.owner().clone(), ClaimMode::IfFree);
-            Some(claim.await.map_err(RuntimeError::Store)?)
+            Some(claim.await?)
         };
         let recording = async {
             let options = SessionOptions { workspace, ..SessionOptions::default() };
@@ -248,7 +248,7 @@ impl Runtime {
         };
         let recorded = AssertUnwindSafe(recording).catch_unwind().await;
         if let Some(outer) = outer {
-            self.store().release(outer).await.map_err(RuntimeError::Store)?;
+            self.store().release(outer).await?;
         }
         recorded.unwrap_or(Err(RuntimeError::DriverPanicked))?;
         Ok(DecisionState::Recorded)

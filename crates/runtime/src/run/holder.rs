@@ -51,7 +51,7 @@ impl Runtime {
                 return Err(not_ended(reason));
             }
             let until = Instant::now() + PATIENCE;
-            while runtime.store().holder(session).await.map_err(RuntimeError::Store)?.is_some() {
+            while runtime.store().holder(session).await?.is_some() {
                 if Instant::now() > until {
                     return Err(not_ended("it was killed, and still holds it".to_owned()));
                 }
@@ -64,7 +64,7 @@ impl Runtime {
 
     async fn find_holder(&self, session: SessionId) -> Result<Option<SessionHolder>, RuntimeError> {
         let store = self.store();
-        if store.holder(session).await.map_err(RuntimeError::Store)?.is_none() {
+        if store.holder(session).await?.is_none() {
             return Ok(None);
         }
         // Only a refused claim names the process.
@@ -72,7 +72,7 @@ impl Runtime {
             Err(StoreError::Held { owner, process, .. }) => Ok(Some(SessionHolder { owner, process })),
             // It was released since.
             Ok(claim) => {
-                store.release(claim).await.map_err(RuntimeError::Store)?;
+                store.release(claim).await?;
                 Ok(None)
             }
             Err(error) => Err(RuntimeError::Store(error)),
@@ -82,7 +82,7 @@ impl Runtime {
     /// Takes the claim from the holder, and releases the session.
     async fn take_claim(&self, session: SessionId) -> Result<(), RuntimeError> {
         let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver).await;
-        let claim = claim.map_err(RuntimeError::Store)?;
+        let claim = claim?;
         self.store().release(claim).await.map_err(RuntimeError::Store)
     }
 }

@@ -23,7 +23,6 @@ pub struct DecisionReport {
     /// The version of this form.
     pub v: Version,
     /// The session whose calls, and those of its sub-agents, were decided.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// What was decided.
     pub decision: ApprovalOutcome,
@@ -62,10 +61,8 @@ impl ApprovalOutcome {
 #[non_exhaustive]
 pub struct DecidedCall {
     /// The session that made the call.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The call.
-    #[schemars(with = "String")]
     pub call: CallId,
     /// Its tool.
     pub name: String,
@@ -80,10 +77,8 @@ pub struct ResolutionReport {
     /// The version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The call; `None` for the session as a whole.
-    #[schemars(with = "Option<String>")]
     pub call: Option<CallId>,
     /// Always true: a decision that is refused is an error.
     pub decided: bool,

@@ -52,7 +52,7 @@ impl Runtime {
         session: SessionId,
     ) -> Result<Option<OpenedWorkspace>, RuntimeError> {
         let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver);
-        let claim = claim.await.map_err(RuntimeError::Store)?;
+        let claim = claim.await?;
         let until = Instant::now() + LONGEST_HANDOVER;
         let opened = loop {
             let opened = self.workspace_of(agent, session).await;
@@ -65,7 +65,7 @@ impl Runtime {
             }
         };
         // Opening the session claims it again.
-        self.store().release(claim).await.map_err(RuntimeError::Store)?;
+        self.store().release(claim).await?;
         opened
     }
 }

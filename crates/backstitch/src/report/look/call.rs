@@ -22,10 +22,8 @@ pub struct CallReport {
     /// Version of the form.
     pub v: Version,
     /// The session whose journal has the call.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The call.
-    #[schemars(with = "String")]
     pub call: CallId,
     /// The tool.
     pub name: String,
@@ -36,7 +34,6 @@ pub struct CallReport {
     /// The turn of the model that asked for it.
     pub turn: u64,
     /// When the model asked for it.
-    #[schemars(with = "Option<String>")]
     pub asked_at: Option<Timestamp>,
     /// The arguments of the model: an object, or a text if they are not one.
     pub arguments: Value,
@@ -59,7 +56,6 @@ pub struct CallReport {
     /// Its finished steps.
     pub steps: Vec<CallStep>,
     /// The session of a sub-agent.
-    #[schemars(with = "Option<String>")]
     pub sub_agent: Option<SessionId>,
     /// What was charged for it. Amounts of zero are left out.
     #[schemars(with = "BTreeMap<String, u64>")]
@@ -111,15 +107,12 @@ pub struct CallAttempt {
     /// Its number, from 1.
     pub attempt: u32,
     /// Position of its start.
-    #[schemars(with = "u64")]
     pub position: Position,
     /// False for an attempt before a rewind.
     pub visible: bool,
     /// When it started.
-    #[schemars(with = "String")]
     pub started_at: Timestamp,
     /// When it ended.
-    #[schemars(with = "Option<String>")]
     pub finished_at: Option<Timestamp>,
     /// Whether its changes are kept; `None` if no end is recorded.
     #[schemars(with = "Option<String>")]
@@ -138,7 +131,6 @@ pub struct CallAttempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallPause {
     /// When it began.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// What the session waited for.
     #[schemars(with = "String")]
@@ -149,7 +141,6 @@ pub struct CallPause {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallDecision {
     /// When it was made.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The decision.
     #[schemars(with = "JsonObject")]

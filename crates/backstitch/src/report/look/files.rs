@@ -26,7 +26,6 @@ pub struct DiffReport {
     /// Version of the form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The files that differ.
     pub files: Vec<ChangedFile>,
@@ -85,7 +84,6 @@ pub struct FileReport {
     /// Version of the form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The point.
     pub point: String,

@@ -75,7 +75,6 @@ pub struct UnreadableEntry {
     /// Version of the form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Why it cannot be read.
     pub error: String,
@@ -87,16 +86,12 @@ pub struct ListedSession {
     /// Version of the form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// When it was created.
-    #[schemars(with = "String")]
     pub created_at: Timestamp,
     /// When its last record was made.
-    #[schemars(with = "String")]
     pub updated_at: Timestamp,
     /// The number of its records.
-    #[schemars(with = "u64")]
     pub records: Position,
     /// What it is doing.
     #[schemars(with = "String")]
@@ -123,7 +118,6 @@ pub struct ListedSession {
     #[schemars(with = "String")]
     pub origin: OriginKind,
     /// The session that it comes from.
-    #[schemars(with = "Option<String>")]
     pub parent: Option<SessionId>,
     /// Where a fork begins.
     pub fork_of: Option<ForkPoint>,
@@ -148,10 +142,8 @@ pub struct ListedSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkPoint {
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The cut in its journal.
-    #[schemars(with = "u64")]
     pub position: Position,
 }
 

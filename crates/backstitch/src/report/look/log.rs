@@ -15,10 +15,8 @@ pub struct LogLine {
     /// Version of the form.
     pub v: Version,
     /// Its position.
-    #[schemars(with = "u64")]
     pub position: Position,
     /// When it was made.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Its kind.
     pub kind: String,

@@ -17,7 +17,6 @@ pub struct RequestReport {
     /// Version of the form.
     pub v: Version,
     /// The evaluation.
-    #[schemars(with = "String")]
     pub evaluation: EvaluationId,
     /// The turn.
     pub turn: u64,
@@ -50,7 +49,6 @@ impl RequestReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestForm {
     /// Its digest.
-    #[schemars(with = "Option<String>")]
     pub digest: Option<Digest>,
     /// Its length, in bytes.
     pub length: u64,

@@ -36,10 +36,8 @@ pub struct SessionReport {
     /// Version of the form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The number of its records.
-    #[schemars(with = "u64")]
     pub records: Position,
     /// What it is doing.
     #[schemars(with = "JsonObject")]
@@ -85,7 +83,6 @@ pub struct SessionReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallLine {
     /// The call.
-    #[schemars(with = "String")]
     pub call: CallId,
     /// The tool.
     pub name: String,
@@ -111,13 +108,10 @@ pub struct LastStop {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordEntry {
     /// The session whose journal has it. In a fork it may be the parent.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Its position.
-    #[schemars(with = "u64")]
     pub position: Position,
     /// When it was made.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Its data.
     pub data: Value,
@@ -127,7 +121,6 @@ pub struct RecordEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvaluationReport {
     /// The evaluation.
-    #[schemars(with = "String")]
     pub evaluation: EvaluationId,
     /// The number of its responses.
     pub turns: u64,
@@ -158,7 +151,6 @@ pub struct RequestEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingDecision {
     /// The session that records the decision: this one, or a child session of one of its calls.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// What has to be decided.
     #[schemars(with = "String")]
@@ -166,7 +158,6 @@ pub struct PendingDecision {
     /// Details for a person.
     pub detail: String,
     /// The call that it is about.
-    #[schemars(with = "Option<String>")]
     pub call: Option<CallId>,
     /// The tool of the call.
     pub name: Option<String>,

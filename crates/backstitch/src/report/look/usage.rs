@@ -14,7 +14,6 @@ pub struct UsageReport {
     /// Version of the form.
     pub v: Version,
     /// Only what happened since then is counted.
-    #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
     /// The number of sessions.
     pub sessions: u64,

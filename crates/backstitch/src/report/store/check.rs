@@ -29,14 +29,12 @@ pub struct StoreCheck {
     /// Damage in words, in the order of detection. No repair changes it.
     pub findings: Vec<String>,
     /// Needed objects that were lost when an earlier, damaged store was salvaged.
-    #[schemars(with = "Vec<String>")]
     pub lost: BTreeSet<ObjectId>,
     /// Snapshots that a verification found, or that a repair deleted.
     pub wrong_snapshots: Vec<WrongSnapshot>,
     /// Replaced records by session, in the order of their creation.
     pub redacted: Vec<RedactedRecords>,
     /// Needed objects whose content was redacted.
-    #[schemars(with = "Vec<String>")]
     pub redacted_objects: BTreeSet<ObjectId>,
     /// Sessions that were removed.
     pub removed: Vec<RemovedSession>,
@@ -48,7 +46,6 @@ pub struct StoreCheck {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongSnapshot {
     /// Session that it belongs to.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The problem in words.
     pub reason: String,
@@ -58,10 +55,8 @@ pub struct WrongSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RedactedRecords {
     /// Session of the records.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Positions of the records.
-    #[schemars(with = "Vec<u64>")]
     pub positions: Vec<Position>,
 }
 
@@ -71,10 +66,8 @@ pub struct IndexState {
     /// Number of summaries that were compared.
     pub compared: u64,
     /// Sessions whose summary differs from their journal.
-    #[schemars(with = "Vec<String>")]
     pub differing: Vec<SessionId>,
     /// Sessions without a summary.
-    #[schemars(with = "Vec<String>")]
     pub unindexed: Vec<SessionId>,
     /// Number of summaries that were written again.
     pub rebuilt: u64,
@@ -128,7 +121,6 @@ pub struct StoreCollection {
     /// Files and directories that killed processes had left.
     pub left: Vec<PathBuf>,
     /// Sessions that have expired.
-    #[schemars(with = "Vec<String>")]
     pub expired: Vec<SessionId>,
     /// Whether the store's files may still hold expired sessions. `None` if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

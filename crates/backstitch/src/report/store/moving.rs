@@ -85,14 +85,12 @@ pub struct GitExport {
     /// Version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Path of the bare repository.
     pub repository: PathBuf,
     /// Its branch.
     pub branch: String,
     /// Ids of the commits, the oldest first.
-    #[schemars(with = "Vec<String>")]
     pub commits: Vec<ObjectId>,
     /// Number of objects in the repository.
     pub objects: usize,
@@ -101,7 +99,6 @@ pub struct GitExport {
     /// Paths that the session never captured.
     pub uncovered: Vec<UncoveredFile>,
     /// Calls whose files retention has deleted.
-    #[schemars(with = "Vec<String>")]
     pub pruned_calls: Vec<CallId>,
 }
 
@@ -113,7 +110,6 @@ pub struct GitOmission {
     /// The reason in words.
     pub reason: String,
     /// First commit that it is missing from.
-    #[schemars(with = "Option<String>")]
     pub commit: Option<ObjectId>,
 }
 
@@ -134,7 +130,6 @@ pub struct MarkdownExport {
     /// Version of this form.
     pub v: Version,
     /// The session.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// The document.
     pub markdown: String,

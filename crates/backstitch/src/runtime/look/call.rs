@@ -156,7 +156,7 @@ impl CallRecords {
         is_visible: bool,
     ) -> Result<(), RuntimeError> {
         let mut started = started.clone();
-        fetch_large(store, &mut started).await.map_err(RuntimeError::Store)?;
+        fetch_large(store, &mut started).await?;
         self.reservations.extend(started.reservation.map(|reservation| reservation.id));
         let report = &mut self.report;
         if let Some(arguments) = started.arguments.as_ref().and_then(Large::inline) {

@@ -18,7 +18,7 @@ pub struct SessionIndex {
 impl Runtime {
     /// Looks for sessions that are not indexed.
     pub async fn session_index(&self) -> Result<SessionIndex, RuntimeError> {
-        let missing = self.store.store.unindexed(usize::MAX).await.map_err(RuntimeError::Store)?;
+        let missing = self.store.store.unindexed(usize::MAX).await?;
         Ok(SessionIndex { runtime: self.clone(), missing })
     }
 

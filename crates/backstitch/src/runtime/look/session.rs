@@ -46,7 +46,7 @@ impl Runtime {
                 (found.into_view(store, head).await?, files)
             }
         };
-        let holder = store.holder(head.session_id()).await.map_err(RuntimeError::Store)?;
+        let holder = store.holder(head.session_id()).await?;
         let driver = if holder.is_some() { DriverPresence::Present } else { DriverPresence::Absent };
         Ok(SessionAt { runtime: self.clone(), view, files, driver })
     }

@@ -37,7 +37,7 @@ impl SessionAt {
             let mut turns = Vec::new();
             for finished in &evaluation.finished_turns {
                 let mut finished = finished.clone();
-                fetch_large(&*self.runtime.store.store, &mut finished).await.map_err(RuntimeError::Store)?;
+                fetch_large(&*self.runtime.store.store, &mut finished).await?;
                 let data = finished.data.inline().cloned().unwrap_or_default();
                 let damaged = |error: serde_json::Error| MachineError::Damaged {
                     evaluation: evaluation.evaluation_id,
@@ -64,7 +64,7 @@ impl SessionAt {
         let done = evaluation.finished_turns.last().map_or(0, |turn| turn.turn);
         let latest = evaluation.programs.last().filter(|program| program.turn > done);
         let Some(mut program) = latest.cloned() else { return Ok(None) };
-        fetch_large(&*self.runtime.store.store, &mut program).await.map_err(RuntimeError::Store)?;
+        fetch_large(&*self.runtime.store.store, &mut program).await?;
         let source = program.source.as_ref().and_then(Large::inline).map(ToString::to_string);
         let (source, is_over) = (source.unwrap_or_default(), evaluation.finished.is_some());
         Ok(Some(OpenProgram { turn: program.turn, source, is_over }))

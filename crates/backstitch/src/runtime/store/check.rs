@@ -27,7 +27,7 @@ impl Runtime {
     /// Like [`verify`](Self::verify). Summaries that differ from their journals are written again, and such snapshots are deleted.
     /// Nothing else is changed: journals and objects are never repaired.
     pub async fn repair(&self, progress: Progress<'_, IndexProgress>) -> Result<StoreCheck, RuntimeError> {
-        self.store.admin.remove_stray_summaries().await.map_err(RuntimeError::Store)?;
+        self.store.admin.remove_stray_summaries().await?;
         self.check(IndexRepair::Rebuild, progress).await
     }
 
@@ -40,10 +40,10 @@ impl Runtime {
         let wrong_snapshots = self.wrong_snapshots().await;
         if repair == IndexRepair::Rebuild {
             for wrong in &wrong_snapshots {
-                admin.remove_snapshot(wrong.session).await.map_err(RuntimeError::Store)?;
+                admin.remove_snapshot(wrong.session).await?;
             }
         }
-        let report = admin.verify().await.map_err(RuntimeError::Store)?;
+        let report = admin.verify().await?;
         let index = match self.check_index(repair, progress).await {
             Ok(index) => index,
             // The damage is the finding.

@@ -73,7 +73,7 @@ impl Runtime {
             None => RemovalReport::default(),
         };
         let left = self.remove_remainders(erasure).await;
-        let content = self.store.admin.collect(retention, options.mode).await.map_err(RuntimeError::Store)?;
+        let content = self.store.admin.collect(retention, options.mode).await?;
         let is_pending = matches!(expired.erasure, Erasure::Pending { .. });
         Ok(StoreCollection {
             v: Version,
@@ -90,7 +90,7 @@ impl Runtime {
     async fn expire(&self, expiry: Expiry, mode: ErasureMode) -> Result<RemovalReport, RuntimeError> {
         // Only what is indexed can expire.
         self.index(|_| {}).await?;
-        let sessions = self.store.admin.expired(expiry).await.map_err(RuntimeError::Store)?;
+        let sessions = self.store.admin.expired(expiry).await?;
         let options = RemoveOptions { mode, ..RemoveOptions::default() };
         Ok(self.remove_with_copies(sessions, options).await?.0)
     }

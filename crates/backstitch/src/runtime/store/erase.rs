@@ -41,7 +41,7 @@ impl Runtime {
         let left = self.remove_remainders(mode).await;
         let (owner, at) = (self.owner().clone(), self.clock().now());
         let redaction = Redaction { session, value, owner, at, mode };
-        let content = self.store().redact(redaction).await.map_err(RuntimeError::Store)?;
+        let content = self.store().redact(redaction).await?;
         Ok(SessionRedaction { v: Version, dry_run: mode == ErasureMode::DryRun, content, left })
     }
 
@@ -72,12 +72,12 @@ impl Runtime {
             mode,
         };
         let rehearsed =
-            self.store().remove(removal(ErasureMode::DryRun)).await.map_err(RuntimeError::Store)?;
+            self.store().remove(removal(ErasureMode::DryRun)).await?;
         let copies = self.copies_of(&rehearsed).await;
         if options.mode == ErasureMode::DryRun {
             return Ok((rehearsed, copies.len()));
         }
-        let removed = self.store().remove(removal(ErasureMode::Now)).await.map_err(RuntimeError::Store)?;
+        let removed = self.store().remove(removal(ErasureMode::Now)).await?;
         let count = copies.len();
         blocking(move || {
             for path in copies {

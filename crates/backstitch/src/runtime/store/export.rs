@@ -27,7 +27,7 @@ impl Runtime {
         to: &Path,
         progress: Progress<'_, TransferProgress>,
     ) -> Result<BundleExport, RuntimeError> {
-        let driver = self.store().holder(session).await.map_err(RuntimeError::Store)?;
+        let driver = self.store().holder(session).await?;
         let report = self.store.admin.export_bundle(session, to, progress).await?;
         Ok(BundleExport {
             transfer: report.content.into(),

@@ -154,7 +154,7 @@ impl History {
                 reason: error.to_string(),
             };
             let paths =
-                Coverage::from_json(coverage.bytes()).map_err(damaged).map_err(RuntimeError::Store)?;
+                Coverage::from_json(coverage.bytes()).map_err(damaged)?;
             self.uncovered.extend(paths.uncovered().map(|one| (one.path, one.reason)));
         }
         let parents = self.commits.len().checked_sub(1).into_iter().collect();

@@ -166,7 +166,7 @@ impl Runtime {
         }
         // Fails if a process drives the session, before a file is written.
         let claim = self.store().claim(session, self.owner().clone(), ClaimMode::IfFree).await;
-        self.store().release(claim.map_err(RuntimeError::Store)?).await.map_err(RuntimeError::Store)?;
+        self.store().release(claim?).await?;
         let mut spec = WorkspaceSpec::new(&directory);
         spec.excludes.clone_from(&definition.workspace.excludes);
         spec.in_place = true;

@@ -93,7 +93,6 @@ pub struct SalvageReport {
     /// Number of copied objects.
     pub objects: u64,
     /// Needed objects that could not be read.
-    #[schemars(with = "Vec<String>")]
     pub lost_objects: Vec<ObjectId>,
     /// Descriptions of other data that could not be copied.
     pub notes: Vec<String>,
@@ -111,7 +110,6 @@ impl SalvageReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SalvagedSession {
     /// Id of the session, the same in both stores.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Number of copied records. A session without any does not exist in the new store.
     pub records: u64,
@@ -123,7 +121,6 @@ pub struct SalvagedSession {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostTail {
     /// Position of the first lost record.
-    #[schemars(with = "u64")]
     pub position: Position,
     /// Description of the damage at that position.
     pub reason: String,

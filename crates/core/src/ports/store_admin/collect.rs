@@ -42,7 +42,6 @@ impl GcReport {
 pub struct FreedSpace {
     /// Session whose old boundaries needed the objects, or `None` if no root named them. Objects that several
     /// sessions needed count for the first of them.
-    #[schemars(with = "Option<String>")]
     pub session: Option<SessionId>,
     /// Object kind that this entry counts.
     #[schemars(with = "String")]

@@ -25,7 +25,6 @@ pub struct StoreSize {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSize {
     /// Session that the numbers belong to.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Number of records.
     pub records: u64,

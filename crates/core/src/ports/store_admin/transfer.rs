@@ -43,7 +43,6 @@ pub enum TransferStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferReport {
     /// The session that was named.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// All moved sessions, the named one last.
     pub sessions: Vec<TransferredSession>,
@@ -62,7 +61,6 @@ impl TransferReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferredSession {
     /// Id of the session, the same in both stores.
-    #[schemars(with = "String")]
     pub session: SessionId,
     /// Reason why it was moved.
     pub role: SessionRole,
@@ -94,7 +92,6 @@ pub enum TransferOutcome {
     /// Its journal there was the beginning of the moved one, and has the rest now.
     Extended {
         /// Position of the first new record.
-        #[schemars(with = "u64")]
         from: Position,
     },
     /// All of its records were there already.

@@ -121,7 +121,7 @@ impl Document<'_> {
     async fn head(&mut self, view: &JournalView) -> Result<(), RuntimeError> {
         let session = view.session_id();
         let store = self.runtime.store();
-        let is_held = store.holder(session).await.map_err(RuntimeError::Store)?.is_some();
+        let is_held = store.holder(session).await?.is_some();
         let presence = SessionPresence { is_held, has_waiting: false };
         let created = view.created();
         let mut lines = vec![
