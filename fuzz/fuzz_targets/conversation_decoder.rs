@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    backstitch_core::fuzzing::conversation_decoder(bytes);
+    backstitch_fuzz::decoders::conversation_decoder(bytes);
 });

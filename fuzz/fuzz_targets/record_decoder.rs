@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    backstitch_core::fuzzing::record_decoder(bytes);
+    backstitch_fuzz::decoders::record_decoder(bytes);
 });

@@ -20,8 +20,6 @@ pub mod crash;
 pub mod digest;
 pub mod execution;
 pub mod extra;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod id;
 pub mod journal;
 pub mod json;

@@ -1,7 +1,8 @@
 //! The decoders on seeded mutations of real encodings. The targets in `fuzz/` run the same checks without an
 //! end.
 
-use backstitch_core::fuzzing;
+mod decoders;
+
 use backstitch_core::journal::{CallVerdict, PauseReason, Position};
 use backstitch_core::message::RoleHint;
 use backstitch_core::rng::{Rng, Seed};
@@ -184,14 +185,14 @@ fn snapshots() -> Vec<String> {
 
 #[test]
 fn the_snapshot_decoder_keeps_its_promises() {
-    let accepted = run(1, &snapshots(), fuzzing::snapshot_decoder);
+    let accepted = run(1, &snapshots(), decoders::snapshot_decoder);
     assert!(accepted > INPUTS / 10, "only {accepted} inputs came past the decoder, so little was checked");
 }
 
 #[test]
 fn the_record_decoder_keeps_its_promises() {
     let corpus: Vec<_> = fixtures().into_iter().map(|(_, text)| text).collect();
-    let accepted = run(2, &corpus, fuzzing::record_decoder);
+    let accepted = run(2, &corpus, decoders::record_decoder);
     assert!(accepted > INPUTS / 20, "only {accepted} inputs came past the decoder, so little was checked");
 }
 
@@ -219,7 +220,7 @@ fn conversations() -> Vec<String> {
 
 #[test]
 fn the_conversation_decoder_keeps_its_promises() {
-    let accepted = run(3, &conversations(), fuzzing::conversation_decoder);
+    let accepted = run(3, &conversations(), decoders::conversation_decoder);
     assert!(accepted > INPUTS / 20, "only {accepted} inputs came past the decoder, so little was checked");
 }
 
@@ -245,7 +246,7 @@ fn view_snapshots() -> Vec<Vec<u8>> {
 fn the_decoder_of_view_snapshots_keeps_its_promises() {
     let corpus = view_snapshots();
     for bytes in &corpus {
-        assert!(fuzzing::view_snapshot_decoder(bytes), "a real snapshot was refused");
+        assert!(decoders::view_snapshot_decoder(bytes), "a real snapshot was refused");
     }
     let mut rng = Seed::new(4).rng();
     let mut accepted = 0;
@@ -265,7 +266,7 @@ fn the_decoder_of_view_snapshots_keeps_its_promises() {
                 _ => flip_a_bit(&mut bytes, &mut rng),
             }
         }
-        accepted += u32::from(fuzzing::view_snapshot_decoder(&bytes));
+        accepted += u32::from(decoders::view_snapshot_decoder(&bytes));
     }
     assert!(accepted > INPUTS / 100, "only {accepted} inputs came past the decoder, so little was checked");
 }

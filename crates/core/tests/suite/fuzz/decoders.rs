@@ -1,23 +1,22 @@
 //! Functions for fuzzers. Each takes bytes and panics if a guarantee is broken.
 //!
 //! The tests of this crate run each function on mutations of real encodings, and so do the targets in
-//! `fuzz/`, for as long as they are left running. The functions are not a public interface and change without
-//! notice.
+//! `fuzz/`, which include this file, for as long as they are left running.
+#![allow(unreachable_pub, reason = "`fuzz/` includes this file as a public module")]
 
 use std::sync::Arc;
 
-use uuid::Uuid;
-
-use crate::id::{EvaluationId, SessionId};
-use crate::journal::{Batch, EvaluationStarted, Position, Record, RecordBody, SessionCreated};
-use crate::json::JsonLimits;
-use crate::rng::Seed;
-use crate::session::{CaptureOptions, Session, Snapshot, SnapshotMismatchError, StoredSlice};
-use crate::slices::{
+use backstitch_core::digest::Digest;
+use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::journal::{Batch, EvaluationStarted, Position, Record, RecordBody, SessionCreated};
+use backstitch_core::json::JsonLimits;
+use backstitch_core::rng::Seed;
+use backstitch_core::session::{CaptureOptions, Session, Snapshot, SnapshotMismatchError, StoredSlice};
+use backstitch_core::slices::{
     Plan, PromptExecuted, PromptRendered, ToolInvoked, VisibilityOverrides, WorkspaceDigest,
 };
-use crate::time::{FixedClock, Timestamp};
-use crate::view::{ConversationState, DriverPresence, JournalView};
+use backstitch_core::time::{FixedClock, Timestamp};
+use backstitch_core::view::{ConversationState, DriverPresence, JournalView};
 
 /// Limits that keep inputs small, so that many of them run.
 const LIMITS: JsonLimits = JsonLimits { bytes: 64 * 1024, depth: 80 };
@@ -146,15 +145,20 @@ pub fn view_snapshot_decoder(bytes: &[u8]) -> bool {
 }
 
 /// Evaluation of the journal to which mutated records are added.
-const EVALUATION: Uuid = Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_0000_0000_0002);
+const EVALUATION: &str = "01890a5d-ac96-774b-bcce-000000000002";
+
+fn session_id() -> SessionId {
+    "00000000-0000-0000-0000-000000000001".parse().expect("it is a UUID")
+}
 
 fn created() -> SessionCreated {
-    SessionCreated::new(SessionId::from_uuid(Uuid::from_u128(1)), Timestamp::UNIX_EPOCH, Seed::new(1))
+    SessionCreated::new(session_id(), Timestamp::UNIX_EPOCH, Seed::new(1))
 }
 
 /// Returns the records of a session with one evaluation.
 fn beginning() -> Vec<Record> {
-    let started = EvaluationStarted::new(EvaluationId::from(EVALUATION), "", "");
+    let evaluation: EvaluationId = EVALUATION.parse().expect("it is a UUID");
+    let started = EvaluationStarted::new(evaluation, "", "");
     Batch::at(Timestamp::UNIX_EPOCH).with(created()).with(started).into_records(Position::START).0
 }
 
@@ -215,13 +219,13 @@ fn read_everything(view: &JournalView) {
 }
 
 fn fresh_session() -> Session {
-    Session::new(SessionId::from_uuid(Uuid::from_u128(1)), Arc::new(FixedClock::default()))
+    Session::new(session_id(), Arc::new(FixedClock::default()))
 }
 
 fn all(session: &Session) -> Snapshot {
     session.snapshot_with(CaptureOptions::include_all())
 }
 
-fn digest(snapshot: &Snapshot) -> crate::digest::Digest {
+fn digest(snapshot: &Snapshot) -> Digest {
     snapshot.content_digest().expect("what was read has a digest")
 }
