@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::text_form::stored_as_text;
 
 macro_rules! codes {
     ($($code:ident = $word:literal: $summary:literal,)*) => {
@@ -194,6 +194,7 @@ macro_rules! with_error_codes {
 pub use with_error_codes;
 
 with_error_codes!(codes);
+stored_as_text!(ErrorCode, "a string");
 
 impl ErrorCode {
     /// Returns the code of a failure by its recorded kind. Kinds are an open set, because policies bring
@@ -221,19 +222,6 @@ impl From<ErrorCode> for String {
 pub struct UnknownCode {
     /// The word.
     pub word: String,
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for ErrorCode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = String::deserialize(deserializer)?;
-        word.parse().map_err(serde::de::Error::custom)
-    }
 }
 
 impl FromStr for ErrorCode {

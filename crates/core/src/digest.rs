@@ -7,8 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text_schema::text_schema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::Serialize;
+
+use crate::text_form::{stored_as_text, text_schema};
 
 const PREFIX: &str = "blake3:";
 
@@ -17,6 +18,7 @@ const PREFIX: &str = "blake3:";
 pub struct Digest([u8; 32]);
 
 text_schema!(Digest, "pattern": "^blake3:[0-9a-f]{64}$");
+stored_as_text!(Digest, "a string");
 
 /// The text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,19 +85,6 @@ impl FromStr for Digest {
             .and_then(crate::hex::parse)
             .map(Self)
             .ok_or_else(|| InvalidDigest { text: text.chars().take(80).collect() })
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
     }
 }
 

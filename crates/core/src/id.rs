@@ -8,10 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::text_schema::text_schema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::text_form::text_schema;
 use crate::time::Clock;
 
 /// The text is not an id.

@@ -8,7 +8,7 @@
 mod hex;
 mod pack;
 mod payload;
-mod text_schema;
+mod text_form;
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]

@@ -8,9 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::text_schema::text_schema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 use sha1_checked::{Digest as _, Sha1};
+
+use crate::text_form::{stored_as_text, text_schema, words};
 
 /// Texts and results with more bytes than this are stored as objects, not inside of records.
 pub const INLINE_LIMIT: usize = 64 * 1024;
@@ -20,6 +21,7 @@ pub const INLINE_LIMIT: usize = 64 * 1024;
 pub struct ObjectId([u8; 20]);
 
 text_schema!(ObjectId, "pattern": "^[0-9a-f]{40}$");
+stored_as_text!(ObjectId, "a string");
 
 /// The text is not an object id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,40 +65,16 @@ impl FromStr for ObjectId {
     }
 }
 
-impl Serialize for ObjectId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ObjectId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
-
-/// Type of an object, in git's terms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ObjectKind {
-    /// Bytes: a file, a media item, a long text.
-    Blob,
-    /// A directory.
-    Tree,
-    /// A state of a workspace with its history.
-    Commit,
-}
-
-impl ObjectKind {
-    /// The word in an object's header.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blob => "blob",
-            Self::Tree => "tree",
-            Self::Commit => "commit",
-        }
+words! {
+    /// Type of an object, in git's terms.
+    #[non_exhaustive]
+    ObjectKind = "kind of object" {
+        /// Bytes: a file, a media item, a long text.
+        Blob = "blob",
+        /// A directory.
+        Tree = "tree",
+        /// A state of a workspace with its history.
+        Commit = "commit",
     }
 }
 

@@ -12,14 +12,14 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::text_schema::text_schema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use crate::text_form::{stored_as_text, text_schema};
 
 /// A moment in UTC, to the microsecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
 text_schema!(Timestamp, "format": "date-time");
+stored_as_text!(Timestamp, "an RFC 3339 time");
 
 /// The text or number is not a representable time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,30 +94,6 @@ impl FromStr for Timestamp {
         // Flooring rather than truncating keeps moments before 1970 from moving forwards.
         let micros = moment.as_nanosecond().div_euclid(1_000);
         i64::try_from(micros).ok().and_then(|micros| Self::from_unix_micros(micros).ok()).ok_or_else(invalid)
-    }
-}
-
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl de::Visitor<'_> for Text {
-            type Value = Timestamp;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an RFC 3339 time")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Text)
     }
 }
 

@@ -10,33 +10,17 @@ use super::command::CommandWords;
 use super::scope::ApprovalScope;
 use crate::extra::Extra;
 use crate::session::{Slice, SlicePolicy};
+use crate::text_form::words;
 
-/// What happens to a call. The later one wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalVerdict {
-    /// It runs without approval.
-    Allow,
-    /// A person has to approve it.
-    Ask,
-    /// It does not run, and the model receives an error.
-    Deny,
-}
-
-impl ApprovalVerdict {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl fmt::Display for ApprovalVerdict {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.as_str())
+words! {
+    /// What happens to a call. The later one wins.
+    ApprovalVerdict = "verdict" {
+        /// It runs without approval.
+        Allow = "allow",
+        /// A person has to approve it.
+        Ask = "ask",
+        /// It does not run, and the model receives an error.
+        Deny = "deny",
     }
 }
 

@@ -9,11 +9,12 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::EvaluationId;
 use crate::storable::{self, NotStorable};
+use crate::text_form::stored_as_text;
 use crate::time::Timestamp;
 
 /// The number of an item in the inboxes of a store. Later items have larger numbers, and none is reused.
@@ -42,6 +43,8 @@ pub enum InboxKind {
     /// A kind that this version does not know.
     Other(String),
 }
+
+stored_as_text!(InboxKind, "a string");
 
 impl InboxKind {
     /// The stored word.
@@ -75,19 +78,6 @@ impl FromStr for InboxKind {
 impl fmt::Display for InboxKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
-    }
-}
-
-impl Serialize for InboxKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for InboxKind {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Ok((*word).into())
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extra::Extra;
 use crate::id::EvaluationId;
+use crate::text_form::words;
 
 /// The session is no longer driven, before the evaluation ended or on a request from outside.
 ///
@@ -27,29 +28,17 @@ pub struct SessionStopped {
     pub extra: Extra,
 }
 
-/// Reason why a session is not driven any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// An error occurred.
-    Error,
-    /// The process received a signal and paused the session.
-    Signal,
-    /// The runtime was shut down and paused the session.
-    Shutdown,
-    /// The driver released the session in the middle of an evaluation.
-    Released,
-}
-
-impl StopReason {
-    /// The stored word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Signal => "signal",
-            Self::Shutdown => "shutdown",
-            Self::Released => "released",
-        }
+words! {
+    /// Reason why a session is not driven any more.
+    StopReason = "reason of a stop" {
+        /// An error occurred.
+        Error = "error",
+        /// The process received a signal and paused the session.
+        Signal = "signal",
+        /// The runtime was shut down and paused the session.
+        Shutdown = "shutdown",
+        /// The driver released the session in the middle of an evaluation.
+        Released = "released",
     }
 }
 

@@ -19,6 +19,7 @@ use crate::budget::Amounts;
 use crate::id::SessionId;
 use crate::payload::EvaluationOutcome;
 use crate::text::one_line;
+use crate::text_form::words;
 use crate::time::Timestamp;
 
 /// What a journal says about its session at its head.
@@ -87,44 +88,21 @@ impl SessionSummary {
     pub const MESSAGE_LENGTH: usize = 300;
 }
 
-/// What a session is doing, as far as its journal says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JournalState {
-    /// No evaluation is open, and the latest one did not fail.
-    Idle,
-    /// The latest evaluation failed.
-    Failed,
-    /// An evaluation is open, and nothing says why it should not be driven.
-    Open,
-    /// An evaluation is open, and the reason why it is no longer driven is recorded.
-    Stopped,
-    /// It waits for a decision.
-    Paused,
-    /// Its files could not be restored.
-    Poisoned,
-}
-
-impl JournalState {
-    /// All states.
-    pub const ALL: [Self; 6] =
-        [Self::Idle, Self::Failed, Self::Open, Self::Stopped, Self::Paused, Self::Poisoned];
-
-    /// A stable word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Failed => "failed",
-            Self::Open => "open",
-            Self::Stopped => "stopped",
-            Self::Paused => "paused",
-            Self::Poisoned => "poisoned",
-        }
-    }
-
-    /// The state of this word.
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
+words! {
+    /// What a session is doing, as far as its journal says.
+    JournalState = "state of a session" {
+        /// No evaluation is open, and the latest one did not fail.
+        Idle = "idle",
+        /// The latest evaluation failed.
+        Failed = "failed",
+        /// An evaluation is open, and nothing says why it should not be driven.
+        Open = "open",
+        /// An evaluation is open, and the reason why it is no longer driven is recorded.
+        Stopped = "stopped",
+        /// It waits for a decision.
+        Paused = "paused",
+        /// Its files could not be restored.
+        Poisoned = "poisoned",
     }
 }
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::large::Source;
-use super::word::words;
 use super::{MessageError, OptionCall, OptionResult, Part, PolicyName, RoleHint, tagged};
 use crate::extra::Extra;
 use crate::object::{Object, ObjectContent, ObjectId, ObjectRef};
+use crate::text_form::words;
 
 words! {
     /// Kind of a message.

@@ -38,16 +38,6 @@ pub enum MessageError {
         /// The name.
         name: PolicyName,
     },
-    /// A word is not in its closed set.
-    #[error("unknown {what} {text:?}; it is one of {}", known.join(", "))]
-    UnknownWord {
-        /// Kind of word that was expected.
-        what: &'static str,
-        /// The word, cut to 64 characters.
-        text: String,
-        /// All known words.
-        known: &'static [&'static str],
-    },
 
     /// A media URL does not parse.
     #[error("a media URL does not parse; give an absolute http, https or blob URL")]

@@ -14,10 +14,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
 use super::MessageError;
 use crate::object::ObjectId;
+use crate::text_form::stored_as_text;
 
 const BLOB: &str = "blob:";
 
@@ -27,6 +26,8 @@ pub struct MediaUrl {
     text: Arc<str>,
     object: Option<ObjectId>,
 }
+
+stored_as_text!(MediaUrl, "a string");
 
 impl MediaUrl {
     /// Largest length of an address, in bytes.
@@ -108,19 +109,6 @@ impl fmt::Display for MediaUrl {
 impl fmt::Debug for MediaUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), formatter)
-    }
-}
-
-impl Serialize for MediaUrl {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for MediaUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Self::new(&text).map_err(de::Error::custom)
     }
 }
 

@@ -26,7 +26,6 @@ mod policy;
 mod result_builder;
 mod role;
 mod tagged;
-mod word;
 
 pub use arguments::Arguments;
 pub use builder::{Anchor, MessageBuilder};

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::large::{self, Large, Source};
-use super::word::words;
 use super::{MediaUrl, MessageError, tagged};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::object::{Object, ObjectId};
 use crate::secrets::REDACTED;
+use crate::text_form::words;
 
 words! {
     /// How a model perceives media.

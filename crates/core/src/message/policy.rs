@@ -13,9 +13,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::MessageError;
+use crate::text_form;
 
 const RUNTIME: &str = "runtime";
 const EXECUTOR: &str = "executor";
@@ -121,8 +122,7 @@ impl Serialize for PolicyName {
 
 impl<'de> Deserialize<'de> for PolicyName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
+        text_form::read(deserializer, "a string", Self::parse)
     }
 }
 

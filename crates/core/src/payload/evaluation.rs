@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::EvaluationId;
 use crate::message::{Large, PolicyName, large};
+use crate::text_form::words;
 
 /// An evaluation starts: a prompt is driven to an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -154,32 +155,17 @@ impl EvaluationFinished {
     }
 }
 
-/// Kind of end of an evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EvaluationOutcome {
-    /// It has an answer.
-    Completed,
-    /// It has an error.
-    Failed,
-    /// It was ended from outside.
-    Cancelled,
-    /// Another evaluation took its place.
-    Superseded,
-}
-
-impl EvaluationOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::Superseded];
-
-    /// A stable word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Superseded => "superseded",
-        }
+words! {
+    /// Kind of end of an evaluation.
+    EvaluationOutcome = "outcome" {
+        /// It has an answer.
+        Completed = "completed",
+        /// It has an error.
+        Failed = "failed",
+        /// It was ended from outside.
+        Cancelled = "cancelled",
+        /// Another evaluation took its place.
+        Superseded = "superseded",
     }
 }
 

@@ -3,50 +3,36 @@
 //! A [`SessionSummary`] says what the journal says. An [`IndexedSession`] adds what only the store knows when it is read: who
 //! holds the session, and whether items wait in its inbox. Its [status](IndexedSession::status) follows from both.
 
-use std::fmt;
 use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 
 use super::store::Owner;
 use crate::id::SessionId;
 use crate::journal::{JournalState, Origin, SessionSummary};
+use crate::text_form::words;
 
-/// What a session is doing, as a list shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IndexedStatus {
-    /// A process drives it.
-    Running,
-    /// Items wait in its inbox, no process holds it, and resuming it takes them in.
-    Runnable,
-    /// An evaluation is open, and its process ended without a word: it was killed.
-    Interrupted,
-    /// An evaluation is open, and the reason why it is no longer driven is recorded.
-    Stopped,
-    /// It waits for a decision.
-    Paused,
-    /// There is nothing to do.
-    Idle,
-    /// Its latest evaluation failed.
-    Failed,
-    /// Its files could not be restored.
-    Poisoned,
+words! {
+    /// What a session is doing, as a list shows it.
+    IndexedStatus = "status of a session" {
+        /// A process drives it.
+        Running = "running",
+        /// Items wait in its inbox, no process holds it, and resuming it takes them in.
+        Runnable = "runnable",
+        /// An evaluation is open, and its process ended without a word: it was killed.
+        Interrupted = "interrupted",
+        /// An evaluation is open, and the reason why it is no longer driven is recorded.
+        Stopped = "stopped",
+        /// It waits for a decision.
+        Paused = "paused",
+        /// There is nothing to do.
+        Idle = "idle",
+        /// Its latest evaluation failed.
+        Failed = "failed",
+        /// Its files could not be restored.
+        Poisoned = "poisoned",
+    }
 }
 
 impl IndexedStatus {
-    /// All statuses.
-    pub const ALL: [Self; 8] = [
-        Self::Running,
-        Self::Runnable,
-        Self::Interrupted,
-        Self::Stopped,
-        Self::Paused,
-        Self::Idle,
-        Self::Failed,
-        Self::Poisoned,
-    ];
-
     /// The status of a session in this state, given whether a process holds it and whether items wait in its inbox.
     pub fn of(state: JournalState, presence: SessionPresence) -> Self {
         let SessionPresence { is_held, has_waiting } = presence;
@@ -76,26 +62,6 @@ impl IndexedStatus {
             Self::Poisoned => &[JournalState::Poisoned],
         }
     }
-
-    /// A stable word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Runnable => "runnable",
-            Self::Interrupted => "interrupted",
-            Self::Stopped => "stopped",
-            Self::Paused => "paused",
-            Self::Idle => "idle",
-            Self::Failed => "failed",
-            Self::Poisoned => "poisoned",
-        }
-    }
-}
-
-impl fmt::Display for IndexedStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.as_str())
-    }
 }
 
 /// The word is not a status.
@@ -110,8 +76,7 @@ impl FromStr for IndexedStatus {
     type Err = UnknownStatus;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|status| status.as_str() == word);
-        found.ok_or_else(|| UnknownStatus { word: word.to_owned() })
+        Self::of_word(word).ok_or_else(|| UnknownStatus { word: word.to_owned() })
     }
 }
 
@@ -148,26 +113,15 @@ impl IndexedSession {
     }
 }
 
-/// How a session came to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OriginKind {
-    /// It was started by itself.
-    Root,
-    /// It continues from a point of another session.
-    Fork,
-    /// It is the session of a sub-agent.
-    Call,
-}
-
-impl OriginKind {
-    /// A stable word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Fork => "fork",
-            Self::Call => "call",
-        }
+words! {
+    /// How a session came to be.
+    OriginKind = "origin" {
+        /// It was started by itself.
+        Root = "root",
+        /// It continues from a point of another session.
+        Fork = "fork",
+        /// It is the session of a sub-agent.
+        Call = "call",
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{FilePath, PathChange, UncoveredPath, WorkspaceCapture};
 use crate::journal::{WorkspaceRevision, WorkspaceRoot};
 use crate::object::Object;
+use crate::text_form::words;
 
 /// A merge of changes into the files of a workspace.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,39 +62,26 @@ pub struct MergeConflict {
     pub kind: ConflictKind,
 }
 
-/// Kinds of conflicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ConflictKind {
-    /// Both changed the same lines of a text.
-    BothChanged,
-    /// Both changed a file that is not a text, or a link.
-    BothChangedBinary,
-    /// Both added a file.
-    BothAdded,
-    /// The result deleted a path that was changed in the directory.
-    DeletedInResult,
-    /// The directory no longer has a path that was changed in the result.
-    DeletedInDirectory,
-    /// One side made a file, a link or a directory of something else.
-    TypeChanged,
-    /// Both changed the mode.
-    ModeChanged,
-}
-
-impl ConflictKind {
-    /// A stable word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BothChanged => "both_changed",
-            Self::BothChangedBinary => "both_changed_binary",
-            Self::BothAdded => "both_added",
-            Self::DeletedInResult => "deleted_in_result",
-            Self::DeletedInDirectory => "deleted_in_directory",
-            Self::TypeChanged => "type_changed",
-            Self::ModeChanged => "mode_changed",
-        }
+words! {
+    /// Kinds of conflicts.
+    #[derive(JsonSchema)]
+    #[schemars(rename_all = "snake_case")]
+    #[non_exhaustive]
+    ConflictKind = "kind of conflict" {
+        /// Both changed the same lines of a text.
+        BothChanged = "both_changed",
+        /// Both changed a file that is not a text, or a link.
+        BothChangedBinary = "both_changed_binary",
+        /// Both added a file.
+        BothAdded = "both_added",
+        /// The result deleted a path that was changed in the directory.
+        DeletedInResult = "deleted_in_result",
+        /// The directory no longer has a path that was changed in the result.
+        DeletedInDirectory = "deleted_in_directory",
+        /// One side made a file, a link or a directory of something else.
+        TypeChanged = "type_changed",
+        /// Both changed the mode.
+        ModeChanged = "mode_changed",
     }
 }
 

@@ -4,40 +4,25 @@
 //! the [`SlicePolicy`] of the stored items; `#[derive(Slice)]` implements it. The name is a promise:
 //! snapshots and journals hold it, and never the name of a Rust type.
 
-use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The effect of a failed call and of a rewind on a slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SlicePolicy {
-    /// Working state: rolled back with a failed call, restored by a rewind. The default.
-    State,
-    /// An accurate log of events: kept by both.
-    Log,
-    /// Derived data that can be recomputed: not captured by default, dropped by both.
-    Cache,
-    /// The transcript: kept by a failed call, cut only by a rewind. It only grows.
-    Journal,
-}
+use crate::text_form::words;
 
-impl SlicePolicy {
-    /// All policies.
-    pub const ALL: [Self; 4] = [Self::State, Self::Log, Self::Cache, Self::Journal];
-}
-
-impl fmt::Display for SlicePolicy {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::State => "state",
-            Self::Log => "log",
-            Self::Cache => "cache",
-            Self::Journal => "journal",
-        })
+words! {
+    /// The effect of a failed call and of a rewind on a slice.
+    SlicePolicy = "policy" {
+        /// Working state: rolled back with a failed call, restored by a rewind. The default.
+        State = "state",
+        /// An accurate log of events: kept by both.
+        Log = "log",
+        /// Derived data that can be recomputed: not captured by default, dropped by both.
+        Cache = "cache",
+        /// The transcript: kept by a failed call, cut only by a rewind. It only grows.
+        Journal = "journal",
     }
 }
 

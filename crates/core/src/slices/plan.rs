@@ -4,12 +4,11 @@
 //! adding a step to a completed plan makes it active again. Steps are numbered from 1 in the order in which
 //! they were added, and numbers are never reused.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::extra::Extra;
-use crate::session::{Slice, SlicePolicy};
+use crate::session::Slice;
+use crate::text_form::words;
 
 /// An objective and the steps towards it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,27 +36,28 @@ pub struct PlanStep {
     pub extra: Extra,
 }
 
-/// Progress of a step.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepStatus {
-    /// Not started.
-    #[default]
-    Pending,
-    /// Started.
-    InProgress,
-    /// Finished.
-    Done,
+words! {
+    /// Progress of a step.
+    #[derive(Default)]
+    StepStatus = "status of a step" {
+        /// Not started.
+        #[default]
+        Pending = "pending",
+        /// Started.
+        InProgress = "in_progress",
+        /// Finished.
+        Done = "done",
+    }
 }
 
-/// Progress of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanStatus {
-    /// A step is not done, or the plan has no steps.
-    Active,
-    /// All steps are done.
-    Completed,
+words! {
+    /// Progress of a plan.
+    PlanStatus = "status of a plan" {
+        /// A step is not done, or the plan has no steps.
+        Active = "active",
+        /// All steps are done.
+        Completed = "completed",
+    }
 }
 
 /// A plan refused a change.
@@ -83,7 +83,6 @@ pub enum PlanError {
 
 impl Slice for Plan {
     const NAME: &'static str = "plan";
-    const POLICY: SlicePolicy = SlicePolicy::State;
 }
 
 impl Plan {
@@ -153,24 +152,5 @@ impl TryFrom<RawPlan> for Plan {
             last = step.id;
         }
         Ok(Self { objective: plan.objective, steps: plan.steps, extra: plan.extra })
-    }
-}
-
-impl fmt::Display for PlanStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Active => "active",
-            Self::Completed => "completed",
-        })
-    }
-}
-
-impl fmt::Display for StepStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Done => "done",
-        })
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn media_url() -> impl Strategy<Value = MediaUrl> {
 pub(crate) fn media_part() -> impl Strategy<Value = MediaPart> {
     let digest = any::<[u8; 32]>().prop_map(Digest::from_bytes);
     (
-        select(Modality::ALL),
+        select(Modality::ALL.to_vec()),
         media_url(),
         option::of(text()),
         option::of(text()),
@@ -202,7 +202,7 @@ pub(crate) fn content() -> impl Strategy<Value = Content> {
 
 /// A message of any kind, with all content inline.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
-    (policy_name(), option::of(select(RoleHint::ALL)), option::of(any::<u64>()), content(), extra()).prop_map(
+    (policy_name(), option::of(select(RoleHint::ALL.to_vec())), option::of(any::<u64>()), content(), extra()).prop_map(
         |(policy, role_hint_for_llm, step_num, content, extra)| Message {
             policy,
             role_hint_for_llm,

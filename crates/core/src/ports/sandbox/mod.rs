@@ -6,43 +6,23 @@
 mod form;
 mod refusal;
 
-use std::fmt;
 use std::path::PathBuf;
-
-use serde::{Deserialize, Serialize};
 
 pub use refusal::SandboxRefusal;
 
-/// Files that processes may write.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SandboxMode {
-    /// The workspace, and a temporary directory that is removed after the call.
-    Workspace,
-    /// Only a temporary directory that is removed after the call.
-    ReadOnly,
-    /// Everything that the user may write.
-    #[default]
-    Off,
-}
+use crate::text_form::words;
 
-impl SandboxMode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Workspace, Self::ReadOnly, Self::Off];
-
-    /// Returns the name: `workspace`, `read-only` or `off`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Workspace => "workspace",
-            Self::ReadOnly => "read-only",
-            Self::Off => "off",
-        }
-    }
-}
-
-impl fmt::Display for SandboxMode {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+words! {
+    /// Files that processes may write.
+    #[derive(Default)]
+    SandboxMode = "sandbox" {
+        /// The workspace, and a temporary directory that is removed after the call.
+        Workspace = "workspace",
+        /// Only a temporary directory that is removed after the call.
+        ReadOnly = "read-only",
+        /// Everything that the user may write.
+        #[default]
+        Off = "off",
     }
 }
 
@@ -58,42 +38,21 @@ impl std::str::FromStr for SandboxMode {
     type Err = UnknownSandbox;
 
     fn from_str(text: &str) -> Result<Self, UnknownSandbox> {
-        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
-        found.ok_or_else(|| UnknownSandbox { name: text.to_owned() })
+        Self::of_word(text).ok_or_else(|| UnknownSandbox { name: text.to_owned() })
     }
 }
 
-/// Sockets of this machine (`AF_UNIX`) that processes may reach: through them a process can ask other programs of
-/// the user to act for it, such as a terminal multiplexer, a message bus or the daemon of containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SandboxSockets {
-    /// None, except connected pairs (`socketpair`).
-    Off,
-    /// Those in directories that the processes may write, and those that they opened themselves. A system that
-    /// cannot tell them apart refuses all, as [`Off`](Self::Off) does.
-    Inside,
-    /// All.
-    On,
-}
-
-impl SandboxSockets {
-    /// All choices.
-    pub const ALL: [Self; 3] = [Self::Off, Self::Inside, Self::On];
-
-    /// Returns the name: `off`, `inside` or `on`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Inside => "inside",
-            Self::On => "on",
-        }
-    }
-}
-
-impl fmt::Display for SandboxSockets {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+words! {
+    /// Sockets of this machine (`AF_UNIX`) that processes may reach: through them a process can ask other programs of
+    /// the user to act for it, such as a terminal multiplexer, a message bus or the daemon of containers.
+    SandboxSockets = "setting of sockets" {
+        /// None, except connected pairs (`socketpair`).
+        Off = "off",
+        /// Those in directories that the processes may write, and those that they opened themselves. A system that
+        /// cannot tell them apart refuses all, as [`Off`](Self::Off) does.
+        Inside = "inside",
+        /// All.
+        On = "on",
     }
 }
 
