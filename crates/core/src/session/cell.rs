@@ -12,7 +12,7 @@ use super::encode;
 use super::error::SessionError;
 use super::items::Items;
 use super::op::{self, SliceOp, StoredChange};
-use super::pages::{PageHeader, PageWriter, PagedItems, ReadItems, StoredEffect};
+use super::pages::{PageHeader, PageWriter, PagedItems, ReadItems};
 use super::slice::{Slice, SlicePolicy};
 use crate::extra::Extra;
 use crate::payload::InnerMessage;
@@ -409,10 +409,10 @@ impl Cell {
         let mut changed = Self::clone(self);
         changed.policy = change.policy;
         if let Data::Paged(paged) = &changed.data {
-            match StoredEffect::of(&change.op) {
-                StoredEffect::Appends if !paged.is_read() => {}
-                StoredEffect::Replaces => changed.data = paged.emptied().into(),
-                StoredEffect::Appends | StoredEffect::Removes => changed.data = paged.read()?.into(),
+            if change.op.is_absolute() {
+                changed.data = paged.emptied().into();
+            } else if paged.is_read() || !change.op.only_adds() {
+                changed.data = paged.read()?.into();
             }
         }
         match &mut changed.data {

@@ -52,7 +52,7 @@ pub use draft::{Draft, PendingNotifications, PreparedCommit};
 pub use error::{BoxError, SessionError, SnapshotMismatchError, SnapshotRestoreError};
 pub use items::Items;
 pub use observer::Observation;
-pub use op::{SliceOp, StoredChange, StoredOp};
+pub use op::{ItemsOp, SliceOp, StoredChange, StoredOp};
 pub use reducer::{
     Change, ReducerContext, ReducerResult, append_all, replace_latest, replace_latest_by, upsert_by,
 };

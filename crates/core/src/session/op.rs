@@ -16,42 +16,34 @@ use super::slice::{Slice, SlicePolicy};
 use crate::extra::Extra;
 use crate::storable;
 
-/// A change of one slice.
-#[derive(Debug)]
-pub enum SliceOp<S> {
+/// A change of the items of one slice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemsOp<T> {
     /// Adds one item at the end.
-    Append(Arc<S>),
+    Append(T),
     /// Adds items at the end; with none, nothing changes.
-    Extend(Vec<Arc<S>>),
+    Extend(Vec<T>),
     /// Removes the items at these positions, then adds items at the end.
     Patch {
         /// Positions before the change, in any order.
         remove: Vec<usize>,
         /// Items added at the end.
-        append: Vec<Arc<S>>,
+        append: Vec<T>,
     },
     /// Replaces all items.
-    Replace(Vec<Arc<S>>),
+    Replace(Vec<T>),
     /// Removes all items.
     Clear,
 }
 
-impl<S> SliceOp<S> {
-    /// Adds one item at the end.
-    pub fn append(item: impl Into<Arc<S>>) -> Self {
-        Self::Append(item.into())
-    }
+/// A change of one slice.
+pub type SliceOp<S> = ItemsOp<Arc<S>>;
 
-    /// Adds items at the end.
-    pub fn extend(items: impl IntoIterator<Item = S>) -> Self {
-        Self::Extend(items.into_iter().map(Arc::new).collect())
-    }
+/// A [`SliceOp`] with its items as JSON.
+pub type StoredOp = ItemsOp<Value>;
 
-    /// Replaces all items.
-    pub fn replace(items: impl IntoIterator<Item = S>) -> Self {
-        Self::Replace(items.into_iter().map(Arc::new).collect())
-    }
-
+impl<T> ItemsOp<T> {
     /// Changes nothing.
     pub fn keep() -> Self {
         Self::Extend(Vec::new())
@@ -80,6 +72,35 @@ impl<S> SliceOp<S> {
         matches!(self, Self::Replace(_) | Self::Clear)
     }
 
+    /// Maps each item of the change; the first failure ends it.
+    pub(super) fn try_map<U, E>(&self, mut item: impl FnMut(&T) -> Result<U, E>) -> Result<ItemsOp<U>, E> {
+        let mut all = |items: &[T]| items.iter().map(&mut item).collect::<Result<Vec<_>, E>>();
+        Ok(match self {
+            Self::Append(one) => ItemsOp::Append(item(one)?),
+            Self::Extend(items) => ItemsOp::Extend(all(items)?),
+            Self::Patch { remove, append } => ItemsOp::Patch { remove: remove.clone(), append: all(append)? },
+            Self::Replace(items) => ItemsOp::Replace(all(items)?),
+            Self::Clear => ItemsOp::Clear,
+        })
+    }
+}
+
+impl<S> ItemsOp<Arc<S>> {
+    /// Adds one item at the end.
+    pub fn append(item: impl Into<Arc<S>>) -> Self {
+        Self::Append(item.into())
+    }
+
+    /// Adds items at the end.
+    pub fn extend(items: impl IntoIterator<Item = S>) -> Self {
+        Self::Extend(items.into_iter().map(Arc::new).collect())
+    }
+
+    /// Replaces all items.
+    pub fn replace(items: impl IntoIterator<Item = S>) -> Self {
+        Self::Replace(items.into_iter().map(Arc::new).collect())
+    }
+
     /// Applies the change. On failure nothing is changed.
     pub(super) fn apply(
         &self,
@@ -101,18 +122,6 @@ impl<S> SliceOp<S> {
             Self::Clear => *items = imbl::Vector::new(),
         }
         Ok(())
-    }
-}
-
-impl<S> Clone for SliceOp<S> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Append(item) => Self::Append(item.clone()),
-            Self::Extend(items) => Self::Extend(items.clone()),
-            Self::Patch { remove, append } => Self::Patch { remove: remove.clone(), append: append.clone() },
-            Self::Replace(items) => Self::Replace(items.clone()),
-            Self::Clear => Self::Clear,
-        }
     }
 }
 
@@ -176,56 +185,6 @@ impl StoredChange {
         };
         items.iter().filter_map(|item| S::deserialize(item).ok()).collect()
     }
-}
-
-/// A [`SliceOp`] with its items as JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoredOp {
-    /// Adds one item at the end.
-    Append(Value),
-    /// Adds items at the end.
-    Extend(Vec<Value>),
-    /// Removes the items at these positions, then adds items at the end.
-    Patch {
-        /// Positions before the change.
-        remove: Vec<usize>,
-        /// Items added at the end.
-        append: Vec<Value>,
-    },
-    /// Replaces all items.
-    Replace(Vec<Value>),
-    /// Removes all items.
-    Clear,
-}
-
-impl StoredOp {
-    /// Maps each item of the change; the first failure ends it.
-    pub(super) fn try_map<S, E>(
-        &self,
-        mut item: impl FnMut(&Value) -> Result<Arc<S>, E>,
-    ) -> Result<SliceOp<S>, E> {
-        let mut all = |items: &[Value]| items.iter().map(&mut item).collect::<Result<Vec<_>, E>>();
-        Ok(match self {
-            Self::Append(one) => SliceOp::Append(item(one)?),
-            Self::Extend(items) => SliceOp::Extend(all(items)?),
-            Self::Patch { remove, append } => SliceOp::Patch { remove: remove.clone(), append: all(append)? },
-            Self::Replace(items) => SliceOp::Replace(all(items)?),
-            Self::Clear => SliceOp::Clear,
-        })
-    }
-}
-
-/// Encodes a change as plain data.
-pub(super) fn encode_op<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionError> {
-    let all = |items: &[Arc<S>]| items.iter().map(|item| encode_item(&**item)).collect::<Result<Vec<_>, _>>();
-    Ok(match op {
-        SliceOp::Append(item) => StoredOp::Append(encode_item(&**item)?),
-        SliceOp::Extend(items) => StoredOp::Extend(all(items)?),
-        SliceOp::Patch { remove, append } => StoredOp::Patch { remove: remove.clone(), append: all(append)? },
-        SliceOp::Replace(items) => StoredOp::Replace(all(items)?),
-        SliceOp::Clear => StoredOp::Clear,
-    })
 }
 
 /// Encodes one item as plain data. Fails for values that JSON would change.

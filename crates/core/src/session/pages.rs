@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::cell::{ErasedItems, PlainItem, type_clash};
 use super::error::SessionError;
 use super::items::Items;
-use super::op::{self, SliceOp, StoredChange, StoredOp};
+use super::op::{self, SliceOp, StoredChange};
 use super::slice::{Slice, SlicePolicy};
 use crate::pack::packed_structs;
 
@@ -310,27 +310,6 @@ impl PagedItems {
         match &self.added {
             AddedItems::Plain(items) => items.iter().try_for_each(|item| writer.plain_item(item)),
             AddedItems::Typed(items) => writer.write_typed(&**items),
-        }
-    }
-}
-
-/// The effect of a stored change on existing items.
-pub(super) enum StoredEffect {
-    /// They stay.
-    Appends,
-    /// All are replaced.
-    Replaces,
-    /// Some are removed.
-    Removes,
-}
-
-impl StoredEffect {
-    pub(super) fn of(op: &StoredOp) -> Self {
-        match op {
-            StoredOp::Append(_) | StoredOp::Extend(_) => Self::Appends,
-            StoredOp::Patch { remove, .. } if remove.is_empty() => Self::Appends,
-            StoredOp::Patch { .. } => Self::Removes,
-            StoredOp::Replace(_) | StoredOp::Clear => Self::Replaces,
         }
     }
 }

@@ -205,7 +205,7 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
             slice: S::NAME.to_owned(),
             version: S::VERSION,
             policy: self.policy,
-            op: op::encode_op(&self.op)?,
+            op: self.op.try_map(|item| op::encode_item(&**item))?,
             extra: Extra::default(),
         };
         Ok(self.encoded.get_or_init(|| Arc::new(change)).clone())
