@@ -18,7 +18,7 @@ use super::Session;
 use super::cell::Cell;
 use super::error::SessionError;
 use super::op::SliceOp;
-use super::reducer::{AnyEvent, Change, ErasedReducer};
+use super::reducer::{AnyEvent, Change, Reducer};
 use super::slice::{Event, Slice, SlicePolicy};
 use super::state::SliceMap;
 use crate::time::Timestamp;
@@ -36,7 +36,7 @@ pub struct Draft {
 enum Entry {
     Event {
         event: AnyEvent,
-        reducers: Vec<Arc<dyn ErasedReducer>>,
+        reducers: Vec<Arc<Reducer>>,
         now: Timestamp,
         changes: Vec<Change>,
     },
@@ -208,8 +208,7 @@ impl Session {
                             made.push(session.make(change.clone())?);
                         }
                     } else {
-                        let of_logs =
-                            |reducer: &&Arc<dyn ErasedReducer>| reducer.policy(&session) == SlicePolicy::Log;
+                        let of_logs = |reducer: &&Arc<Reducer>| reducer.policy(&session) == SlicePolicy::Log;
                         let reducers: Vec<_> = reducers.iter().filter(of_logs).cloned().collect();
                         made.extend(session.reduce(&reducers, event, *now)?);
                     }

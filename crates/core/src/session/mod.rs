@@ -66,7 +66,7 @@ pub use transcript::{MAX_TURN, SequenceError, inner_message_append};
 use crate::id::{IdStream, SessionId};
 use crate::time::{Clock, Timestamp};
 pub(crate) use cell::Cell;
-use observer::ErasedObserver;
+use observer::Observer;
 pub(crate) use pages::PageHeader;
 pub(crate) use provenance::{CarriedProvenance, ProvenanceSource};
 use query::Memo;
@@ -125,7 +125,7 @@ pub struct Session {
     /// Identifies this state among all states of all sessions of this process, so that equality is one
     /// comparison.
     generation: u64,
-    observers: Vec<Arc<dyn ErasedObserver>>,
+    observers: Vec<Observer>,
     /// Provenance that snapshots carry in addition to slices.
     carried: CarriedProvenance,
     memo: Mutex<Memo>,

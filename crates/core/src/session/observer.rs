@@ -25,34 +25,23 @@ pub struct Observation<'a, S> {
     pub session: &'a Session,
 }
 
-pub(super) trait ErasedObserver: Send + Sync {
-    fn slice(&self) -> &'static str;
-    fn observe(&self, session: &Session, before: &SliceMap) -> Result<(), BoxError>;
+type Observe = dyn Fn(&Session, &SliceMap) -> Result<(), BoxError> + Send + Sync;
+
+/// An observer of any slice.
+pub(super) struct Observer {
+    slice: &'static str,
+    observe: Box<Observe>,
 }
 
-struct TypedObserver<S, F> {
-    function: F,
-    types: std::marker::PhantomData<fn(&S)>,
-}
-
-impl<S: Slice, F> ErasedObserver for TypedObserver<S, F>
-where
-    F: Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync,
-{
-    fn slice(&self) -> &'static str {
-        S::NAME
+impl Observer {
+    pub(super) fn new<S: Slice>(
+        function: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        let observe = move |session: &Session, before: &SliceMap| -> Result<(), BoxError> {
+            function(&Observation { old: before.items()?, new: session.all()?, session })
+        };
+        Self { slice: S::NAME, observe: Box::new(observe) }
     }
-
-    fn observe(&self, session: &Session, before: &SliceMap) -> Result<(), BoxError> {
-        let observation = Observation { old: before.items()?, new: session.all()?, session };
-        (self.function)(&observation)
-    }
-}
-
-pub(super) fn erase<S: Slice>(
-    function: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
-) -> impl ErasedObserver + 'static {
-    TypedObserver { function, types: std::marker::PhantomData }
 }
 
 impl Session {
@@ -61,9 +50,9 @@ impl Session {
             return;
         }
         let changed: BTreeSet<&str> = changes.iter().map(Change::slice).collect();
-        for observer in self.observers.iter().filter(|observer| changed.contains(observer.slice())) {
-            let slice = observer.slice();
-            match catch_unwind(AssertUnwindSafe(|| observer.observe(self, before))) {
+        for observer in self.observers.iter().filter(|observer| changed.contains(observer.slice)) {
+            let slice = observer.slice;
+            match catch_unwind(AssertUnwindSafe(|| (observer.observe)(self, before))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(slice, %error, "an observer failed; the commit stands"),
                 Err(_) => tracing::warn!(slice, "an observer panicked; the commit stands"),

@@ -5,7 +5,6 @@
 //! that fails makes the whole dispatch fail; nothing is dropped silently.
 
 use std::any::{Any, type_name};
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use super::Session;
@@ -65,79 +64,56 @@ pub fn replace_latest_by<S: Slice, K: PartialEq>(
 /// An event of any type.
 pub(crate) type AnyEvent = Arc<dyn Any + Send + Sync>;
 
+type Reduce = dyn Fn(&Session, &AnyEvent, Timestamp) -> Result<Option<Change>, SessionError> + Send + Sync;
+
 /// A reducer of any event for any slice.
-pub(crate) trait ErasedReducer: Send + Sync {
+pub(crate) struct Reducer {
+    policy: fn(&Session) -> SlicePolicy,
+    reduce: Box<Reduce>,
+}
+
+impl Reducer {
+    /// Makes a function a reducer of `E` for `S`.
+    pub(crate) fn new<S: Slice, E: Event>(
+        reducer: impl Fn(&Items<S>, &Arc<E>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of::<S, E>(move |session, event, now| {
+            let items = session.all::<S>()?;
+            reducer(&items, event, &ReducerContext { session, now }).map_err(|source| {
+                SessionError::Reducer { slice: S::NAME.to_owned(), event: type_name::<E>(), source }
+            })
+        })
+    }
+
+    /// [`append_all`] as the default reducer of a slice. It does not read the items, so they need not be decoded.
+    pub(crate) fn append<S: Slice>() -> Self {
+        Self::of::<S, S>(|_, event, _| Ok(SliceOp::Append(event.clone())))
+    }
+
+    fn of<S: Slice, E: Event>(
+        op: impl Fn(&Session, &Arc<E>, Timestamp) -> Result<SliceOp<S>, SessionError> + Send + Sync + 'static,
+    ) -> Self {
+        let reduce = move |session: &Session, event: &AnyEvent, now| -> Result<_, SessionError> {
+            let event = event.clone().downcast::<E>().expect("invariant: reducers are kept by event type");
+            let op = op(session, &event, now)?;
+            Ok((!op.is_keep()).then(|| Change::new(session.policy_of::<S>(), op)))
+        };
+        Self { policy: Session::policy_of::<S>, reduce: Box::new(reduce) }
+    }
+
     /// The policy of the slice that the reducer changes.
-    fn policy(&self, session: &Session) -> SlicePolicy;
+    pub(crate) fn policy(&self, session: &Session) -> SlicePolicy {
+        (self.policy)(session)
+    }
 
     /// Computes the change for the event; none if nothing changes.
-    fn reduce(
-        &self,
-        session: &Session,
-        event: &AnyEvent,
-        now: Timestamp,
-    ) -> Result<Option<Change>, SessionError>;
-}
-
-/// A function, registered as a reducer of `E` for `S`.
-pub(crate) struct TypedReducer<S, E, F> {
-    function: F,
-    types: PhantomData<fn(&E) -> S>,
-}
-
-impl<S, E, F> TypedReducer<S, E, F> {
-    pub(crate) fn new(function: F) -> Self {
-        Self { function, types: PhantomData }
-    }
-}
-
-impl<S, E, F> ErasedReducer for TypedReducer<S, E, F>
-where
-    S: Slice,
-    E: Event,
-    F: Fn(&Items<S>, &Arc<E>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync,
-{
-    fn policy(&self, session: &Session) -> SlicePolicy {
-        session.policy_of::<S>()
-    }
-
-    fn reduce(
+    pub(crate) fn reduce(
         &self,
         session: &Session,
         event: &AnyEvent,
         now: Timestamp,
     ) -> Result<Option<Change>, SessionError> {
-        let event = event.clone().downcast::<E>().expect("invariant: reducers are kept by event type");
-        let items = session.all::<S>()?;
-        let op = (self.function)(&items, &event, &ReducerContext { session, now }).map_err(|source| {
-            SessionError::Reducer { slice: S::NAME.to_owned(), event: type_name::<E>(), source }
-        })?;
-        Ok((!op.is_keep()).then(|| Change::new(session.policy_of::<S>(), op)))
-    }
-}
-
-/// [`append_all`] as the default reducer of a slice. It does not read the items, so they need not be decoded.
-pub(crate) struct AppendReducer<S>(PhantomData<fn(&S)>);
-
-impl<S> Default for AppendReducer<S> {
-    fn default() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<S: Slice> ErasedReducer for AppendReducer<S> {
-    fn policy(&self, session: &Session) -> SlicePolicy {
-        session.policy_of::<S>()
-    }
-
-    fn reduce(
-        &self,
-        session: &Session,
-        event: &AnyEvent,
-        _: Timestamp,
-    ) -> Result<Option<Change>, SessionError> {
-        let event = event.clone().downcast::<S>().expect("invariant: reducers are kept by event type");
-        Ok(Some(Change::new(session.policy_of::<S>(), SliceOp::Append(event))))
+        (self.reduce)(session, event, now)
     }
 }
 

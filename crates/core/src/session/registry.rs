@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Session;
 use super::cell::Cell;
 use super::error::{BoxError, SessionError};
-use super::reducer::ErasedReducer;
+use super::reducer::Reducer;
 use super::slice::{Event, Slice, SlicePolicy};
 
 type Decode = fn(&Arc<Cell>) -> Result<Arc<Cell>, SessionError>;
@@ -17,7 +17,7 @@ pub(super) type Compute<S> = dyn Fn(&Session) -> Result<Vec<S>, BoxError> + Send
 /// Registrations, shared by a session, its drafts and its clones.
 #[derive(Clone, Default)]
 pub(super) struct Registry {
-    reducers: HashMap<TypeId, Vec<Arc<dyn ErasedReducer>>>,
+    reducers: HashMap<TypeId, Vec<Arc<Reducer>>>,
     policies: BTreeMap<&'static str, SlicePolicy>,
     decoders: BTreeMap<&'static str, Decode>,
     caches: BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>,
@@ -28,13 +28,13 @@ impl Registry {
         self.decoders.insert(S::NAME, |cell| cell.decoded::<S>());
     }
 
-    pub(super) fn add_reducer<E: Event>(&mut self, reducer: Arc<dyn ErasedReducer>) {
+    pub(super) fn add_reducer<E: Event>(&mut self, reducer: Arc<Reducer>) {
         self.reducers.entry(TypeId::of::<E>()).or_default().push(reducer);
     }
 
     /// Returns the reducers of an event type in the order of their registration, or its default one if there
     /// are none.
-    pub(super) fn reducers<E: Event>(&self) -> Vec<Arc<dyn ErasedReducer>> {
+    pub(super) fn reducers<E: Event>(&self) -> Vec<Arc<Reducer>> {
         match self.reducers.get(&TypeId::of::<E>()) {
             Some(reducers) => reducers.clone(),
             None => E::default_reducer().map(|default| default.0).into_iter().collect(),

@@ -117,10 +117,10 @@ pub trait Event: Send + Sync + 'static {
 
 impl<S: Slice> Event for S {
     fn default_reducer() -> Option<DefaultReducer> {
-        Some(DefaultReducer(Arc::new(super::reducer::AppendReducer::<S>::default())))
+        Some(DefaultReducer(Arc::new(super::reducer::Reducer::append::<S>())))
     }
 }
 
 /// The default reducer of an event type. Only slices have one.
 #[doc(hidden)]
-pub struct DefaultReducer(pub(super) Arc<dyn super::reducer::ErasedReducer>);
+pub struct DefaultReducer(pub(super) Arc<super::reducer::Reducer>);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::Session;
 use super::error::{BoxError, SessionError};
 use super::items::Items;
-use super::observer::{self, Observation};
+use super::observer::{Observation, Observer};
 use super::op::SliceOp;
-use super::reducer::{AnyEvent, Change, ErasedReducer, ReducerContext, ReducerResult, TypedReducer};
+use super::reducer::{AnyEvent, Change, Reducer, ReducerContext, ReducerResult};
 use super::slice::{Event, Slice, SlicePolicy};
 use super::state::SliceMap;
 use crate::time::Timestamp;
@@ -26,7 +26,7 @@ impl Session {
     ) -> &mut Self {
         let registry = Arc::make_mut(&mut self.registry);
         registry.add_slice::<S>();
-        registry.add_reducer::<E>(Arc::new(TypedReducer::<S, E, _>::new(reducer)));
+        registry.add_reducer::<E>(Arc::new(Reducer::new::<S, E>(reducer)));
         self
     }
 
@@ -66,7 +66,7 @@ impl Session {
         &mut self,
         observer: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> &mut Self {
-        self.observers.push(Arc::new(observer::erase(observer)));
+        self.observers.push(Observer::new::<S>(observer));
         self
     }
 
@@ -128,7 +128,7 @@ impl Session {
         self.commit_changes(|session| session.make(change).map(|change| vec![change]))
     }
 
-    pub(super) fn reducers<E: Event>(&self) -> Result<Vec<Arc<dyn ErasedReducer>>, SessionError> {
+    pub(super) fn reducers<E: Event>(&self) -> Result<Vec<Arc<Reducer>>, SessionError> {
         let reducers = self.registry.reducers::<E>();
         if reducers.is_empty() {
             return Err(SessionError::NoReducer { event: type_name::<E>() });
@@ -140,7 +140,7 @@ impl Session {
     /// restores it.
     pub(super) fn reduce(
         &mut self,
-        reducers: &[Arc<dyn ErasedReducer>],
+        reducers: &[Arc<Reducer>],
         event: &AnyEvent,
         now: Timestamp,
     ) -> Result<Vec<Change>, SessionError> {
