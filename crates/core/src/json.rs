@@ -3,6 +3,12 @@
 //! Text from a file, a store or a model is checked for length and depth before it is parsed. The check is one
 //! pass over the bytes, allocates nothing and never recurses, so hostile input costs no more than its length.
 
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
 /// Limits on the size and depth of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
@@ -69,6 +75,28 @@ impl JsonLimits {
             }
         }
         Ok(())
+    }
+}
+
+/// The fields of an object in the order of the text, duplicates included.
+pub(crate) struct RawFields<'a>(pub(crate) Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for RawFields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = RawFields<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFields<'de>, A::Error> {
+                let fields = std::iter::from_fn(|| map.next_entry::<String, &'de RawValue>().transpose());
+                fields.collect::<Result<_, _>>().map(RawFields)
+            }
+        }
+        deserializer.deserialize_map(Object)
     }
 }
 

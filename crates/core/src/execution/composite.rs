@@ -3,11 +3,10 @@
 //! A [`CompositeSnapshot`] holds the session, each snapshotable resource and the random number generator,
 //! captured together, and the reason for the capture. As JSON it can be restored in another process.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -18,7 +17,7 @@ use super::snapshotable::ResourceSnapshot;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, SnapshotId};
-use crate::json::JsonLimits;
+use crate::json::{JsonLimits, RawFields};
 use crate::rng::Rng;
 use crate::session::{BoxError, Session, Snapshot, SnapshotRestoreError};
 use crate::time::Timestamp;
@@ -179,10 +178,11 @@ impl CompositeSnapshot {
     /// Decodes a snapshot within these limits, which also apply to the session's part.
     pub fn from_json_within(text: &[u8], limits: JsonLimits) -> Result<Self, SnapshotRestoreError> {
         around(limits).check(text)?;
-        let Fields(mut fields) = serde_json::from_slice(text)?;
+        let RawFields(mut fields) = serde_json::from_slice(text)?;
+        check_names(&fields)?;
         let mut take = |name: &'static str| match fields.iter().position(|(field, _)| field == name) {
             Some(place) => Ok(fields.remove(place).1),
-            None => Err(<serde_json::Error as serde::de::Error>::missing_field(name)),
+            None => Err(serde_json::Error::missing_field(name)),
         };
         let (version, session) = (take("version")?, take("session")?);
         let session = match serde_json::from_str(version.get())? {
@@ -245,33 +245,11 @@ fn around(limits: JsonLimits) -> JsonLimits {
     JsonLimits { depth: limits.depth.saturating_add(1), ..limits }
 }
 
-/// The fields of an object in their order, without duplicates.
-struct Fields(Vec<(String, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a snapshot")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields: Vec<(String, Box<RawValue>)> = Vec::new();
-                while let Some((name, raw)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if fields.iter().any(|(field, _)| *field == name) {
-                        return Err(serde::de::Error::custom(format_args!(
-                            "the field {name:?} occurs twice"
-                        )));
-                    }
-                    fields.push((name, raw));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Object)
+fn check_names(fields: &[(String, &RawValue)]) -> Result<(), serde_json::Error> {
+    let mut names = BTreeSet::new();
+    match fields.iter().find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => Err(serde_json::Error::custom(format_args!("the field {name:?} occurs twice"))),
+        None => Ok(()),
     }
 }
 

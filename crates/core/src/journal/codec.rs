@@ -8,17 +8,14 @@
 //! A record that could be written but not read again is refused on encoding. A duplicate field is refused on
 //! decoding, except in free-form values, where the last one counts.
 
-use std::fmt;
-
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Position;
 use super::record::{Record, RecordBody};
 use crate::extra::Extra;
-use crate::json::{JsonLimits, LimitExceeded};
+use crate::json::{JsonLimits, LimitExceeded, RawFields};
 use crate::storable::{self, NotStorable};
 use crate::time::Timestamp;
 
@@ -185,10 +182,18 @@ impl Serialize for Record {
 
 fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record, DecodeProblem> {
     limits.check(text)?;
-    let Fields { known: [v, kind, at, data], unknown, twice } = serde_json::from_slice(text)?;
-    if let Some(field) = twice {
-        return Err(DecodeProblem::Duplicate { field: field.to_owned() });
+    let RawFields(fields) = serde_json::from_slice(text)?;
+    let (mut known, mut extra) = ([None; FIELDS.len()], serde_json::Map::new());
+    for (field, raw) in fields {
+        let is_again = match FIELDS.iter().position(|name| *name == field) {
+            Some(index) => known[index].replace(raw.get()).is_some(),
+            None => extra.insert(field.clone(), serde_json::from_str(raw.get())?).is_some(),
+        };
+        if is_again {
+            return Err(DecodeProblem::Duplicate { field });
+        }
     }
+    let [v, kind, at, data] = known;
     let stored: u32 = serde_json::from_str(required("v", v)?)?;
     let kind: String = serde_json::from_str(required("kind", kind)?)?;
     let at: Timestamp = serde_json::from_str(required("at", at)?)?;
@@ -198,53 +203,11 @@ fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record,
     let upcast = upcast(UPCASTERS, &kind, stored, known, data)?;
     let data = upcast.as_deref().unwrap_or(data);
     let body = RecordBody::from_data(&kind, data).ok_or(DecodeProblem::UnknownKind { kind })??;
-
-    let mut extra = serde_json::Map::new();
-    for (name, raw) in unknown {
-        if extra.insert(name.clone(), serde_json::from_str(raw.get())?).is_some() {
-            return Err(DecodeProblem::Duplicate { field: name });
-        }
-    }
     Ok(Record { position, at, body, extra: extra.try_into()? })
 }
 
-/// The top level of a stored record: the fields that every record has, in the order of [`FIELDS`], and
-/// unknown fields.
-#[derive(Default)]
-struct Fields<'a> {
-    known: [Option<&'a RawValue>; 4],
-    unknown: Vec<(String, &'a RawValue)>,
-    twice: Option<&'static str>,
-}
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Record;
-        impl<'de> Visitor<'de> for Record {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a record")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Fields::default();
-                while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
-                    match FIELDS.iter().position(|field| *field == name) {
-                        Some(index) if fields.known[index].is_some() => fields.twice = Some(FIELDS[index]),
-                        Some(index) => fields.known[index] = Some(raw),
-                        None => fields.unknown.push((name, raw)),
-                    }
-                }
-                Ok(fields)
-            }
-        }
-        deserializer.deserialize_map(Record)
-    }
-}
-
-fn required<'a>(field: &'static str, raw: Option<&'a RawValue>) -> Result<&'a str, DecodeProblem> {
-    raw.map(RawValue::get).ok_or(DecodeProblem::Missing { field })
+fn required<'a>(field: &'static str, raw: Option<&'a str>) -> Result<&'a str, DecodeProblem> {
+    raw.ok_or(DecodeProblem::Missing { field })
 }
 
 fn version_of(kind: &str) -> Option<u32> {
