@@ -26,6 +26,7 @@ pub use lifecycle::{
     SessionRewound, WorkspaceObserved,
 };
 pub use position::{Branch, Point, Position};
+pub(crate) use record::SortedFields;
 pub use record::{Record, RecordBody};
 pub use redacted::{ObjectRedacted, RecordsRedacted};
 pub use stop::{SessionStopped, StopReason};

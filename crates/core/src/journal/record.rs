@@ -44,6 +44,11 @@ impl Record {
     }
 }
 
+/// A structure whose fields are sorted for redactions.
+pub(crate) trait SortedFields {}
+
+const fn require_sorted<T: SortedFields>() {}
+
 /// Declares the kinds of records: the enum, their names, and a conversion from each.
 macro_rules! record_kinds {
     ($($(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal, version $version:literal;)*) => {
@@ -76,6 +81,8 @@ macro_rules! record_kinds {
                 }
             }
         }
+
+        $(const _: () = require_sorted::<$payload>();)*
 
         $(impl From<$payload> for RecordBody {
             fn from(payload: $payload) -> Self {

@@ -14,15 +14,12 @@ use crate::journal::{
     ApplyFinished, ApplyStarted, BudgetCharged, CallFinished, CallStarted, CarriedCall, CarriedEvaluation,
     EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, InnerMessage, Note,
     ObjectRedacted, OmittedFile, PauseResolved, ProcessStarted, ProgramStarted, Provenance, ProviderSidecar,
-    RecordBody, RecordsRedacted, RequestFailed, RequestFinished, RequestStarted, ResourceChanged,
-    SessionCreated, SessionPaused, SessionRewound, SessionStopped, StepFinished, TaskFinished, TurnFinished,
+    RecordsRedacted, RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionCreated,
+    SessionPaused, SessionRewound, SessionStopped, SortedFields, StepFinished, TaskFinished, TurnFinished,
     WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
 };
 use crate::message::{MediaPart, Message, OptionCall, OptionResult, Parts, TextPart};
 use crate::session::{StoredChange, StoredSlice};
-
-/// A structure whose fields are sorted for redactions.
-trait SortedFields {}
 
 macro_rules! fields {
     ($($record:ident { names: [$($name:ident),*], free: [$($free:ident),*], rest: [$($rest:ident),*] })*) => {
@@ -132,37 +129,3 @@ fields! {
 const _: fn(&WorkspaceRoot) = |WorkspaceRoot { tree: _, manifest: _ }| {};
 const _: fn(&ObjectRedacted) = |ObjectRedacted { object: _, replacement: _ }| {};
 const _: fn(&OmittedFile) = |OmittedFile { path: _, bytes: _ }| {};
-
-// The payload of every kind of record.
-const _: fn(&RecordBody) = |body| match body {
-    RecordBody::SessionCreated(record) => require_sorted(&**record),
-    RecordBody::EvaluationStarted(record) => require_sorted(&**record),
-    RecordBody::EvaluationResumed(record) => require_sorted(&**record),
-    RecordBody::RequestStarted(record) => require_sorted(&**record),
-    RecordBody::RequestFinished(record) => require_sorted(&**record),
-    RecordBody::RequestFailed(record) => require_sorted(&**record),
-    RecordBody::MessageAppended(record) => require_sorted(&**record),
-    RecordBody::CallStarted(record) => require_sorted(&**record),
-    RecordBody::StepFinished(record) => require_sorted(&**record),
-    RecordBody::ProcessStarted(record) => require_sorted(&**record),
-    RecordBody::SliceChanged(record) => require_sorted(&**record),
-    RecordBody::ResourceChanged(record) => require_sorted(&**record),
-    RecordBody::CallFinished(record) => require_sorted(&**record),
-    RecordBody::BudgetCharged(record) => require_sorted(&**record),
-    RecordBody::Rewound(record) => require_sorted(&**record),
-    RecordBody::WorkspaceObserved(record) => require_sorted(&**record),
-    RecordBody::Paused(record) => require_sorted(&**record),
-    RecordBody::Resolved(record) => require_sorted(&**record),
-    RecordBody::SessionStopped(record) => require_sorted(&**record),
-    RecordBody::EvaluationFinished(record) => require_sorted(&**record),
-    RecordBody::ProgramStarted(record) => require_sorted(&**record),
-    RecordBody::TaskFinished(record) => require_sorted(&**record),
-    RecordBody::TurnFinished(record) => require_sorted(&**record),
-    RecordBody::Redacted(record) => require_sorted(&**record),
-    RecordBody::WorkspaceIsolated(record) => require_sorted(&**record),
-    RecordBody::ApplyStarted(record) => require_sorted(&**record),
-    RecordBody::ApplyFinished(record) => require_sorted(&**record),
-    RecordBody::Note(record) => require_sorted(&**record),
-};
-
-const fn require_sorted<T: SortedFields>(_: &T) {}
