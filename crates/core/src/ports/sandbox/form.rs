@@ -1,47 +1,19 @@
 //! The text form of a sandbox: the name of a mode, or a table.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Sandbox, SandboxMode, SandboxSockets};
-
-/// The table. A field that is absent has the meaning that it had before there was the field.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    #[serde(default = "workspace")]
-    mode: SandboxMode,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    write: Vec<PathBuf>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    missing: Option<Vec<PathBuf>>,
-    #[serde(default = "on")]
-    network: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sockets: Option<SandboxSockets>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    terminals: bool,
-}
-
-fn workspace() -> SandboxMode {
-    SandboxMode::Workspace
-}
-
-fn on() -> bool {
-    true
-}
+use super::{Sandbox, SandboxMode};
 
 impl Serialize for Sandbox {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { mode, write, missing, network, sockets, terminals } = self.clone();
-        if self == (&Self { mode, sockets: None, ..Self::workspace() }) {
-            return mode.serialize(serializer);
+        if *self == (Self { mode: self.mode, ..Self::of_table() }) {
+            return self.mode.serialize(serializer);
         }
-        Table { mode, write, missing, network, sockets, terminals }.serialize(serializer)
+        Self::serialize(self, serializer)
     }
 }
 
@@ -63,9 +35,7 @@ impl<'de> Deserialize<'de> for Sandbox {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sandbox, A::Error> {
-                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                let Table { mode, write, missing, network, sockets, terminals } = table;
-                let sandbox = Sandbox { mode, write, missing, network, sockets, terminals };
+                let sandbox = Sandbox::deserialize(MapAccessDeserializer::new(map))?;
                 sandbox.check().map_err(de::Error::custom)?;
                 Ok(sandbox)
             }
@@ -77,6 +47,7 @@ impl<'de> Deserialize<'de> for Sandbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::SandboxSockets;
 
     fn read(text: &str) -> Result<Sandbox, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
@@ -116,7 +87,7 @@ mod tests {
             ("3", "or a table"),
             (r#"{"mode": "none"}"#, "workspace"),
             (r#"{"writes": []}"#, "unknown field"),
-            (r#"{"sockets": "some"}"#, "`inside`"),
+            (r#"{"sockets": "some"}"#, "off, inside, on"),
             (r#"{"mode": "off", "network": false}"#, "`network` has no effect"),
             (r#"{"mode": "off", "sockets": "inside"}"#, "`sockets` has no effect"),
             (r#"{"mode": "off", "terminals": true}"#, "`terminals` has no effect"),
