@@ -57,12 +57,6 @@ macro_rules! id_types {
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, formatter)
-            }
-        }
-
         impl FromStr for $name {
             type Err = InvalidId;
 

@@ -49,12 +49,6 @@ impl fmt::Display for ObjectId {
     }
 }
 
-impl fmt::Debug for ObjectId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
-    }
-}
-
 impl FromStr for ObjectId {
     type Err = InvalidObjectId;
 

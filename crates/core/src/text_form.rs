@@ -4,9 +4,15 @@ use std::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
 
-/// Implements `JsonSchema` for a type that is written as a text of this pattern or format.
+/// Implements `JsonSchema` and `Debug` for a type that is written as a text of this pattern or format.
 macro_rules! text_schema {
     ($name:ident, $key:literal: $value:literal) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, formatter)
+            }
+        }
+
         impl schemars::JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -24,9 +30,12 @@ macro_rules! text_schema {
 }
 pub(crate) use text_schema;
 
-/// Implements `Serialize` and `Deserialize` by `Display` and `FromStr`.
+/// Implements `Serialize` by `Display`, and `Deserialize` by `FromStr` or by another function.
 macro_rules! stored_as_text {
     ($name:ident, $expected:literal) => {
+        $crate::text_form::stored_as_text!($name, $expected, str::parse);
+    };
+    ($name:ident, $expected:literal, $parse:expr) => {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -35,7 +44,7 @@ macro_rules! stored_as_text {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::text_form::read(deserializer, $expected, str::parse)
+                $crate::text_form::read(deserializer, $expected, $parse)
             }
         }
     };

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::command::CommandWords;
+use crate::text_form::stored_as_text;
 use crate::tool_spec::{InvalidToolName, ToolName};
 
 /// Programs that run whatever their arguments say. To allow one of them is to allow everything.
@@ -121,12 +120,13 @@ const INTERPRETERS: &[&str] = &[
 
 /// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the
 /// words after it, as in `shell git status`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ApprovalScope {
     tool: ToolName,
     prefix: Vec<String>,
 }
+
+stored_as_text!(ApprovalScope, "a string");
 
 /// The text does not say what a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -218,20 +218,6 @@ impl FromStr for ApprovalScope {
         let prefix = CommandWords::parse(words);
         let prefix = prefix.ok_or_else(|| InvalidScope::Words { words: words.trim().to_owned() })?;
         Ok(Self { tool, prefix: prefix.as_slice().to_vec() })
-    }
-}
-
-impl TryFrom<String> for ApprovalScope {
-    type Error = InvalidScope;
-
-    fn try_from(text: String) -> Result<Self, InvalidScope> {
-        text.parse()
-    }
-}
-
-impl From<ApprovalScope> for String {
-    fn from(scope: ApprovalScope) -> Self {
-        scope.to_string()
     }
 }
 

@@ -13,10 +13,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use super::MessageError;
-use crate::text_form;
+use crate::text_form::stored_as_text;
 
 const RUNTIME: &str = "runtime";
 const EXECUTOR: &str = "executor";
@@ -24,6 +22,8 @@ const EXECUTOR: &str = "executor";
 /// The name of a policy, or of an option as the policy behind a result.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyName(Arc<str>);
+
+stored_as_text!(PolicyName, "a string", PolicyName::parse);
 
 impl PolicyName {
     /// Largest length of a name, in bytes.
@@ -111,18 +111,6 @@ impl fmt::Display for PolicyName {
 impl fmt::Debug for PolicyName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), formatter)
-    }
-}
-
-impl Serialize for PolicyName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for PolicyName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text_form::read(deserializer, "a string", Self::parse)
     }
 }
 

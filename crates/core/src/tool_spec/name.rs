@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::message::PolicyName;
+use crate::text_form::stored_as_text;
 
 /// The name of a tool: 1 to 64 ASCII letters, digits, `_` or `-`. Every provider accepts such names.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolName(Arc<str>);
+
+stored_as_text!(ToolName, "a string", ToolName::new);
 
 /// The text is not a valid name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,20 +51,6 @@ impl ToolName {
 impl fmt::Display for ToolName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for ToolName {
-    type Error = InvalidToolName;
-
-    fn try_from(name: String) -> Result<Self, Self::Error> {
-        Self::new(&name)
-    }
-}
-
-impl From<ToolName> for String {
-    fn from(name: ToolName) -> Self {
-        name.0.to_string()
     }
 }
 
