@@ -144,49 +144,28 @@ impl MessageBuilder {
     }
 
     /// Adds an image with a label for prompts.
-    pub fn add_image(
-        &mut self,
-        hint: impl Into<String>,
-        url: impl AsRef<str>,
-    ) -> Result<&mut Self, MessageError> {
-        self.add_labelled(Modality::Image, hint.into(), url.as_ref())
+    pub fn add_image(&mut self, hint: &str, url: &str) -> Result<&mut Self, MessageError> {
+        self.add_labelled(Modality::Image, hint, url)
     }
 
     /// Adds audio with a label for prompts.
-    pub fn add_audio(
-        &mut self,
-        hint: impl Into<String>,
-        url: impl AsRef<str>,
-    ) -> Result<&mut Self, MessageError> {
-        self.add_labelled(Modality::Audio, hint.into(), url.as_ref())
+    pub fn add_audio(&mut self, hint: &str, url: &str) -> Result<&mut Self, MessageError> {
+        self.add_labelled(Modality::Audio, hint, url)
     }
 
     /// Adds a video with a label for prompts.
-    pub fn add_video(
-        &mut self,
-        hint: impl Into<String>,
-        url: impl AsRef<str>,
-    ) -> Result<&mut Self, MessageError> {
-        self.add_labelled(Modality::Video, hint.into(), url.as_ref())
+    pub fn add_video(&mut self, hint: &str, url: &str) -> Result<&mut Self, MessageError> {
+        self.add_labelled(Modality::Video, hint, url)
     }
 
     /// Adds a document with a label for prompts.
-    pub fn add_document(
-        &mut self,
-        hint: impl Into<String>,
-        url: impl AsRef<str>,
-    ) -> Result<&mut Self, MessageError> {
-        self.add_labelled(Modality::Document, hint.into(), url.as_ref())
+    pub fn add_document(&mut self, hint: &str, url: &str) -> Result<&mut Self, MessageError> {
+        self.add_labelled(Modality::Document, hint, url)
     }
 
-    fn add_labelled(
-        &mut self,
-        modality: Modality,
-        hint: String,
-        url: &str,
-    ) -> Result<&mut Self, MessageError> {
+    fn add_labelled(&mut self, modality: Modality, hint: &str, url: &str) -> Result<&mut Self, MessageError> {
         let mut media = MediaPart::new(modality, MediaUrl::new(url)?);
-        media.prompt_hint = Some(hint).filter(|hint| !hint.is_empty());
+        media.prompt_hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
         Ok(self.add_media(media))
     }
 
