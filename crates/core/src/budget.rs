@@ -64,6 +64,12 @@ impl Amounts {
     /// One answer of a policy.
     pub const ONE_TURN: Self = Self { turns: 1, ..Self::ZERO };
 
+    /// The amounts that have a limit, in the order of [`DIMENSIONS`].
+    fn limited(self) -> [u64; DIMENSIONS.len()] {
+        let Self { input_tokens, output_tokens, money_micros, turns, calls, millis, .. } = self;
+        [input_tokens, output_tokens, self.total_tokens(), money_micros, turns, calls, millis]
+    }
+
     /// Returns the sum; it saturates at the largest number.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -149,6 +155,10 @@ pub struct Limits {
 /// Name of the limit of money.
 const MONEY: &str = "in money";
 
+/// Names of the limits, in the order of their fields.
+const DIMENSIONS: [&str; 7] =
+    ["input tokens", "output tokens", "tokens", MONEY, "turns", "calls", "milliseconds"];
+
 /// Spending would exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the budget of {} {dimension} would be exceeded: {} in all", self.shown(self.limit), self.shown(self.wanted))]
@@ -176,49 +186,39 @@ impl Limits {
     /// Returns what remains of each limit after these amounts.
     #[must_use]
     pub fn left_after(&self, spent: Amounts) -> Self {
-        let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
-        Self {
-            input_tokens: left(self.input_tokens, spent.input_tokens),
-            output_tokens: left(self.output_tokens, spent.output_tokens),
-            total_tokens: left(self.total_tokens, spent.total_tokens()),
-            money_micros: left(self.money_micros, spent.money_micros),
-            turns: left(self.turns, spent.turns),
-            calls: left(self.calls, spent.calls),
-            millis: left(self.millis, spent.millis),
-        }
+        self.with_each(spent.limited(), |limit, spent| limit.map(|limit| limit.saturating_sub(spent)))
     }
 
     /// Returns the smaller of each pair of limits.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
-        let narrower = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        self.with_each(other.each(), |one, other| match (one, other) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
-        };
-        Self {
-            input_tokens: narrower(self.input_tokens, other.input_tokens),
-            output_tokens: narrower(self.output_tokens, other.output_tokens),
-            total_tokens: narrower(self.total_tokens, other.total_tokens),
-            money_micros: narrower(self.money_micros, other.money_micros),
-            turns: narrower(self.turns, other.turns),
-            calls: narrower(self.calls, other.calls),
-            millis: narrower(self.millis, other.millis),
-        }
+        })
     }
 
     /// Divides every limit by the number of shares.
     #[must_use]
     pub fn share(&self, of: u64) -> Self {
-        let share = |limit: Option<u64>| limit.map(|limit| limit / of.max(1));
-        Self {
-            input_tokens: share(self.input_tokens),
-            output_tokens: share(self.output_tokens),
-            total_tokens: share(self.total_tokens),
-            money_micros: share(self.money_micros),
-            turns: share(self.turns),
-            calls: share(self.calls),
-            millis: share(self.millis),
-        }
+        self.with_each([of.max(1); DIMENSIONS.len()], |limit, of| limit.map(|limit| limit / of))
+    }
+
+    /// The limits in the order of [`DIMENSIONS`].
+    fn each(&self) -> [Option<u64>; DIMENSIONS.len()] {
+        let Self { input_tokens, output_tokens, total_tokens, money_micros, turns, calls, millis } = *self;
+        [input_tokens, output_tokens, total_tokens, money_micros, turns, calls, millis]
+    }
+
+    fn with_each<T: Copy>(
+        &self,
+        others: [T; DIMENSIONS.len()],
+        combine: fn(Option<u64>, T) -> Option<u64>,
+    ) -> Self {
+        let limits = self.each();
+        let [input_tokens, output_tokens, total_tokens, money_micros, turns, calls, millis] =
+            std::array::from_fn(|index| combine(limits[index], others[index]));
+        Self { input_tokens, output_tokens, total_tokens, money_micros, turns, calls, millis }
     }
 
     /// Returns the largest amounts within the limits, of each kind that is limited. If only the sum of tokens
@@ -249,16 +249,8 @@ impl Limits {
 
     /// Refuses amounts that exceed a limit.
     pub fn check(&self, amounts: Amounts) -> Result<(), BudgetExceeded> {
-        let dimensions = [
-            ("input tokens", self.input_tokens, amounts.input_tokens),
-            ("output tokens", self.output_tokens, amounts.output_tokens),
-            ("tokens", self.total_tokens, amounts.total_tokens()),
-            (MONEY, self.money_micros, amounts.money_micros),
-            ("turns", self.turns, amounts.turns),
-            ("calls", self.calls, amounts.calls),
-            ("milliseconds", self.millis, amounts.millis),
-        ];
-        for (dimension, limit, wanted) in dimensions {
+        let limits = DIMENSIONS.into_iter().zip(self.each()).zip(amounts.limited());
+        for ((dimension, limit), wanted) in limits {
             if let Some(limit) = limit
                 && wanted > limit
             {
