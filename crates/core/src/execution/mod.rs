@@ -7,7 +7,6 @@
 
 mod call_resources;
 mod cell;
-mod checkpoint;
 mod composite;
 mod error;
 mod files;
@@ -17,7 +16,6 @@ mod state;
 
 pub use call_resources::{CallResources, ResourceError};
 pub use cell::{ReadyRestore, ResourceInUse, ResourceMut, ResourceRef, SnapshotableResource};
-pub use checkpoint::{CheckpointStore, DEFAULT_CAPACITY, ToolCheckpoint};
 pub use composite::{
     COMPOSITE_VERSION, CompositeSnapshot, SnapshotMetadata, SnapshotPhase, snapshots_equivalent,
 };
@@ -25,4 +23,4 @@ pub use error::{ExecutionStateError, RestoreFailedError};
 pub use files::{WorkspaceResource, WorkspaceState};
 pub use resources::{ResourceScope, Resources, ResourcesBuilder, ResourcesError};
 pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
-pub use state::ExecutionState;
+pub use state::{CheckpointStore, DEFAULT_CAPACITY, ExecutionState, ToolCheckpoint};

@@ -1,12 +1,20 @@
-//! The root of all mutable state of a session without a journal.
+//! The root of all mutable state of a session without a journal, and snapshots at tool boundaries.
+//!
+//! A [`CheckpointStore`] holds the latest calls with the state before and after each, so that a rollback to
+//! one is immediate. Without a journal, the caller records calls here. For a journaled session, it is filled
+//! from the journal on demand (see [`crate::view::Checkpoint`]).
 
-use super::checkpoint::CheckpointStore;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::composite::{CompositeSnapshot, SnapshotMetadata};
 use super::error::ExecutionStateError;
 use super::resources::{Resources, commit_all};
 use crate::id::CallId;
 use crate::rng::Rng;
 use crate::session::Session;
+use crate::time::Timestamp;
 
 /// All state that can change while a prompt is evaluated, for callers without a journal. The state of a journaled
 /// session follows from its records, and so do its checkpoints.
@@ -76,5 +84,82 @@ impl ExecutionState {
 
     fn check_sound(&self) -> Result<(), ExecutionStateError> {
         if self.poisoned { Err(ExecutionStateError::Poisoned) } else { Ok(()) }
+    }
+}
+
+/// Default number of calls that are kept.
+pub const DEFAULT_CAPACITY: usize = 100;
+
+/// A call with the states around it.
+#[derive(Debug, Clone)]
+pub struct ToolCheckpoint {
+    /// The call.
+    pub call_id: CallId,
+    /// Name of the tool.
+    pub tool_name: String,
+    /// State before the call.
+    pub pre_snapshot: CompositeSnapshot,
+    /// State after the call; none if it failed.
+    pub post_snapshot: Option<CompositeSnapshot>,
+    /// One-line summary of the result.
+    pub result_summary: Option<String>,
+    /// Whether it succeeded.
+    pub success: bool,
+    /// Duration of the call.
+    pub elapsed: Option<Duration>,
+    /// Time at which the call was recorded.
+    pub recorded_at: Timestamp,
+}
+
+/// The latest calls, oldest first.
+#[derive(Debug, Clone)]
+pub struct CheckpointStore {
+    capacity: usize,
+    /// Shared, so that copying the whole state is cheap.
+    checkpoints: Arc<VecDeque<ToolCheckpoint>>,
+}
+
+impl Default for CheckpointStore {
+    fn default() -> Self {
+        Self::with_capacity(DEFAULT_CAPACITY)
+    }
+}
+
+impl CheckpointStore {
+    /// Creates a store that keeps this many calls; zero keeps nothing.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { capacity, checkpoints: Arc::default() }
+    }
+
+    /// Records a call. An earlier record of the same call is replaced; at capacity, the oldest call is
+    /// dropped.
+    pub fn record(&mut self, checkpoint: ToolCheckpoint) {
+        let checkpoints = Arc::make_mut(&mut self.checkpoints);
+        checkpoints.retain(|other| other.call_id != checkpoint.call_id);
+        checkpoints.push_back(checkpoint);
+        while checkpoints.len() > self.capacity {
+            checkpoints.pop_front();
+        }
+    }
+
+    /// Returns the state before a call.
+    pub fn get_pre_snapshot(&self, call: CallId) -> Result<&CompositeSnapshot, ExecutionStateError> {
+        self.get(call).map(|checkpoint| &checkpoint.pre_snapshot)
+    }
+
+    /// Returns the state after a call.
+    pub fn get_post_snapshot(&self, call: CallId) -> Result<&CompositeSnapshot, ExecutionStateError> {
+        let checkpoint = self.get(call)?;
+        checkpoint.post_snapshot.as_ref().ok_or(ExecutionStateError::NoPostSnapshot { call })
+    }
+
+    /// The recorded calls, oldest first.
+    pub fn list_checkpoints(&self) -> impl DoubleEndedIterator<Item = &ToolCheckpoint> + ExactSizeIterator {
+        self.checkpoints.iter()
+    }
+
+    fn get(&self, call: CallId) -> Result<&ToolCheckpoint, ExecutionStateError> {
+        let found = self.checkpoints.iter().rev().find(|checkpoint| checkpoint.call_id == call);
+        found.ok_or(ExecutionStateError::NoCheckpoint { call })
     }
 }

@@ -14,15 +14,13 @@
 //! work on them live elsewhere. Each item keeps unknown fields.
 
 mod plan;
-mod run_context;
 mod small;
 mod telemetry;
 mod visibility;
 mod workspace_digest;
 
 pub use plan::{Plan, PlanError, PlanStatus, PlanStep, StepStatus};
-pub use run_context::RunContext;
 pub use small::{EXCERPT_LIMIT, excerpt, small};
-pub use telemetry::{PromptExecuted, PromptRendered, ToolInvoked};
+pub use telemetry::{PromptExecuted, PromptRendered, RunContext, ToolInvoked};
 pub use visibility::{Visibility, VisibilityOverrides};
 pub use workspace_digest::WorkspaceDigest;

@@ -1,5 +1,6 @@
 //! Queries of a view.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::call::{Call, CallStatus, Checkpoint};
@@ -204,4 +205,68 @@ impl JournalView {
     pub fn content_digest(&self, clock: Arc<dyn Clock>) -> Result<Digest, SessionError> {
         self.session(clock).snapshot_with(CaptureOptions::include_all()).content_digest()
     }
+}
+
+/// Parts of the transcript. In a session that was opened from a snapshot, the transcript is in pages. These methods decode only
+/// the pages that they need; [`JournalView::transcript`] decodes all of them.
+impl JournalView {
+    /// Returns the number of messages of the transcript.
+    pub fn message_count(&self) -> usize {
+        self.visible.state.length::<InnerMessage>()
+    }
+
+    /// Returns the messages at those of these places of the transcript that exist.
+    pub fn messages(&self, places: Range<usize>) -> Result<Vec<Arc<InnerMessage>>, SessionError> {
+        self.visible.state.range(places)
+    }
+
+    /// Returns the messages of an evaluation, in order.
+    pub fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>, SessionError> {
+        let Some(known) = self.evaluation(evaluation) else { return Ok(Vec::new()) };
+        let mut missing = usize::try_from(known.messages).unwrap_or(usize::MAX);
+        let (mut from, end) = (known.first_message, self.message_count());
+        let mut messages = Vec::new();
+        // Messages of other evaluations may lie between, so that the last ones follow later.
+        while missing > 0 && from < end {
+            let until = from.saturating_add(missing).min(end);
+            let found = self.messages(from..until)?.into_iter();
+            messages.extend(found.filter(|message| message.evaluation_id == evaluation));
+            missing = usize::try_from(known.messages).unwrap_or(usize::MAX).saturating_sub(messages.len());
+            from = until;
+        }
+        Ok(messages)
+    }
+}
+
+/// Evaluations that form one conversation.
+impl JournalView {
+    /// Returns the evaluations whose conversation an evaluation continues, oldest first and without itself.
+    /// The chain ends at an evaluation that is not visible here, such as one that was not exported with an
+    /// adopted conversation, or that is not older.
+    pub fn followed(&self, evaluation: EvaluationId) -> Vec<EvaluationId> {
+        let before = |later: &usize| {
+            let later_evaluation = self.visible.evaluations.get(*later)?;
+            self.visible.place_of(follows(later_evaluation)?).filter(|place| place < later)
+        };
+        let line = std::iter::successors(self.visible.place_of(evaluation), before).skip(1);
+        let mut line: Vec<EvaluationId> = line
+            .filter_map(|place| self.visible.evaluations.get(place).map(|known| known.evaluation_id))
+            .collect();
+        line.reverse();
+        line
+    }
+
+    /// Returns the evaluation that the next one follows: the latest, regardless of its outcome. An evaluation
+    /// that supersedes another repeats its mission, and therefore follows what the superseded one followed.
+    pub fn to_follow(&self, superseded: Option<EvaluationId>) -> Option<EvaluationId> {
+        match superseded {
+            Some(superseded) => follows(self.evaluation(superseded)?),
+            None => self.latest_evaluation().map(|latest| latest.evaluation_id),
+        }
+    }
+}
+
+/// Returns the recorded predecessor of an evaluation.
+fn follows(evaluation: &Evaluation) -> Option<EvaluationId> {
+    evaluation.started_with()?.follows
 }

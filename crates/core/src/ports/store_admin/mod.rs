@@ -19,7 +19,6 @@ mod check;
 mod collect;
 mod open_error;
 mod select;
-mod size;
 mod transfer;
 
 use std::any::Any;
@@ -28,10 +27,9 @@ use std::future::ready;
 use std::path::{Path, PathBuf};
 
 pub use check::{Finding, LostTail, SalvageReport, SalvagedSession, StoreLocation, VerifyReport};
-pub use collect::{Expiry, FreedSpace, GcMode, GcReport, Retention};
+pub use collect::{Expiry, FreedSpace, GcMode, GcReport, ObjectsSize, Retention, SessionSize, StoreSize};
 pub use open_error::OpenError;
 pub use select::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
-pub use size::{ObjectsSize, SessionSize, StoreSize};
 pub use transfer::{
     BundleError, BundleReport, OpenBundle, SessionRole, TransferOutcome, TransferProgress, TransferReport,
     TransferStep, TransferredSession,

@@ -9,7 +9,6 @@
 //! (`session/pages.rs`), of which only the last page of the transcript is decoded at once. There is no
 //! checksum; stores have one.
 
-mod compare;
 mod records;
 mod slices;
 mod visible;
@@ -22,7 +21,7 @@ use super::visible::VisibleState;
 use crate::digest::Digest;
 use crate::journal::{Position, RecordBody};
 use crate::pack::{Pack, Packer, UnpackError, Unpacker};
-use crate::session::SessionError;
+use crate::session::{Cell, SessionError};
 
 /// Version of the format.
 const FORMAT: u32 = 3;
@@ -122,4 +121,55 @@ fn fingerprint() -> Digest {
     let kinds = RecordBody::KINDS.iter().map(|(kind, version)| format!(" {kind}={version}"));
     let text: String = [format!("{FORMAT} {}", env!("CARGO_PKG_VERSION"))].into_iter().chain(kinds).collect();
     Digest::of(text.as_bytes())
+}
+
+impl JournalView {
+    /// Returns the name of the first part in which two views differ, or `None` if they agree. Items of slices
+    /// are compared as plain data. Items of different versions are only counted.
+    pub fn difference(&self, other: &Self) -> Result<Option<&'static str>, SessionError> {
+        let (one, two) = (&self.visible, &other.visible);
+        let parts = [
+            ("head", self.head == other.head),
+            ("creation", self.created == other.created),
+            ("lineage", self.lineage == other.lineage),
+            ("ledger", self.ledger == other.ledger),
+            ("stops", self.stops == other.stops),
+            ("isolation", self.isolation == other.isolation),
+            ("summary", self.summary() == other.summary()),
+            ("evaluations", one.evaluations == two.evaluations),
+            ("calls", one.calls == two.calls),
+            ("pauses", one.pauses == two.pauses),
+            ("time", (one.last_at, one.is_driven) == (two.last_at, two.is_driven)),
+            (
+                "files",
+                (one.files, one.writer, one.files_are_owed) == (two.files, two.writer, two.files_are_owed),
+            ),
+            ("resources", one.resources == two.resources),
+            ("ancestors", one.ancestors == two.ancestors),
+        ];
+        if let Some((part, _)) = parts.into_iter().find(|(_, agree)| !agree) {
+            return Ok(Some(part));
+        }
+        let mut others = two.state.cells();
+        for (name, cell) in one.state.cells() {
+            match others.next() {
+                Some((other_name, other)) if name == other_name && agree(cell, other)? => {}
+                _ => return Ok(Some("slices")),
+            }
+        }
+        Ok(others.next().map(|_| "slices"))
+    }
+}
+
+fn agree(one: &Cell, other: &Cell) -> Result<bool, SessionError> {
+    if one.policy() != other.policy() || one.extra() != other.extra() || one.len() != other.len() {
+        return Ok(false);
+    }
+    for (one, other) in one.plain_items().zip(other.plain_items()) {
+        let (one, other) = (one?, other?);
+        if one.version == other.version && one.value != other.value {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
