@@ -12,7 +12,7 @@ use super::encode;
 use super::error::SessionError;
 use super::items::Items;
 use super::op::{self, SliceOp, StoredChange};
-use super::pages::{PageHeader, PageWriter, PagedItems, ReadItems};
+use super::pages::{LoadedItems, PageHeader, PageWriter, PagedItems};
 use super::slice::{Slice, SlicePolicy};
 use crate::extra::Extra;
 use crate::payload::InnerMessage;
@@ -36,11 +36,11 @@ enum Data {
     Paged(PagedItems),
 }
 
-impl From<ReadItems> for Data {
-    fn from(items: ReadItems) -> Self {
+impl From<LoadedItems> for Data {
+    fn from(items: LoadedItems) -> Self {
         match items {
-            ReadItems::Typed(items) => Self::Typed(items),
-            ReadItems::Plain(items) => Self::Plain(Plain { items, decoded: OnceLock::new() }),
+            LoadedItems::Typed(items) => Self::Typed(items),
+            LoadedItems::Plain(items) => Self::Plain(Plain { items, decoded: OnceLock::new() }),
         }
     }
 }

@@ -296,34 +296,27 @@ impl ser::SerializeMap for FieldEncoder<'_> {
     }
 }
 
-impl ser::SerializeStruct for FieldEncoder<'_> {
-    type Ok = Value;
-    type Error = Error;
+macro_rules! fields_of {
+    ($($kind:ident),*) => {
+        $(impl ser::$kind for FieldEncoder<'_> {
+            type Ok = Value;
+            type Error = Error;
 
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
-        match &mut self.private {
-            Some(private) => private.serialize_field(key, value),
-            None => self.push(key.to_owned(), value),
-        }
-    }
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+                match &mut self.private {
+                    Some(private) => ser::SerializeStruct::serialize_field(private, key, value),
+                    None => self.push(key.to_owned(), value),
+                }
+            }
 
-    fn end(self) -> Result<Value, Error> {
-        match self.private {
-            Some(private) => ser::SerializeStruct::end(private),
-            None => self.done(),
-        }
-    }
+            fn end(self) -> Result<Value, Error> {
+                match self.private {
+                    Some(private) => ser::SerializeStruct::end(private),
+                    None => self.done(),
+                }
+            }
+        })*
+    };
 }
 
-impl ser::SerializeStructVariant for FieldEncoder<'_> {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
-        self.push(key.to_owned(), value)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        self.done()
-    }
-}
+fields_of!(SerializeStruct, SerializeStructVariant);

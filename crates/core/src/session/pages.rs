@@ -94,30 +94,25 @@ pub(super) struct PagedItems {
     /// Stored name of the slice.
     slice: Arc<str>,
     pages: Arc<[Page]>,
-    added: AddedItems,
+    added: LoadedItems,
     /// All items, after the first access to all of them.
     decoded: OnceLock<Box<dyn ErasedItems>>,
 }
 
+/// Items in memory.
 #[derive(Clone)]
-enum AddedItems {
-    Plain(imbl::Vector<Arc<PlainItem>>),
+pub(super) enum LoadedItems {
     Typed(Box<dyn ErasedItems>),
+    Plain(imbl::Vector<Arc<PlainItem>>),
 }
 
-impl AddedItems {
+impl LoadedItems {
     fn len(&self) -> usize {
         match self {
             Self::Plain(items) => items.len(),
             Self::Typed(items) => items.len(),
         }
     }
-}
-
-/// Items in memory.
-pub(super) enum ReadItems {
-    Typed(Box<dyn ErasedItems>),
-    Plain(imbl::Vector<Arc<PlainItem>>),
 }
 
 impl PagedItems {
@@ -145,7 +140,7 @@ impl PagedItems {
         Some(Self {
             slice: slice.clone(),
             pages: pages.into(),
-            added: AddedItems::Plain(imbl::Vector::new()),
+            added: LoadedItems::Plain(imbl::Vector::new()),
             decoded: OnceLock::new(),
         })
     }
@@ -203,11 +198,11 @@ impl PagedItems {
 
     fn added<S: Slice>(&self) -> Result<Items<S>, SessionError> {
         match &self.added {
-            AddedItems::Plain(items) => {
+            LoadedItems::Plain(items) => {
                 let items = items.iter().map(|item| op::decode_item::<S>(item.version, &item.value));
                 items.collect()
             }
-            AddedItems::Typed(items) => {
+            LoadedItems::Typed(items) => {
                 items.as_any().downcast_ref::<Items<S>>().cloned().ok_or_else(type_clash::<S>)
             }
         }
@@ -223,8 +218,8 @@ impl PagedItems {
             plain.extend(values.map(|value| Arc::new(PlainItem { version, value })));
         }
         match &self.added {
-            AddedItems::Plain(items) => plain.append(items.clone()),
-            AddedItems::Typed(items) => {
+            LoadedItems::Plain(items) => plain.append(items.clone()),
+            LoadedItems::Typed(items) => {
                 for value in (0..items.len()).filter_map(|place| items.encode(place)) {
                     plain.push_back(Arc::new(PlainItem { version: items.version(), value: value? }));
                 }
@@ -234,11 +229,11 @@ impl PagedItems {
     }
 
     /// Returns all items, typed if the type is known.
-    pub(super) fn read(&self) -> Result<ReadItems, SessionError> {
+    pub(super) fn read(&self) -> Result<LoadedItems, SessionError> {
         match (self.decoded.get(), &self.added) {
-            (Some(items), _) => Ok(ReadItems::Typed(items.clone())),
-            (None, AddedItems::Typed(items)) => items.read_pages(self).map(ReadItems::Typed),
-            (None, AddedItems::Plain(_)) => self.plain().map(ReadItems::Plain),
+            (Some(items), _) => Ok(LoadedItems::Typed(items.clone())),
+            (None, LoadedItems::Typed(items)) => items.read_pages(self).map(LoadedItems::Typed),
+            (None, LoadedItems::Plain(_)) => self.plain().map(LoadedItems::Plain),
         }
     }
 
@@ -249,8 +244,8 @@ impl PagedItems {
         }
         let Some(position) = position.checked_sub(self.on_pages()) else { return true };
         match (&self.added, &other.added) {
-            (AddedItems::Typed(one), AddedItems::Typed(other)) => one.shares(&**other, position),
-            (AddedItems::Plain(one), AddedItems::Plain(other)) => {
+            (LoadedItems::Typed(one), LoadedItems::Typed(other)) => one.shares(&**other, position),
+            (LoadedItems::Plain(one), LoadedItems::Plain(other)) => {
                 matches!((one.get(position), other.get(position)), (Some(one), Some(other)) if Arc::ptr_eq(one, other))
             }
             _ => false,
@@ -265,11 +260,11 @@ impl PagedItems {
     /// Sets the type of the slice, so that later items are typed. Only the last page is decoded, to check the
     /// type.
     pub(super) fn set_type<S: Slice>(&mut self) -> Result<(), SessionError> {
-        if let AddedItems::Plain(_) = self.added {
+        if let LoadedItems::Plain(_) = self.added {
             if let Some(last) = self.pages.last() {
                 last.items::<S>()?;
             }
-            self.added = AddedItems::Typed(Box::new(self.added::<S>()?));
+            self.added = LoadedItems::Typed(Box::new(self.added::<S>()?));
         }
         Ok(())
     }
@@ -277,7 +272,7 @@ impl PagedItems {
     /// Appends items. `op` must not remove any.
     pub(super) fn add<S: Slice>(&mut self, policy: SlicePolicy, op: &SliceOp<S>) -> Result<(), SessionError> {
         self.set_type::<S>()?;
-        let AddedItems::Typed(items) = &mut self.added else { return Err(type_clash::<S>()) };
+        let LoadedItems::Typed(items) = &mut self.added else { return Err(type_clash::<S>()) };
         let items = items.as_any_mut().downcast_mut::<Items<S>>().ok_or_else(type_clash::<S>)?;
         op.apply(S::NAME, policy, &mut items.items)?;
         self.decoded = OnceLock::new();
@@ -287,8 +282,8 @@ impl PagedItems {
     /// Appends plain data, whether its type is known or not. The change must not remove any item.
     pub(super) fn add_stored(&mut self, change: &StoredChange) -> Result<(), SessionError> {
         match &mut self.added {
-            AddedItems::Typed(items) => items.apply_stored(change)?,
-            AddedItems::Plain(items) => {
+            LoadedItems::Typed(items) => items.apply_stored(change)?,
+            LoadedItems::Plain(items) => {
                 super::cell::plain_op(change).apply(&change.slice, change.policy, items)?;
             }
         }
@@ -297,10 +292,10 @@ impl PagedItems {
     }
 
     /// Returns an empty slice of the same type, without decoding any page.
-    pub(super) fn emptied(&self) -> ReadItems {
+    pub(super) fn emptied(&self) -> LoadedItems {
         match (self.decoded.get(), &self.added) {
-            (Some(items), _) | (None, AddedItems::Typed(items)) => ReadItems::Typed(items.emptied()),
-            (None, AddedItems::Plain(_)) => ReadItems::Plain(imbl::Vector::new()),
+            (Some(items), _) | (None, LoadedItems::Typed(items)) => LoadedItems::Typed(items.emptied()),
+            (None, LoadedItems::Plain(_)) => LoadedItems::Plain(imbl::Vector::new()),
         }
     }
 
@@ -308,8 +303,8 @@ impl PagedItems {
     pub(super) fn write(&self, writer: &mut PageWriter<'_>) -> Result<(), SessionError> {
         self.pages.iter().for_each(|page| writer.page(page.header, page.text()));
         match &self.added {
-            AddedItems::Plain(items) => items.iter().try_for_each(|item| writer.plain_item(item)),
-            AddedItems::Typed(items) => writer.write_typed(&**items),
+            LoadedItems::Plain(items) => items.iter().try_for_each(|item| writer.plain_item(item)),
+            LoadedItems::Typed(items) => writer.write_typed(&**items),
         }
     }
 }
