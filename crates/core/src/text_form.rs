@@ -51,6 +51,38 @@ macro_rules! stored_as_text {
 }
 pub(crate) use stored_as_text;
 
+/// Implements `FromStr` by `new`, and `AsRef<str>`, `Display` and `Debug` by `as_str`.
+macro_rules! checked_text {
+    ($name:ident, $error:ty) => {
+        impl std::str::FromStr for $name {
+            type Err = $error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.as_str())
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(self.as_str(), formatter)
+            }
+        }
+    };
+}
+pub(crate) use checked_text;
+
 /// Defines an enum whose variants are words: in JSON, in messages to people and when they are parsed.
 macro_rules! words {
     (

@@ -10,13 +10,11 @@
 //! `https:host`, `https:///host`, and those with backslashes or spaces: the client that opens the address
 //! must see the same host as the check that allowed it.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::MessageError;
 use crate::object::ObjectId;
-use crate::text_form::stored_as_text;
+use crate::text_form::{checked_text, stored_as_text};
 
 const BLOB: &str = "blob:";
 
@@ -27,6 +25,7 @@ pub struct MediaUrl {
     object: Option<ObjectId>,
 }
 
+checked_text!(MediaUrl, MessageError);
 stored_as_text!(MediaUrl, "a string");
 
 impl MediaUrl {
@@ -83,32 +82,6 @@ fn check_web(text: &str) -> Result<(), MessageError> {
         None | Some("") => illegal("has no host"),
         Some(authority) if authority.contains('@') => Err(MessageError::MediaUrlWithCredentials),
         Some(_) => Ok(()),
-    }
-}
-
-impl FromStr for MediaUrl {
-    type Err = MessageError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::new(text)
-    }
-}
-
-impl AsRef<str> for MediaUrl {
-    fn as_ref(&self) -> &str {
-        self.as_str()
-    }
-}
-
-impl fmt::Display for MediaUrl {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for MediaUrl {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), formatter)
     }
 }
 

@@ -9,12 +9,10 @@
 //! creates, for refused arguments or interrupted calls. [`PolicyName::new`], the constructor for names from
 //! users, refuses them. Decoding accepts them, because journals hold them.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::MessageError;
-use crate::text_form::stored_as_text;
+use crate::text_form::{checked_text, stored_as_text};
 
 const RUNTIME: &str = "runtime";
 const EXECUTOR: &str = "executor";
@@ -23,6 +21,7 @@ const EXECUTOR: &str = "executor";
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyName(Arc<str>);
 
+checked_text!(PolicyName, MessageError);
 stored_as_text!(PolicyName, "a string", PolicyName::parse);
 
 impl PolicyName {
@@ -75,21 +74,6 @@ impl PolicyName {
     }
 }
 
-impl FromStr for PolicyName {
-    type Err = MessageError;
-
-    /// Parses a name as [`PolicyName::new`] does: reserved names are refused.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::new(text)
-    }
-}
-
-impl AsRef<str> for PolicyName {
-    fn as_ref(&self) -> &str {
-        self.as_str()
-    }
-}
-
 impl PartialEq<str> for PolicyName {
     fn eq(&self, other: &str) -> bool {
         self.as_str() == other
@@ -99,18 +83,6 @@ impl PartialEq<str> for PolicyName {
 impl PartialEq<&str> for PolicyName {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
-    }
-}
-
-impl fmt::Display for PolicyName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for PolicyName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), formatter)
     }
 }
 

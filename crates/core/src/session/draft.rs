@@ -200,7 +200,7 @@ impl Session {
                 Entry::Event { event, reducers, now, changes } => {
                     let logged = || changes.iter().filter(|change| change.policy() == SlicePolicy::Log);
                     let mut stands = true;
-                    for change in logged().filter(|change| !change.only_adds()) {
+                    for change in logged().filter(|change| !change.only_adds) {
                         stands &= self.holds(change.slice(), draft.base.cell(change.slice()))?;
                     }
                     if stands {
@@ -220,7 +220,7 @@ impl Session {
                     // Earlier events may have been reduced to other items, and then the removed positions are
                     // not the intended ones.
                     let stands = self.holds(slice, draft.base.cell(slice))?
-                        && (change.is_absolute() || session.holds(slice, before.as_ref())?);
+                        && (change.is_absolute || session.holds(slice, before.as_ref())?);
                     if !stands {
                         return Err(SessionError::Conflict { slice: slice.to_owned() });
                     }

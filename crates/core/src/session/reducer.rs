@@ -120,16 +120,18 @@ impl Reducer {
 /// A change of one slice, ready to be journaled.
 #[derive(Clone)]
 pub struct Change {
+    slice: &'static str,
+    policy: SlicePolicy,
+    /// Whether existing items stay as they are.
+    pub(super) only_adds: bool,
+    /// Whether the result does not depend on existing items.
+    pub(super) is_absolute: bool,
     erased: Arc<dyn ErasedChange>,
 }
 
 trait ErasedChange: Send + Sync {
-    fn slice(&self) -> &'static str;
-    fn policy(&self) -> SlicePolicy;
     fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError>;
     fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError>;
-    fn only_adds(&self) -> bool;
-    fn is_absolute(&self) -> bool;
     fn encode(&self) -> Result<Arc<StoredChange>, SessionError>;
     fn check(&self) -> Result<(), SessionError>;
     fn op(&self) -> &dyn Any;
@@ -143,14 +145,6 @@ struct TypedChange<S> {
 }
 
 impl<S: Slice> ErasedChange for TypedChange<S> {
-    fn slice(&self) -> &'static str {
-        S::NAME
-    }
-
-    fn policy(&self) -> SlicePolicy {
-        self.policy
-    }
-
     fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError> {
         // The base of a change to a cache is its computed content.
         if self.policy == SlicePolicy::Cache && !self.op.is_absolute() {
@@ -163,14 +157,6 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
 
     fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError> {
         state.type_slice::<S>(self.policy)
-    }
-
-    fn only_adds(&self) -> bool {
-        self.op.only_adds()
-    }
-
-    fn is_absolute(&self) -> bool {
-        self.op.is_absolute()
     }
 
     fn encode(&self) -> Result<Arc<StoredChange>, SessionError> {
@@ -201,17 +187,19 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
 
 impl Change {
     pub(crate) fn new<S: Slice>(policy: SlicePolicy, op: SliceOp<S>) -> Self {
-        Self { erased: Arc::new(TypedChange { policy, op, encoded: OnceLock::new() }) }
+        let (only_adds, is_absolute) = (op.only_adds(), op.is_absolute());
+        let erased = Arc::new(TypedChange { policy, op, encoded: OnceLock::new() });
+        Self { slice: S::NAME, policy, only_adds, is_absolute, erased }
     }
 
     /// The stored name of the slice that changed.
     pub fn slice(&self) -> &'static str {
-        self.erased.slice()
+        self.slice
     }
 
     /// Policy of the slice.
     pub fn policy(&self) -> SlicePolicy {
-        self.erased.policy()
+        self.policy
     }
 
     /// Returns the change, if the slice is that of `S`.
@@ -238,14 +226,6 @@ impl Change {
     /// Decodes the items of the changed slice to their type.
     pub(crate) fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError> {
         self.erased.type_slice(state)
-    }
-
-    pub(super) fn only_adds(&self) -> bool {
-        self.erased.only_adds()
-    }
-
-    pub(super) fn is_absolute(&self) -> bool {
-        self.erased.is_absolute()
     }
 }
 
