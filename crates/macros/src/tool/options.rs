@@ -108,21 +108,15 @@ impl Options {
     pub(super) fn check(&self) -> Result<()> {
         let effect = self.effect.as_ref().map(LitStr::value);
         let effect = effect.as_deref().unwrap_or("external");
-        if let Some(workspace) = &self.workspace
-            && (effect, workspace.value().as_str()) == ("pure", "write")
-        {
-            return Err(Error::new(
-                workspace.span(),
-                "a pure tool only reads; a tool that writes files has the effect \"workspace\", or a stronger one",
-            ));
-        }
-        if let Some(resources) = &self.resources
-            && (effect, resources.value().as_str()) == ("pure", "write")
-        {
-            return Err(Error::new(
-                resources.span(),
-                "a pure tool only reads; a tool that changes resources has the effect \"workspace\", or a stronger one",
-            ));
+        for (used, what) in [(&self.workspace, "writes files"), (&self.resources, "changes resources")] {
+            if let Some(used) = used
+                && (effect, used.value().as_str()) == ("pure", "write")
+            {
+                let problem = format!(
+                    "a pure tool only reads; a tool that {what} has the effect \"workspace\", or a stronger one"
+                );
+                return Err(Error::new(used.span(), problem));
+            }
         }
         match self.reconcile.as_ref().or(self.compensate.as_ref()) {
             Some(hook) if effect != "external" => Err(Error::new_spanned(

@@ -1,15 +1,47 @@
 //! `#[derive(Slice)]`.
 
-mod options;
-
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Data, DeriveInput, Error, LitInt, LitStr, Result};
+use syn::meta::ParseNestedMeta;
+use syn::{Attribute, Data, DeriveInput, Error, Ident, LitInt, LitStr, Path, Result};
 
-use self::options::Options;
-use crate::options::Errors;
+use crate::options::{Errors, once};
 
 const MAX_NAME: usize = 128;
+const OF: &str = "a slice";
+const KNOWN: &str = "`name`, `version`, `policy`, `upcast` and `crate`";
+
+/// The options of `#[slice(...)]`, as they were written. They may be spread over several attributes.
+#[derive(Default)]
+struct Options {
+    name: Option<LitStr>,
+    version: Option<LitInt>,
+    policy: Option<LitStr>,
+    upcast: Option<Path>,
+    module: Option<Path>,
+}
+
+impl Options {
+    fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut errors = Errors::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("slice")) {
+            errors.note(attribute.parse_nested_meta(|meta| options.take(&meta)));
+        }
+        errors.or(options)
+    }
+
+    fn take(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        match meta.path.get_ident().map(Ident::to_string).as_deref() {
+            Some("name") => once(&mut self.name, meta, OF),
+            Some("version") => once(&mut self.version, meta, OF),
+            Some("policy") => once(&mut self.policy, meta, OF),
+            Some("upcast") => once(&mut self.upcast, meta, OF),
+            Some("crate") => once(&mut self.module, meta, OF),
+            _ => Err(meta.error(format!("unknown option of a slice; there are {KNOWN}"))),
+        }
+    }
+}
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let options = Options::parse(&input.attrs)?;
