@@ -233,11 +233,6 @@ impl Resources {
         instances.by_type.get(&TypeId::of::<T>()).and_then(|resource| resource.downcast_ref()).cloned()
     }
 
-    /// Returns an existing ordinary resource, or else `default`.
-    pub fn get_or<T: ?Sized + Send + Sync + 'static>(&self, default: Arc<T>) -> Arc<T> {
-        self.get().unwrap_or(default)
-    }
-
     /// Returns the result of `inspect` for a snapshotable resource, outside of any call; `None` if there is none
     /// of this type.
     pub fn inspect<T: Snapshotable, R>(

@@ -37,13 +37,6 @@ impl ExecutionState {
         Self { session, resources, rng: None, checkpoints: CheckpointStore::default(), poisoned: false }
     }
 
-    /// Sets the random number generator outside of calls.
-    #[must_use]
-    pub fn with_rng(mut self, rng: Rng) -> Self {
-        self.rng = Some(rng);
-        self
-    }
-
     /// Captures the session, all snapshotable resources and the random number generator.
     pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.check_sound()?;

@@ -298,7 +298,7 @@ pub enum Decision {
 }
 
 /// The session is rewound: from this record on, only records that were visible at the cut are visible.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRewound {
     /// The cut: everything before this position that was visible then.
     pub to: Position,
@@ -331,17 +331,7 @@ pub struct SessionRewound {
 impl SessionRewound {
     /// Creates a rewind to this position that concerns no files.
     pub fn new(to: Position) -> Self {
-        Self {
-            to,
-            root: None,
-            coverage: None,
-            rescue: None,
-            reason: None,
-            undoes: None,
-            redoes: None,
-            call_id: None,
-            extra: Extra::default(),
-        }
+        Self { to, ..Self::default() }
     }
 }
 

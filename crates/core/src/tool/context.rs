@@ -154,9 +154,8 @@ impl ToolContext {
     pub fn new(mut parts: ContextParts) -> Self {
         let revoked = Arc::new(AtomicBool::new(false));
         parts.filesystem = parts.filesystem.map(|files| {
-            let guarded: Arc<dyn Filesystem> =
-                Arc::new(super::guard::GuardedFilesystem::new(files, parts.workspace, revoked.clone()));
-            guarded
+            let guarded = super::guard::GuardedFilesystem::new(files, parts.workspace, revoked.clone());
+            Arc::new(guarded) as Arc<dyn Filesystem>
         });
         let draft = Mutex::new(parts.draft.take());
         let rng = Mutex::new(parts.rng.clone());

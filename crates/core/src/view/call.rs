@@ -122,13 +122,14 @@ impl Call {
     /// Returns the boundaries of the call, if it was started.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let intent = self.intent.as_ref()?;
+        let Point { session, position } = intent.point;
         let (root, coverage) = (intent.record.root, intent.record.coverage);
         let finished = self.finished.as_ref();
         Some(Checkpoint {
             call_id: self.call_id,
             tool_name: self.name.clone(),
             attempt: intent.record.attempt,
-            before: Boundary::at(intent.point, root, coverage),
+            before: Boundary { session, position, root, coverage },
             after: finished.map(|finished| {
                 let Point { session, position } = finished.point;
                 let (root, coverage) = match (finished.record.outcome, finished.record.root) {
@@ -157,16 +158,6 @@ pub struct Boundary {
     pub root: Option<WorkspaceRoot>,
     /// The object that lists the paths that the root does not cover; none if everything coverable is covered.
     pub coverage: Option<ObjectId>,
-}
-
-impl Boundary {
-    fn at(
-        Point { session, position }: Point,
-        root: Option<WorkspaceRoot>,
-        coverage: Option<ObjectId>,
-    ) -> Self {
-        Self { session, position, root, coverage }
-    }
 }
 
 /// The two boundaries of a call. Its size does not depend on the session.

@@ -104,7 +104,8 @@ fn setup_over(session: Session, objects: Arc<dyn Objects>) -> Setup {
         .build()
         .unwrap()
         .with_workspace(Some(over));
-    let state = ExecutionState::new(session, resources).with_rng(Seed::new(7).rng_for(call(1)));
+    let mut state = ExecutionState::new(session, resources);
+    state.rng = Some(Seed::new(7).rng_for(call(1)));
     Setup { state, files, workspace, counter }
 }
 

@@ -49,8 +49,6 @@ fn a_ready_instance_is_found_by_its_type_or_its_trait() {
     assert_eq!(resources.get::<dyn Index>().unwrap().name(), "first");
     assert_eq!(*resources.get::<u32>().unwrap(), 7);
     assert!(resources.get::<u64>().is_none());
-    assert_eq!(*resources.get_or(Arc::new(8u64)), 8);
-    assert_eq!(*resources.get_or(Arc::new(9u32)), 7);
     let call = resources.for_call();
     assert_eq!(call.get::<dyn Index>().unwrap().unwrap().name(), "first");
     assert!(call.get::<u64>().unwrap().is_none());
