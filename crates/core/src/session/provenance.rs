@@ -13,10 +13,7 @@ use crate::object::{Object, ObjectId};
 use crate::payload::{CarriedObject, InnerMessage, Provenance};
 
 /// A source of a session's provenance.
-pub(crate) trait ProvenanceSource: Send + Sync {
-    /// Returns the provenance for exports of the session.
-    fn provenance(&self) -> Provenance;
-}
+pub(crate) type ProvenanceSource = Arc<dyn Fn() -> Provenance + Send + Sync>;
 
 /// The provenance of a snapshot. That of a session is computed on demand, so that taking a snapshot stays
 /// cheap.
@@ -24,7 +21,7 @@ pub(crate) trait ProvenanceSource: Send + Sync {
 pub(crate) enum CarriedProvenance {
     #[default]
     Nothing,
-    Live(Arc<dyn ProvenanceSource>),
+    Live(ProvenanceSource),
     Stored(Arc<Provenance>),
 }
 
@@ -32,7 +29,7 @@ impl CarriedProvenance {
     pub(crate) fn provenance(&self) -> Option<Arc<Provenance>> {
         match self {
             Self::Nothing => None,
-            Self::Live(source) => Some(Arc::new(source.provenance())),
+            Self::Live(source) => Some(Arc::new(source())),
             Self::Stored(stored) => Some(stored.clone()),
         }
     }
@@ -46,7 +43,7 @@ impl fmt::Debug for CarriedProvenance {
 
 impl Session {
     /// Makes snapshots carry the provenance of this source.
-    pub(crate) fn attach(&mut self, source: Arc<dyn ProvenanceSource>) {
+    pub(crate) fn attach(&mut self, source: ProvenanceSource) {
         self.carried = CarriedProvenance::Live(source);
     }
 

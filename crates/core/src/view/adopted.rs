@@ -85,45 +85,33 @@ impl JournalView {
 
     /// Returns the provenance for exports of the session.
     pub fn provenance(&self) -> Provenance {
-        self.known().provenance()
+        self.source()()
     }
 
     /// The provenance that the transcript and snapshots carry.
     pub(super) fn carried(&self) -> CarriedProvenance {
-        CarriedProvenance::Live(Arc::new(self.known()))
+        CarriedProvenance::Live(self.source())
     }
 
     /// Makes snapshots of a session carry the provenance of this view.
     pub fn attach_to(&self, session: &mut Session) {
-        session.attach(Arc::new(self.known()));
+        session.attach(self.source());
     }
 
-    fn known(&self) -> AdoptedCalls {
-        AdoptedCalls {
-            session: self.session_id(),
-            evaluations: self.visible.evaluations.clone(),
-            calls: self.visible.calls.clone(),
-        }
-    }
-}
-
-/// The calls of a journal for its provenance. It shares the data of the view, so creating it is cheap.
-struct AdoptedCalls {
-    session: SessionId,
-    evaluations: imbl::Vector<Arc<Evaluation>>,
-    calls: imbl::Vector<Arc<Call>>,
-}
-
-impl ProvenanceSource for AdoptedCalls {
-    fn provenance(&self) -> Provenance {
-        let evaluations = self.evaluations.iter().filter(|evaluation| evaluation.messages > 0);
-        let calls = self.calls.iter().filter(|call| call.status() == CallStatus::Pending);
-        Provenance {
-            session: self.session,
-            evaluations: evaluations.map(|evaluation| carried_evaluation(evaluation)).collect(),
-            calls: calls.filter_map(|call| carried_call(call, self.session)).collect(),
-            extra: Extra::default(),
-        }
+    /// Returns the source of the provenance. It shares the data of the view, so creating it is cheap.
+    fn source(&self) -> ProvenanceSource {
+        let session = self.session_id();
+        let (evaluations, calls) = (self.visible.evaluations.clone(), self.visible.calls.clone());
+        Arc::new(move || {
+            let evaluations = evaluations.iter().filter(|evaluation| evaluation.messages > 0);
+            let calls = calls.iter().filter(|call| call.status() == CallStatus::Pending);
+            Provenance {
+                session,
+                evaluations: evaluations.map(|evaluation| carried_evaluation(evaluation)).collect(),
+                calls: calls.filter_map(|call| carried_call(call, session)).collect(),
+                extra: Extra::default(),
+            }
+        })
     }
 }
 
