@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::lifecycle::{Decision, SessionCreated};
 use super::record::RecordBody;
-use crate::message::{Content, Message, OptionResult, PolicyName};
 use crate::object::{Object, ObjectId};
 use crate::payload::{InnerMessage, LargeRecord};
 use crate::session::{Items, Slice};
@@ -44,7 +43,7 @@ impl RecordBody {
             Self::MessageAppended(message) => Arc::make_mut(message).spill(objects),
             Self::Resolved(resolved) => {
                 if let Decision::Happened { result } = &mut Arc::make_mut(resolved).decision {
-                    spill_result(result, objects);
+                    result.spill(objects);
                 }
             }
             _ => {
@@ -80,21 +79,9 @@ impl RecordBody {
     }
 }
 
-fn as_message(result: OptionResult) -> Message {
-    Message::new(PolicyName::runtime(), Content::OptionResult(result))
-}
-
-fn spill_result(result: &mut OptionResult, objects: &mut Vec<Object>) {
-    let mut message = as_message(result.clone());
-    message.spill(objects);
-    if let Content::OptionResult(spilled) = message.content {
-        *result = spilled;
-    }
-}
-
 fn decided_refs(decision: &Decision) -> Vec<ObjectId> {
     match decision {
-        Decision::Happened { result } => as_message(OptionResult::clone(result)).object_refs(),
+        Decision::Happened { result } => result.objects().collect(),
         _ => Vec::new(),
     }
 }

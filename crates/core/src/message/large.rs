@@ -97,13 +97,17 @@ impl From<String> for Large<Arc<str>> {
     }
 }
 
-/// Content that a [`Large`] can hold.
+/// Content that a [`Large`] can hold. It is stored as JSON, unless its type says otherwise.
 pub trait LargeContent: Serialize + DeserializeOwned {
     /// Returns the bytes of the object for the content, if they exceed [`INLINE_LIMIT`].
-    fn to_large_bytes(&self) -> Option<Arc<[u8]>>;
+    fn to_large_bytes(&self) -> Option<Arc<[u8]>> {
+        serde_json::to_vec(self).ok().filter(|text| text.len() > INLINE_LIMIT).map(Into::into)
+    }
 
     /// Decodes the content from the bytes of its object.
-    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError>;
+    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
+        serde_json::from_slice(bytes).map_err(|source| MessageError::ObjectNotJson { field, object, source })
+    }
 
     /// Returns the default of a missing field.
     fn absent(field: &'static str) -> Result<Self, MessageError> {
@@ -132,14 +136,6 @@ impl LargeContent for Arc<str> {
 }
 
 impl LargeContent for Value {
-    fn to_large_bytes(&self) -> Option<Arc<[u8]>> {
-        large_json(self)
-    }
-
-    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
-        json(field, object, bytes)
-    }
-
     fn absent(_: &'static str) -> Result<Self, MessageError> {
         Ok(Self::Null)
     }
@@ -149,23 +145,7 @@ impl LargeContent for Value {
     }
 }
 
-impl LargeContent for Map<String, Value> {
-    fn to_large_bytes(&self) -> Option<Arc<[u8]>> {
-        large_json(self)
-    }
-
-    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
-        json(field, object, bytes)
-    }
-}
-
-fn large_json(value: &impl Serialize) -> Option<Arc<[u8]>> {
-    serde_json::to_vec(value).ok().filter(|text| text.len() > INLINE_LIMIT).map(Into::into)
-}
-
-fn json<T: DeserializeOwned>(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<T, MessageError> {
-    serde_json::from_slice(bytes).map_err(|source| MessageError::ObjectNotJson { field, object, source })
-}
+impl LargeContent for Map<String, Value> {}
 
 /// A source of spilled content.
 pub(crate) struct Source<'a>(pub(crate) &'a mut dyn FnMut(ObjectRef) -> Option<ObjectContent>);

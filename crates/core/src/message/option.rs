@@ -100,7 +100,7 @@ impl OptionResult {
         }
     }
 
-    pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
+    pub(crate) fn spill(&mut self, objects: &mut Vec<Object>) {
         self.result.spill(objects);
         self.parts.iter_mut().for_each(|part| part.spill(objects));
     }
@@ -113,7 +113,7 @@ impl OptionResult {
         self.parts.iter_mut().try_for_each(|part| part.hydrate(source))
     }
 
-    pub(super) fn objects(&self) -> impl Iterator<Item = ObjectId> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = ObjectId> {
         let result = self.result.object().map(|reference| reference.object);
         result.into_iter().chain(self.parts.iter().filter_map(Part::object))
     }
