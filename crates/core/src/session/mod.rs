@@ -48,6 +48,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
+
 pub use draft::{Draft, PendingNotifications, PreparedCommit};
 pub use error::{BoxError, SessionError, SnapshotMismatchError, SnapshotRestoreError};
 pub use items::Items;
@@ -75,17 +77,22 @@ pub(crate) use state::SliceMap;
 pub(crate) use transcript::{MessageSlot, place_after, stands_at};
 
 /// Identity and relations of a session.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionInfo {
     /// The session's id.
+    #[serde(rename = "session_id")]
     pub id: SessionId,
     /// Time of creation.
+    #[serde(rename = "session_created_at")]
     pub created_at: Timestamp,
     /// Free labels.
+    #[serde(default, rename = "session_tags")]
     pub tags: BTreeMap<String, String>,
     /// The session that this one was forked from, or whose call it is a child session of.
+    #[serde(default, rename = "parent_id")]
     pub parent: Option<SessionId>,
     /// The forks and child sessions of this one.
+    #[serde(default, rename = "children_ids")]
     pub children: Vec<SessionId>,
 }
 

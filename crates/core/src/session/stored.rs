@@ -19,7 +19,7 @@ use super::slice::{Slice, SlicePolicy};
 use super::snapshot::Snapshot;
 use super::state::SliceMap;
 use crate::extra::Extra;
-use crate::id::{SessionId, SnapshotId};
+use crate::id::SnapshotId;
 use crate::json::JsonLimits;
 use crate::object::ObjectId;
 use crate::payload::{CarriedObject, Provenance};
@@ -101,14 +101,8 @@ struct StoredSnapshot {
     version: u32,
     snapshot_id: SnapshotId,
     created_at: Timestamp,
-    session_id: SessionId,
-    session_created_at: Timestamp,
-    #[serde(default)]
-    session_tags: BTreeMap<String, String>,
-    #[serde(default)]
-    parent_id: Option<SessionId>,
-    #[serde(default)]
-    children_ids: Vec<SessionId>,
+    #[serde(flatten)]
+    session: Arc<SessionInfo>,
     #[serde(default)]
     tags: BTreeMap<String, String>,
     captured: BTreeSet<SlicePolicy>,
@@ -142,11 +136,7 @@ impl Snapshot {
             version: SNAPSHOT_VERSION,
             snapshot_id: self.id,
             created_at: self.created_at,
-            session_id: self.info.id,
-            session_created_at: self.info.created_at,
-            session_tags: self.info.tags.clone(),
-            parent_id: self.info.parent,
-            children_ids: self.info.children.clone(),
+            session: self.info.clone(),
             tags: self.tags.clone(),
             captured: self.captured.clone(),
             policies: self.policies().map(|(name, policy)| (name.to_owned(), policy)).collect(),
@@ -201,13 +191,7 @@ impl Snapshot {
         Ok(Self {
             id: stored.snapshot_id,
             created_at: stored.created_at,
-            info: Arc::new(SessionInfo {
-                id: stored.session_id,
-                created_at: stored.session_created_at,
-                tags: stored.session_tags,
-                parent: stored.parent_id,
-                children: stored.children_ids,
-            }),
+            info: stored.session,
             captured: stored.captured,
             tags: stored.tags,
             state,
