@@ -7,7 +7,6 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,7 +43,7 @@ pub enum InboxKind {
     Other(String),
 }
 
-stored_as_text!(InboxKind, "a string");
+stored_as_text!(InboxKind, "a string", |word| Ok::<_, Infallible>(word.into()));
 
 impl InboxKind {
     /// The stored word.
@@ -64,14 +63,6 @@ impl From<&str> for InboxKind {
         let known = [Self::Message, Self::Resolution, Self::Cancel, Self::Pause];
         let known = known.into_iter().find(|kind| kind.as_str() == word);
         known.unwrap_or_else(|| Self::Other(word.to_owned()))
-    }
-}
-
-impl FromStr for InboxKind {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Ok(word.into())
     }
 }
 

@@ -4,7 +4,7 @@
 //! adding a step to a completed plan makes it active again. Steps are numbered from 1 in the order in which
 //! they were added, and numbers are never reused.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::extra::Extra;
 use crate::session::Slice;
@@ -12,10 +12,10 @@ use crate::text_form::words;
 
 /// An objective and the steps towards it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawPlan")]
 pub struct Plan {
     /// Goal of the plan.
     pub objective: String,
+    #[serde(default, deserialize_with = "ordered_steps")]
     steps: Vec<PlanStep>,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -130,27 +130,15 @@ impl Plan {
     }
 }
 
-/// A plan whose step numbers are not checked yet.
-#[derive(Deserialize)]
-struct RawPlan {
-    objective: String,
-    #[serde(default)]
-    steps: Vec<PlanStep>,
-    #[serde(flatten)]
-    extra: Extra,
-}
-
-impl TryFrom<RawPlan> for Plan {
-    type Error = PlanError;
-
-    fn try_from(plan: RawPlan) -> Result<Self, PlanError> {
-        let mut last = 0;
-        for step in &plan.steps {
-            if step.id <= last {
-                return Err(PlanError::OutOfOrder { id: step.id });
-            }
-            last = step.id;
+/// Reads steps, and refuses numbers that are out of order.
+fn ordered_steps<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PlanStep>, D::Error> {
+    let steps = Vec::<PlanStep>::deserialize(deserializer)?;
+    let mut last = 0;
+    for step in &steps {
+        if step.id <= last {
+            return Err(de::Error::custom(PlanError::OutOfOrder { id: step.id }));
         }
-        Ok(Self { objective: plan.objective, steps: plan.steps, extra: plan.extra })
+        last = step.id;
     }
+    Ok(steps)
 }
