@@ -1,4 +1,4 @@
-//! Conversations of several evaluations.
+//! Conversations of several evaluations, and the records from which a machine is rebuilt.
 //!
 //! A follow-up evaluation shows its own system message first, then the messages of the evaluations that it
 //! follows, then the rest of its own. Each evaluation counts its turns from 0, so [`TurnNumbers`] renumbers
@@ -7,10 +7,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::TurnState;
+use super::{MachineError, TurnState};
 use crate::id::EvaluationId;
-use crate::journal::{EvaluationFinished, InnerMessage, Role};
-use crate::view::{JournalView, Transcript};
+use crate::journal::{
+    EvaluationFinished, InnerMessage, LargeRecord, ProgramStarted, Role, TaskFinished, TurnFinished,
+};
+use crate::rng::Seed;
+use crate::view::{Evaluation, JournalView, Transcript};
 
 /// An earlier evaluation of the same conversation.
 #[derive(Debug, Clone)]
@@ -70,7 +73,7 @@ pub fn conversation(
 }
 
 /// Appends the messages of an evaluation to those of the ones that it follows.
-pub(super) fn joined(
+fn joined(
     before: impl IntoIterator<Item = Arc<InnerMessage>>,
     own: &[Arc<InnerMessage>],
 ) -> Vec<Arc<InnerMessage>> {
@@ -107,5 +110,58 @@ impl TurnNumbers {
     pub fn known(&self, message: &InnerMessage) -> u64 {
         let first = self.first.get(&message.evaluation_id).copied().unwrap_or_default();
         first.saturating_add(message.turn)
+    }
+}
+
+/// The records of one evaluation. Content that is too large for records is only referenced, unless the caller
+/// has loaded it.
+#[derive(Debug, Clone)]
+pub struct EvaluationHistory {
+    /// The evaluation.
+    pub evaluation: Evaluation,
+    /// Messages of the evaluation, in order.
+    pub messages: Vec<Arc<InnerMessage>>,
+    /// The evaluations that it follows, oldest first. Their answers, turns and calls do not count for this
+    /// one.
+    pub followed: Vec<FollowedConversation>,
+    /// The programs that were started.
+    pub programs: Vec<Arc<ProgramStarted>>,
+    /// The finished tasks of programs.
+    pub tasks: Vec<Arc<TaskFinished>>,
+    /// The finished turns of programs.
+    pub turns: Vec<Arc<TurnFinished>>,
+    /// Seed of the session's random numbers.
+    pub seed: Seed,
+}
+
+impl EvaluationHistory {
+    /// Collects the records of an evaluation.
+    pub fn of(view: &JournalView, evaluation: EvaluationId) -> Result<Self, MachineError> {
+        let known = view.evaluation(evaluation).ok_or(MachineError::NoEvaluation { evaluation })?;
+        let transcript = view.transcript()?;
+        let messages = transcript.inner_messages(evaluation);
+        Ok(Self {
+            followed: FollowedConversation::all(view, &transcript, evaluation),
+            programs: known.programs.iter().cloned().collect(),
+            tasks: known.tasks.iter().cloned().collect(),
+            turns: known.finished_turns.iter().cloned().collect(),
+            evaluation: known.clone(),
+            messages,
+            seed: view.created().seed,
+        })
+    }
+
+    /// Iterates over the records that may refer to objects.
+    pub fn large_records_mut(&mut self) -> impl Iterator<Item = &mut dyn LargeRecord> {
+        let programs = self.programs.iter_mut().map(|record| record as &mut dyn LargeRecord);
+        let tasks = self.tasks.iter_mut().map(|record| record as &mut dyn LargeRecord);
+        let turns = self.turns.iter_mut().map(|record| record as &mut dyn LargeRecord);
+        let answers = self.followed.iter_mut().filter_map(|followed| followed.finished.as_mut());
+        programs.chain(tasks).chain(turns).chain(answers.map(|record| record as &mut dyn LargeRecord))
+    }
+
+    /// Returns all messages of the conversation, in display order.
+    pub fn conversation(&self) -> Vec<Arc<InnerMessage>> {
+        joined(self.followed.iter().flat_map(|followed| followed.messages.iter().cloned()), &self.messages)
     }
 }

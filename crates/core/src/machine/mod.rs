@@ -6,7 +6,6 @@
 //! where the previous one stopped.
 
 mod followed;
-mod past;
 mod tool_loop;
 mod turn_state;
 
@@ -15,8 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
-pub use followed::{FollowedConversation, TurnNumbers, conversation};
-pub use past::EvaluationHistory;
+pub use followed::{EvaluationHistory, FollowedConversation, TurnNumbers, conversation};
 pub use tool_loop::{ToolLoop, ToolLoopFactory};
 pub use turn_state::{TurnState, answers_of, final_media, final_text};
 

@@ -12,8 +12,7 @@ use super::error::{FoldError, FoldProblem};
 use super::isolation::IsolationFacts;
 use super::ledger::Ledger;
 use super::lineage::Lineage;
-use super::stops::Stops;
-use super::summary::SummaryFacts;
+use super::summary::{Stops, SummaryFacts};
 use super::visible::VisibleState;
 use crate::journal::{
     Origin, Position, Record, RecordBody, SessionCreated, SessionRewound, WorkspaceRevision,

@@ -6,11 +6,11 @@
 //! | [`Lineage`] | which records are visible, on which branch | `lineage` |
 //! | a [`Session`](crate::session::Session) | typed slices | [`JournalView::session`] |
 //! | [`Transcript`] | all visible messages, in order | `transcript` |
-//! | [`Transition`] | messages grouped by decision cycle | `transition` |
+//! | [`Transition`] | messages grouped by decision cycle | `transcript` |
 //! | [`ConversationState`] | the transcript grouped by turn | `conversation` |
 //! | [`Evaluation`], [`SessionStatus`] | evaluations, and the status of the session | `evaluation` |
-//! | [`Request`] | requests of an evaluation with their attempts | `request` |
-//! | the last stop | why the session is not driven | `stops` |
+//! | [`Request`] | requests of an evaluation with their attempts | `evaluation` |
+//! | the last stop | why the session is not driven | `summary` |
 //! | the isolation | the copy of a project that it works in, and what of it was applied | `isolation` |
 //! | [`SessionSummary`](crate::journal::SessionSummary) | what lists and queries need | `summary` |
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
@@ -30,23 +30,18 @@ mod lineage;
 mod query;
 mod reconstruct;
 mod recorded;
-mod request;
 mod snapshot;
-mod stops;
 mod summary;
 mod transcript;
-mod transition;
 mod visible;
 
 pub use call::{Boundary, Call, CallStatus, Checkpoint};
 pub use conversation::{ConversationMessage, ConversationState, ConversationTurn};
 pub use error::{FoldError, FoldProblem};
-pub use evaluation::{DriverPresence, Evaluation, SessionStatus};
+pub use evaluation::{DriverPresence, Evaluation, Request, SessionStatus};
 pub use fold::JournalView;
 pub use ledger::Ledger;
 pub use lineage::Lineage;
 pub use recorded::JournalEntry;
-pub use request::Request;
 pub use snapshot::ViewSnapshotError;
-pub use transcript::{ToolCallRecord, Transcript};
-pub use transition::Transition;
+pub use transcript::{ToolCallRecord, Transcript, Transition};

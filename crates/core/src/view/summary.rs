@@ -1,4 +1,4 @@
-//! The summary of a session, computed from its view.
+//! The summary of a session, computed from its view, and the reason why it is not driven.
 //!
 //! A summary is made for every batch, so making one costs the same however long the journal is: what would need a scan, such as
 //! the first mission, is kept by the fold.
@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use super::evaluation::{DriverPresence, SessionStatus};
 use super::fold::JournalView;
+use super::recorded::JournalEntry;
+use crate::id::SessionId;
 use crate::journal::{
     EvaluationOutcome, JournalState, Record, RecordBody, SessionCreated, SessionFailure, SessionStopped,
     SessionSummary,
@@ -159,5 +161,47 @@ impl JournalView {
 
     fn latest_outcome(&self) -> Option<EvaluationOutcome> {
         self.latest_evaluation().and_then(|latest| latest.outcome())
+    }
+}
+
+/// The last stop of a session. Stops are folded over all records, visible or not: a rewind does not change why a session
+/// stopped.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Stops {
+    last: Option<JournalEntry<SessionStopped>>,
+    /// Whether the session has not been driven, ended or rewound since then.
+    is_current: bool,
+}
+
+packed_structs! {
+    Stops { last, is_current }
+}
+
+impl Stops {
+    /// Applies a record, visible or not.
+    pub(super) fn fold_record(&mut self, session: SessionId, record: &Record) {
+        match &record.body {
+            RecordBody::SessionStopped(stopped) => {
+                *self = Self { last: Some(JournalEntry::new(session, record, stopped)), is_current: true };
+            }
+            RecordBody::EvaluationStarted(_)
+            | RecordBody::EvaluationResumed(_)
+            | RecordBody::EvaluationFinished(_)
+            | RecordBody::Rewound(_) => self.is_current = false,
+            _ => {}
+        }
+    }
+}
+
+impl JournalView {
+    /// Returns the last recorded stop. It stays when the session is resumed.
+    pub fn last_stop(&self) -> Option<&JournalEntry<SessionStopped>> {
+        self.stops.last.as_ref()
+    }
+
+    /// Returns why the session is not driven, if a stop is recorded and nothing has happened since then. A
+    /// session whose process was killed has no such record.
+    pub fn stopped(&self) -> Option<&SessionStopped> {
+        self.stops.last.as_ref().filter(|_| self.stops.is_current).map(|stop| &*stop.record)
     }
 }

@@ -3,6 +3,7 @@
 //! It is the slice of [`InnerMessage`]s that every session holds, so it can be read from a live session, from
 //! a journal and from a snapshot alone. The order of evaluations is that of the journal.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::call::CallStatus;
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{InnerMessage, Provenance, Role};
-use crate::message::OptionCall;
+use crate::message::{Content, OptionCall};
 use crate::session::{CarriedProvenance, Items, Session, SessionError, Snapshot};
 
 /// A call of the assistant, with its status.
@@ -186,5 +187,41 @@ fn record(call: &OptionCall, status: CallStatus) -> ToolCallRecord {
         arguments: call.arguments.text().into_owned(),
         status,
         foreign_id: None,
+    }
+}
+
+/// One decision cycle: the messages of an evaluation with one `step_num`, which are what a policy saw, chose and received.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Transition {
+    /// Number of the step. A message without one is a transition of its own.
+    pub step_num: Option<u64>,
+    /// Messages that the policy saw.
+    pub observed: Vec<Arc<InnerMessage>>,
+    /// Text and calls of the policy.
+    pub chosen: Vec<Arc<InnerMessage>>,
+    /// Results of the calls.
+    pub results: Vec<Arc<InnerMessage>>,
+}
+
+impl Transcript {
+    /// Returns the transitions of an evaluation, in the order in which their steps began.
+    pub fn transitions(&self, evaluation: EvaluationId) -> Vec<Transition> {
+        let mut transitions: Vec<Transition> = Vec::new();
+        let mut steps = HashMap::new();
+        for message in self.inner_messages(evaluation) {
+            let step_num = message.message.step_num;
+            let next = transitions.len();
+            let index = step_num.map_or(next, |step| *steps.entry(step).or_insert(next));
+            if index == next {
+                transitions.push(Transition { step_num, ..Transition::default() });
+            }
+            let transition = &mut transitions[index];
+            match (&message.message.content, message.role()) {
+                (Content::OptionResult(_), _) => transition.results.push(message),
+                (Content::OptionCall(_), _) | (_, Role::Assistant) => transition.chosen.push(message),
+                _ => transition.observed.push(message),
+            }
+        }
+        transitions
     }
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use super::call::{Call, CallStatus};
 use super::error::FoldProblem;
-use super::evaluation::Evaluation;
+use super::evaluation::{Evaluation, Request};
 use super::recorded::JournalEntry;
-use super::request::Request;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
     Decision, EvaluationStarted, InnerMessage, MessageSlot, ObservationCause, PauseResolved, Point, Position,
