@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::bound::{BoundPrompt, values_of};
 use super::output::Output;
-use super::section::{Body, EnabledFn, Section, Selector};
+use super::section::{Body, Section};
 use super::template::Template;
 use super::tools::{OPEN_SECTIONS, READ_SECTION};
 use super::{PromptError, name};
@@ -37,17 +37,13 @@ pub(super) struct Inner {
 
 /// A section whose texts are parsed.
 pub(super) struct SectionNode {
-    pub(super) key: String,
+    /// The section as it was given, without its children.
+    pub(super) section: Section,
     pub(super) path: String,
-    pub(super) title: String,
     pub(super) body: Template,
     /// Whether the text is the session's digest for this section. The body is used until there is one.
     pub(super) is_digest: bool,
     pub(super) summary: Option<Template>,
-    pub(super) visibility: Visibility,
-    pub(super) selector: Option<Selector>,
-    pub(super) enabled: Option<EnabledFn>,
-    pub(super) tools: Vec<Tool>,
     pub(super) children: Vec<SectionNode>,
 }
 
@@ -59,11 +55,11 @@ impl SectionNode {
 
     /// Returns whether it, or any section below it, offers tools.
     pub(super) fn has_tools(&self) -> bool {
-        !self.tools.is_empty() || self.children.iter().any(Self::has_tools)
+        !self.section.tools.is_empty() || self.children.iter().any(Self::has_tools)
     }
 
     fn depends_on_session(&self) -> bool {
-        let asks = self.enabled.is_some() || self.selector.is_some();
+        let asks = self.section.enabled.is_some() || self.section.selector.is_some();
         asks || self.can_close() || self.children.iter().any(Self::depends_on_session)
     }
 }
@@ -130,14 +126,15 @@ impl Prompt {
 
 fn described(nodes: &[SectionNode]) -> Result<Vec<Value>, PromptError> {
     let described = nodes.iter().map(|node| {
-        let tools: Result<Vec<_>, _> = node.tools.iter().map(|tool| tool.spec.contract_digest()).collect();
+        let tools = node.section.tools.iter().map(|tool| tool.spec.contract_digest());
+        let tools: Result<Vec<_>, _> = tools.collect();
         Ok(serde_json::json!({
             "path": node.path,
-            "title": node.title,
+            "title": node.section.title,
             "body": node.body.source(),
             "is_digest": node.is_digest,
             "summary": node.summary.as_ref().map(Template::source),
-            "visibility": node.visibility,
+            "visibility": node.section.visibility,
             "tools": tools.map_err(PromptError::Contract)?,
             "children": described(&node.children)?,
         }))
@@ -221,7 +218,7 @@ impl PromptNames {
         let mut nodes = Vec::with_capacity(sections.len());
         for section in sections {
             let node = self.node(section, above)?;
-            if !keys.insert(node.key.clone()) {
+            if !keys.insert(node.section.key.clone()) {
                 return Err(PromptError::DuplicateSection { path: node.path });
             }
             nodes.push(node);
@@ -229,40 +226,28 @@ impl PromptNames {
         Ok(nodes)
     }
 
-    fn node(&mut self, section: Section, above: &str) -> Result<SectionNode, PromptError> {
-        let Section { key, title, body, summary, visibility, selector, enabled, tools, children } = section;
-        name::check_section(&key)?;
+    fn node(&mut self, mut section: Section, above: &str) -> Result<SectionNode, PromptError> {
+        let key = &section.key;
+        name::check_section(key)?;
         let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
-        let (body, is_digest) = match body {
+        let (body, is_digest) = match &section.body {
             Body::Text(body) => (body, false),
             Body::Digest(otherwise) => (otherwise, true),
         };
-        let may_close = visibility == Visibility::Summary || selector.is_some();
-        if may_close && summary.is_none() && !is_digest {
+        let may_close = section.visibility == Visibility::Summary || section.selector.is_some();
+        if may_close && section.summary.is_none() && !is_digest {
             return Err(PromptError::NoSummary { path });
         }
-        for tool in tools.iter().map(Tool::name) {
+        for tool in section.tools.iter().map(Tool::name) {
             let taken = [READ_SECTION, OPEN_SECTIONS].contains(&tool.as_str());
             if taken || !self.tools.insert(tool.clone()) {
                 return Err(PromptError::DuplicateTool { path, tool: tool.clone() });
             }
         }
-        let body = self.template(&path, &body)?;
-        let summary = summary.map(|summary| self.template(&path, &summary)).transpose()?;
-        let children = self.nodes(children, &path)?;
-        Ok(SectionNode {
-            key,
-            path,
-            title,
-            body,
-            is_digest,
-            summary,
-            visibility,
-            selector,
-            enabled,
-            tools,
-            children,
-        })
+        let body = self.template(&path, body)?;
+        let summary = section.summary.as_ref().map(|summary| self.template(&path, summary)).transpose()?;
+        let children = self.nodes(std::mem::take(&mut section.children), &path)?;
+        Ok(SectionNode { section, path, body, is_digest, summary, children })
     }
 
     fn template(&mut self, path: &str, source: &str) -> Result<Template, PromptError> {

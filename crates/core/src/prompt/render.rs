@@ -101,18 +101,18 @@ impl<'a> Pass<'a> {
     }
 
     pub(super) fn is_enabled(&self, node: &SectionNode) -> Result<bool, PromptError> {
-        let Some(enabled) = &node.enabled else { return Ok(true) };
+        let Some(enabled) = &node.section.enabled else { return Ok(true) };
         enabled(self.session).map_err(|source| PromptError::Enabled { path: node.path.clone(), source })
     }
 
     /// Returns the shown extent of a section: that of the session, else that of the prompt. A section without
     /// a summary cannot be closed.
     pub(super) fn visibility(&self, node: &SectionNode) -> Result<Visibility, PromptError> {
-        let wanted = match (self.overrides.get(&node.path), &node.selector) {
+        let wanted = match (self.overrides.get(&node.path), &node.section.selector) {
             (Some(overridden), _) => overridden,
             (None, Some(selector)) => selector(self.session)
                 .map_err(|source| PromptError::Visibility { path: node.path.clone(), source })?,
-            (None, None) => node.visibility,
+            (None, None) => node.section.visibility,
         };
         Ok(match wanted {
             Visibility::Summary if node.can_close() => Visibility::Summary,
@@ -142,12 +142,12 @@ impl<'a> Pass<'a> {
     ) -> Result<(), PromptError> {
         let shown = RenderedSection { path: node.path.clone(), number: number.to_owned(), visibility };
         self.shown.push(shown);
-        self.heading(number, &node.title);
+        self.heading(number, &node.section.title);
         let text = self.text_of(node, visibility)?;
         self.block(&text);
         match visibility {
             Visibility::Full => {
-                self.tools.extend(node.tools.iter().cloned());
+                self.tools.extend(node.section.tools.iter().cloned());
                 self.nodes(&node.children, number)
             }
             Visibility::Summary => {

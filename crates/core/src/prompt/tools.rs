@@ -138,7 +138,7 @@ fn find<'a>(
         for node in nodes {
             if pass.is_enabled(node)? {
                 place += 1;
-                if node.key == key {
+                if node.section.key == key {
                     found = Some(node);
                     break;
                 }
