@@ -20,56 +20,47 @@ pub struct ResourceInUse;
 
 /// A snapshotable resource of any type.
 #[derive(Clone)]
-pub struct SnapshotableResource(Arc<dyn ErasedResource>);
-
-/// A prepared restore of one resource.
-pub struct ReadyRestore(Box<dyn FnOnce() -> Result<(), BoxError> + Send>);
-
-impl ReadyRestore {
-    /// Completes the restore.
-    pub fn commit(self) -> Result<(), BoxError> {
-        (self.0)()
-    }
+pub struct SnapshotableResource {
+    name: &'static str,
+    type_name: &'static str,
+    cell: Arc<dyn ErasedResource>,
 }
 
-impl fmt::Debug for ReadyRestore {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("ReadyRestore")
-    }
-}
+/// A prepared restore of one resource. Calling it completes the restore.
+pub(super) type ReadyRestore = Box<dyn FnOnce() -> Result<(), BoxError> + Send>;
 
 impl SnapshotableResource {
     pub(super) fn new<T: Snapshotable>(resource: T) -> Self {
-        let name = resource.snapshot_name();
-        Self(Arc::new(Cell { name, value: Mutex::new(Some(Arc::new(resource))) }))
+        let (name, type_name) = (resource.snapshot_name(), std::any::type_name::<T>());
+        Self { name, type_name, cell: Arc::new(Cell(Mutex::new(Some(Arc::new(resource))))) }
     }
 
     /// Name of the resource's type, for people.
     pub fn type_name(&self) -> &'static str {
-        self.0.type_name()
+        self.type_name
     }
 
     /// Stored name of the resource.
     pub fn name(&self) -> &'static str {
-        self.0.name()
+        self.name
     }
 
     /// Captures the current state. A panic of the resource is an error.
     pub fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
-        self.0.snapshot()
+        self.cell.snapshot()
     }
 
     /// Prepares a restore: does everything that can fail, and changes nothing. A panic of the resource is an
     /// error.
-    pub fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
-        self.0.clone().prepare(snapshot)
+    pub(super) fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
+        self.cell.clone().prepare(snapshot)
     }
 
     /// Returns a guard that reads it, if it has this type.
     pub(super) fn read<T: ?Sized + Send + Sync + 'static>(
         &self,
     ) -> Option<Result<ResourceRef<T>, ResourceInUse>> {
-        let value = match self.0.read() {
+        let value = match self.cell.read() {
             Ok(value) => value.downcast::<Arc<T>>().ok()?,
             Err(error) => return Some(Err(error)),
         };
@@ -78,7 +69,7 @@ impl SnapshotableResource {
 
     /// Returns a guard that changes it, if it has this type.
     pub(super) fn write<T: Snapshotable>(&self) -> Option<Result<ResourceMut<T>, ResourceInUse>> {
-        let cell: Arc<dyn Any + Send + Sync> = self.0.clone();
+        let cell: Arc<dyn Any + Send + Sync> = self.cell.clone();
         Some(ResourceMut::new(cell.downcast().ok()?))
     }
 
@@ -87,7 +78,7 @@ impl SnapshotableResource {
         &self,
         inspect: impl FnOnce(&T) -> R,
     ) -> Option<Result<R, ResourceInUse>> {
-        let cell: Arc<dyn Any + Send + Sync> = self.0.clone();
+        let cell: Arc<dyn Any + Send + Sync> = self.cell.clone();
         let cell: Arc<Cell<T>> = cell.downcast().ok()?;
         Some(cell.inspect(inspect))
     }
@@ -100,16 +91,13 @@ impl fmt::Debug for SnapshotableResource {
 }
 
 /// Storage of one value. It is empty while a guard changes the value.
-struct Cell<T> {
-    name: &'static str,
-    value: Mutex<Option<Arc<T>>>,
-}
+struct Cell<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> Cell<T> {
     /// Locks the storage. A poisoned lock means that the resource panicked while it was read; the storage
     /// itself is sound.
     fn lock(&self) -> MutexGuard<'_, Option<Arc<T>>> {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn inspect<R>(&self, inspect: impl FnOnce(&T) -> R) -> Result<R, ResourceInUse> {
@@ -119,8 +107,6 @@ impl<T> Cell<T> {
 
 /// Operations of a cell that do not depend on its type.
 trait ErasedResource: Any + Send + Sync {
-    fn name(&self) -> &'static str;
-    fn type_name(&self) -> &'static str;
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError>;
     fn prepare(self: Arc<Self>, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError>;
     /// Returns an `Arc` of the value.
@@ -128,24 +114,16 @@ trait ErasedResource: Any + Send + Sync {
 }
 
 impl<T: Snapshotable> ErasedResource for Cell<T> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn type_name(&self) -> &'static str {
-        std::any::type_name::<T>()
-    }
-
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
         self.inspect(|value| without_panic(|| value.snapshot()))?
     }
 
     fn prepare(self: Arc<Self>, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
         let prepared = self.inspect(|value| without_panic(|| value.prepare_restore(snapshot)))??;
-        Ok(ReadyRestore(Box::new(move || {
+        Ok(Box::new(move || {
             let mut value = ResourceMut::new(self)?;
             without_panic(move || prepared.commit(&mut value))
-        })))
+        }))
     }
 
     fn read(&self) -> Result<Box<dyn Any>, ResourceInUse> {

@@ -15,7 +15,7 @@ mod snapshotable;
 mod state;
 
 pub use call_resources::{CallResources, ResourceError};
-pub use cell::{ReadyRestore, ResourceInUse, ResourceMut, ResourceRef, SnapshotableResource};
+pub use cell::{ResourceInUse, ResourceMut, ResourceRef, SnapshotableResource};
 pub use composite::{
     COMPOSITE_VERSION, CompositeSnapshot, SnapshotMetadata, SnapshotPhase, snapshots_equivalent,
 };

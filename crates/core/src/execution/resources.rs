@@ -330,7 +330,7 @@ impl Resources {
 /// Completes prepared restores.
 pub(super) fn commit_all(prepared: Vec<(&'static str, ReadyRestore)>) -> Result<(), RestoreFailedError> {
     for (resource, ready) in prepared {
-        ready.commit().map_err(|source| RestoreFailedError { resource: resource.to_owned(), source })?;
+        ready().map_err(|source| RestoreFailedError { resource: resource.to_owned(), source })?;
     }
     Ok(())
 }

@@ -3,14 +3,14 @@
 //!
 //! It detects a policy that loops: one that repeats the same calls with the same arguments.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{
     EvaluationHistory, EvaluationResult, Machine, MachineAction, MachineError, MachineEvent, MachineFactory,
-    PendingCall, TurnState,
+    PendingCall, TurnState, answers_of,
 };
 use crate::code::ErrorCode;
 use crate::id::CallId;
@@ -68,15 +68,13 @@ impl ToolLoop {
         accepted: Option<u64>,
     ) -> Self {
         let mut machine = Self { accepted, ..Self::new(max_turns) };
-        let mut answers: HashMap<u64, Vec<Arc<InnerMessage>>> = HashMap::new();
-        for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
-            answers.entry(message.turn).or_default().push(message.clone());
-        }
+        let mut answers = answers_of(messages);
         for message in messages {
             match message.role() {
                 Role::Assistant => {
                     // The whole answer is handled at its first message.
-                    if let Some(messages) = answers.remove(&message.turn) {
+                    if let Some(answer) = answers.remove(&message.turn) {
+                        let messages = answer.into_iter().cloned().collect();
                         machine.handle(MachineEvent::Answered { messages, output: None });
                     }
                 }

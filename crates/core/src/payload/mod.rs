@@ -12,7 +12,6 @@ pub(crate) mod large;
 mod program;
 mod provenance;
 mod request;
-mod resource;
 
 pub use call::{
     BudgetCharged, CallFinished, CallStarted, CallVerdict, IdempotencyKey, OmittedFile, ProcessStarted,
@@ -26,7 +25,6 @@ pub use evaluation::{
 pub use finish::Finish;
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use large::LargeRecord;
-pub use program::{ProgramStarted, TaskFinished};
+pub use program::{ProgramStarted, ResourceChanged, TaskFinished};
 pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use request::{AfterFailure, RequestFailed, RequestFinished};
-pub use resource::ResourceChanged;
