@@ -19,11 +19,6 @@ use crate::storable::{self, NotStorable};
 pub struct Extra(Option<Box<Map<String, Value>>>);
 
 impl Extra {
-    /// Creates an empty set of fields.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -83,7 +78,7 @@ mod tests {
 
     #[test]
     fn nothing_unknown_is_not_written() {
-        let stored = StoredExtra { known: 1, extra: Extra::new() };
+        let stored = StoredExtra { known: 1, extra: Extra::default() };
         assert!(stored.extra.is_empty());
         assert_eq!(serde_json::to_string(&stored).unwrap(), r#"{"known":1}"#);
     }

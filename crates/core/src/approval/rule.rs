@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::command::CommandWords;
 use super::scope::ApprovalScope;
 use crate::extra::Extra;
-use crate::session::{Slice, SlicePolicy};
+use crate::session::Slice;
 use crate::text_form::words;
 
 words! {
@@ -42,7 +42,6 @@ pub struct ApprovalRule {
 
 impl Slice for ApprovalRule {
     const NAME: &'static str = "approval_rule";
-    const POLICY: SlicePolicy = SlicePolicy::State;
 }
 
 impl ApprovalRule {

@@ -17,10 +17,8 @@ mod plan;
 mod small;
 mod telemetry;
 mod visibility;
-mod workspace_digest;
 
 pub use plan::{Plan, PlanError, PlanStatus, PlanStep, StepStatus};
 pub use small::{EXCERPT_LIMIT, excerpt, small};
 pub use telemetry::{PromptExecuted, PromptRendered, RunContext, ToolInvoked};
-pub use visibility::{Visibility, VisibilityOverrides};
-pub use workspace_digest::WorkspaceDigest;
+pub use visibility::{Visibility, VisibilityOverrides, WorkspaceDigest};

@@ -292,8 +292,10 @@ impl ToolContext {
         for id in wanted {
             let content = match self.inner.parts.host.object(id).await {
                 Ok(object) => object.as_ref().map(ObjectContent::from),
-                Err(error) if is_redacted(&error) => Some(ObjectContent::Redacted),
-                Err(source) => return Err(ContextError::Object { source }),
+                Err(error) => match error.downcast_ref() {
+                    Some(StoreError::Redacted { .. }) => Some(ObjectContent::Redacted),
+                    _ => return Err(ContextError::Object { source: error }),
+                },
             };
             contents.extend(content.map(|content| (id, content)));
         }
@@ -406,10 +408,6 @@ impl ToolContext {
     fn check(&self) -> Result<(), ContextError> {
         if self.inner.revoked.load(Ordering::SeqCst) { Err(ContextError::Revoked) } else { Ok(()) }
     }
-}
-
-fn is_redacted(error: &BoxError) -> bool {
-    matches!(error.downcast_ref(), Some(StoreError::Redacted { .. }))
 }
 
 /// Locks a mutex. A poisoned lock means that a handler panicked; the runtime discards its changes.

@@ -142,8 +142,14 @@ impl Transcript {
 
     /// Returns the calls of a message: one for a call, none for other kinds.
     pub fn tool_calls(&self, message: &InnerMessage) -> Vec<ToolCallRecord> {
-        let call = message.message.option_call();
-        call.map(|call| record(call, self.status(call.invocation_id))).into_iter().collect()
+        let record = |call: &OptionCall| ToolCallRecord {
+            call_id: call.invocation_id,
+            name: call.option_name.clone(),
+            arguments: call.arguments.text().into_owned(),
+            status: self.status(call.invocation_id),
+            foreign_id: None,
+        };
+        message.message.option_call().map(record).into_iter().collect()
     }
 
     /// Returns the calls of an evaluation, in the order in which they were made.
@@ -177,16 +183,6 @@ impl Transcript {
             self.messages.iter().for_each(|message| index.add(message));
             index
         })
-    }
-}
-
-fn record(call: &OptionCall, status: CallStatus) -> ToolCallRecord {
-    ToolCallRecord {
-        call_id: call.invocation_id,
-        name: call.option_name.clone(),
-        arguments: call.arguments.text().into_owned(),
-        status,
-        foreign_id: None,
     }
 }
 

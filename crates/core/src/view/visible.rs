@@ -183,9 +183,7 @@ impl VisibleState {
                 }
             }
             RecordBody::CallFinished(finished) => {
-                let unknown = FoldProblem::UnknownCall { call: finished.call_id };
-                let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
-                let call = self.edit_call(index);
+                let call = self.edit_known_call(finished.call_id)?;
                 call.finished = Some(JournalEntry::new(session, record, finished));
                 call.processes = imbl::Vector::new();
                 let after = call.checkpoint().and_then(|checkpoint| checkpoint.after);
@@ -193,14 +191,11 @@ impl VisibleState {
                     after.and_then(|after| WorkspaceRevision::of(after.root, after.coverage)).or(self.files);
             }
             RecordBody::StepFinished(step) => {
-                let unknown = FoldProblem::UnknownCall { call: step.call_id };
-                let index = *self.call_index.get(&step.call_id).ok_or(unknown)?;
-                self.edit_call(index).steps.insert(step.name.as_str().into(), Arc::new(step.value.clone()));
+                let steps = &mut self.edit_known_call(step.call_id)?.steps;
+                steps.insert(step.name.as_str().into(), Arc::new(step.value.clone()));
             }
             RecordBody::ProcessStarted(process) => {
-                let unknown = FoldProblem::UnknownCall { call: process.call_id };
-                let index = *self.call_index.get(&process.call_id).ok_or(unknown)?;
-                self.edit_call(index).processes.push_back(process.clone());
+                self.edit_known_call(process.call_id)?.processes.push_back(process.clone());
             }
             RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
             RecordBody::Resolved(resolved) => {
@@ -381,6 +376,11 @@ impl VisibleState {
         self.calls.push_back(Arc::new(Call::new(call, evaluation, name)));
         self.call_index.insert(call, index);
         index
+    }
+
+    fn edit_known_call(&mut self, call: CallId) -> Result<&mut Call, FoldProblem> {
+        let index = *self.call_index.get(&call).ok_or(FoldProblem::UnknownCall { call })?;
+        Ok(self.edit_call(index))
     }
 
     pub(super) fn edit_call(&mut self, index: usize) -> &mut Call {
