@@ -2,8 +2,15 @@
 //!
 //! Each option may be given once. All errors are reported together, each at its span.
 
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
 use syn::meta::ParseNestedMeta;
-use syn::{Error, Result};
+use syn::{Error, Path, Result};
+
+/// Returns the module that generated code refers to: that of the option `crate`, or the one of the facade.
+pub(crate) fn module(given: Option<&Path>) -> TokenStream {
+    given.map_or_else(|| quote!(::backstitch::__private), ToTokens::to_token_stream)
+}
 
 /// Parses the value of `option = value`. `of` names the owner of the option in errors.
 pub(crate) fn once<T: syn::parse::Parse>(

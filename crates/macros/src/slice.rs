@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Data, DeriveInput, Error, Ident, LitInt, LitStr, Path, Result};
 
-use crate::options::{Errors, once};
+use crate::options::{Errors, module, once};
 
 const MAX_NAME: usize = 128;
 const OF: &str = "a slice";
@@ -52,10 +52,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     errors.note(options.policy.as_ref().map_or(Ok(()), |policy| variant(policy).map(drop)));
     errors.or(())?;
 
-    let module = match &options.module {
-        Some(path) => quote!(#path),
-        None => quote!(::backstitch::__private),
-    };
+    let module = module(options.module.as_ref());
     let name = &options.name;
     let version = options.version.as_ref().map(|version| quote!(const VERSION: u32 = #version;));
     let policy = options

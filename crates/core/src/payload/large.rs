@@ -18,12 +18,7 @@ pub trait LargeRecord: Send + Sync {
     /// Moves the field into an object, if it is too large.
     fn spill(&mut self, objects: &mut Vec<Object>);
 
-    /// Restores the field from its object.
-    fn hydrate(&mut self, object: &Object) -> Result<(), MessageError> {
-        self.hydrate_content(&object.into())
-    }
-
-    /// The same, where a marker stands for content that a redaction removed.
+    /// Restores the field from the content of its object, where a marker stands for what a redaction removed.
     fn hydrate_content(&mut self, content: &ObjectContent) -> Result<(), MessageError>;
 }
 

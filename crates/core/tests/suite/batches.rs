@@ -120,8 +120,8 @@ where
 
     let mut read: Arc<T> = Arc::new(serde_json::from_value(written.clone()).unwrap());
     assert_eq!(read, spilled);
-    assert!(read.hydrate(&Object::blob(*b"another")).is_err());
-    read.hydrate(&objects[0]).unwrap();
+    assert!(read.hydrate_content(&(&Object::blob(*b"another")).into()).is_err());
+    read.hydrate_content(&(&objects[0]).into()).unwrap();
     assert_eq!(*read, record);
 
     let mut both = written;

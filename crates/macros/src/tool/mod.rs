@@ -15,7 +15,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Ident, ItemFn, Lit, LitStr, Meta, Res
 use self::options::Options;
 use self::output::Output;
 use self::parameters::Parameters;
-use crate::options::Errors;
+use crate::options::{Errors, module};
 
 /// The rule of `ToolName`; a test compares the two.
 const MAX_NAME: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) fn expand(arguments: TokenStream, mut function: ItemFn) -> Result<Tok
     let description = errors.note(description(&function)).unwrap_or_default();
     let parameters = errors.note(Parameters::take(&mut function.sig.inputs)).unwrap_or_default();
     let output = errors.note(Output::of(&function.sig.output));
-    let module = options.module();
+    let module = module(options.module.as_ref());
     let calls = errors.note(options.builder_calls(&module)).unwrap_or_default();
     let Some(output) = errors.or(output)? else { return Ok(TokenStream::new()) };
 

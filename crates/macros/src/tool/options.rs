@@ -1,7 +1,7 @@
 //! The options of `#[tool(...)]`.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::quote;
 use syn::meta::ParseNestedMeta;
 use syn::parse::{ParseStream, Parser};
 use syn::{Error, Ident, LitStr, Path, Result, Token};
@@ -53,14 +53,6 @@ impl Options {
             Some("compensate") => once(&mut self.compensate, meta, OF),
             Some("crate") => once(&mut self.module, meta, OF),
             _ => Err(meta.error(format!("unknown option of a tool; there are {KNOWN}"))),
-        }
-    }
-
-    /// Returns the module that generated code refers to.
-    pub(super) fn module(&self) -> TokenStream {
-        match &self.module {
-            Some(path) => path.to_token_stream(),
-            None => quote!(::backstitch::__private),
         }
     }
 
