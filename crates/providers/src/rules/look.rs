@@ -1,4 +1,4 @@
-//! Access to JSON, for the tables of rules.
+//! Access to JSON, and the conditions that several tables have, for the tables of rules.
 
 use serde_json::Value;
 
@@ -12,9 +12,54 @@ pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Whether a field is a text that is not empty.
+pub(crate) fn has_text(value: &Value, name: &str) -> bool {
+    !text(value, name).is_empty()
+}
+
 /// Fails with a place unless a condition holds.
 pub(crate) fn ensure(holds: bool, place: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(place()) }
+}
+
+/// Fails with the place of the first item of a list for which a condition does not hold. The place names the
+/// list, as in `messages[]`, and may continue with a field.
+pub(crate) fn each(value: &Value, place: &str, holds: impl Fn(&Value) -> bool) -> Result<(), String> {
+    let (list, field) = place.split_once("[]").unwrap_or((place, ""));
+    let wrong = items(value, list).iter().position(|item| !holds(item));
+    wrong.map_or(Ok(()), |index| Err(format!("{list}[{index}]{field}")))
+}
+
+/// Does the same for the items of lists in the items of a list, as in `messages[].content[]`. The condition
+/// gets the outer item too.
+pub(crate) fn each_in(
+    value: &Value,
+    place: &str,
+    holds: impl Fn(&Value, &Value) -> bool,
+) -> Result<(), String> {
+    let (outer, inner) = place.split_once("[].").unwrap_or((place, ""));
+    for (index, item) in items(value, outer).iter().enumerate() {
+        each(item, inner, |one| holds(item, one)).map_err(|place| format!("{outer}[{index}].{place}"))?;
+    }
+    Ok(())
+}
+
+/// Requires the name of a model.
+pub(crate) fn check_model(request: &Value) -> Result<(), String> {
+    ensure(has_text(request, "model"), || "model".into())
+}
+
+/// Requires that each name is a plain one of at most 64 characters.
+pub(crate) fn check_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    let odd = names.into_iter().find(|name| !is_plain_name(name, 64));
+    odd.map_or(Ok(()), |name| Err(format!("{name:?}")))
+}
+
+/// Requires that no name occurs twice.
+pub(crate) fn check_unique<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    let mut seen = std::collections::BTreeSet::new();
+    let twice = names.into_iter().find(|name| !seen.insert(*name));
+    twice.map_or(Ok(()), |name| Err(format!("{name:?} occurs twice")))
 }
 
 /// Whether a name has 1 to `longest` characters, all of them ASCII letters, digits, `_` or `-`.
@@ -24,32 +69,25 @@ pub(crate) fn is_plain_name(name: &str, longest: usize) -> bool {
 }
 
 /// Whether a value is the text of a JSON object.
-pub(crate) fn is_object_text(value: Option<&Value>) -> bool {
-    let text = value.and_then(Value::as_str).unwrap_or_default();
+pub(crate) fn is_object_text(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
     serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed.is_object())
 }
 
-/// The first name that occurs twice in a list.
-pub(crate) fn repeated<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = std::collections::BTreeSet::new();
-    names.into_iter().find(|name| !seen.insert(*name))
+/// Whether a schema is not strict, or every object of it is closed.
+pub(crate) fn is_closed_if_strict(strict: &Value, schema: &Value) -> bool {
+    *strict != true || is_closed_everywhere(schema)
 }
 
-/// Whether every object of a strict schema is closed.
-pub(crate) fn is_closed_everywhere(schema: &Value) -> bool {
+fn is_closed_everywhere(schema: &Value) -> bool {
     match schema {
         Value::Array(list) => list.iter().all(is_closed_everywhere),
         Value::Object(fields) => {
+            let properties = fields.get("properties").and_then(Value::as_object);
             let describes_object = schema["type"] == "object" || fields.contains_key("properties");
-            let names: Vec<&String> = fields
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flat_map(|all| all.keys())
-                .collect();
-            let is_required =
-                |name: &&String| items(schema, "required").iter().any(|entry| entry == name.as_str());
-            let closed = schema["additionalProperties"] == false && names.iter().all(is_required);
+            let is_required = |name: &String| items(schema, "required").iter().any(|entry| entry == name);
+            let mut names = properties.into_iter().flat_map(|all| all.keys());
+            let closed = schema["additionalProperties"] == false && names.all(is_required);
             (!describes_object || closed) && fields.values().all(is_closed_everywhere)
         }
         _ => true,

@@ -5,16 +5,15 @@
 
 mod look;
 
-use std::fmt;
-
 use serde_json::Value;
 
 pub(crate) use look::{
-    ensure, is_closed_everywhere, is_object_text, is_plain_name, is_web_or_data, items, repeated, text,
+    check_model, check_names, check_unique, each, each_in, ensure, has_text, is_closed_if_strict,
+    is_object_text, is_plain_name, is_web_or_data, items, text,
 };
 
 /// A condition that a provider requires of requests.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// The stable name of the rule.
     pub id: &'static str,
@@ -24,8 +23,11 @@ pub struct Rule {
     pub check: fn(&Value) -> Result<(), String>,
 }
 
-impl fmt::Debug for Rule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Rule").field("id", &self.id).field("what", &self.what).finish_non_exhaustive()
-    }
+/// Creates an entry of a table.
+pub(crate) const fn rule(
+    id: &'static str,
+    what: &'static str,
+    check: fn(&Value) -> Result<(), String>,
+) -> Rule {
+    Rule { id, what, check }
 }

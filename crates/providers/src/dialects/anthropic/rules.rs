@@ -2,61 +2,141 @@
 
 use serde_json::Value;
 
-use crate::rules::{Rule, ensure, is_plain_name, items, repeated, text};
+use crate::rules::{
+    Rule, check_model, check_names, check_unique, each, ensure, has_text, is_plain_name, items, rule, text,
+};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { id: "anthropic.model", what: "a model is named", check: model },
-    Rule {
-        id: "anthropic.max-tokens",
-        what: "the token limit is set, and is above the budget for thinking",
-        check: max_tokens,
-    },
-    Rule {
-        id: "anthropic.roles",
-        what: "users and assistants take turns, from a user to a user",
-        check: roles,
-    },
-    Rule { id: "anthropic.content", what: "each message has content", check: content },
-    Rule {
-        id: "anthropic.answered",
-        what: "each call is answered in the next message",
-        check: check_answered,
-    },
-    Rule {
-        id: "anthropic.result-has-call",
-        what: "a result answers a call of the message before",
-        check: result_has_call,
-    },
-    Rule { id: "anthropic.calls-last", what: "calls close the content of an assistant", check: calls_last },
-    Rule { id: "anthropic.results-first", what: "results open the content of a user", check: results_first },
-    Rule {
-        id: "anthropic.thinking-first",
-        what: "with a budget for thinking, the calls of the last loop begin with thoughts",
-        check: thinking_first,
-    },
-    Rule {
-        id: "anthropic.thinking-form",
-        what: "thoughts are signed and not the last",
-        check: thinking_form,
-    },
-    Rule { id: "anthropic.cache-marks", what: "at most 4 cache marks, none on thoughts", check: cache_marks },
-    Rule { id: "anthropic.empty-text", what: "no text is empty", check: empty_text },
-    Rule {
-        id: "anthropic.call-ids",
-        what: "ids are of letters, digits, _ or -, none twice",
-        check: call_ids,
-    },
-    Rule { id: "anthropic.names", what: "names have 1 to 64 letters, digits, _ or -", check: names },
-    Rule { id: "anthropic.input", what: "the input of a call is an object", check: input },
-    Rule { id: "anthropic.tools", what: "tool names are unique, each takes an object", check: tools },
-    Rule { id: "anthropic.media", what: "media has an accepted form", check: media },
-    Rule { id: "anthropic.system", what: "the system text is apart from the messages", check: system },
+    rule("anthropic.model", "a model is named", check_model),
+    rule("anthropic.max-tokens", "the token limit is set, and is above the budget for thinking", |request| {
+        let limit = request["max_tokens"].as_u64().unwrap_or(0);
+        ensure(limit > 0, || "max_tokens".into())?;
+        let thinking = &request["thinking"];
+        let budget = thinking["budget_tokens"].as_u64().unwrap_or(0);
+        let fits = thinking["type"] != "enabled" || (1024..limit).contains(&budget);
+        ensure(fits, || format!("a budget of {budget}"))
+    }),
+    rule("anthropic.roles", "users and assistants take turns, from a user to a user", |request| {
+        let all = messages(request);
+        ensure(all.len() % 2 == 1, || format!("{} messages", all.len()))?;
+        for (index, message) in all.iter().enumerate() {
+            let expected = if index.is_multiple_of(2) { "user" } else { "assistant" };
+            ensure(text(message, "role") == expected, || format!("messages[{index}].role"))?;
+        }
+        Ok(())
+    }),
+    rule("anthropic.content", "each message has content", |request| {
+        each(request, "messages[].content", |message| {
+            !blocks(message).is_empty() || has_text(message, "content")
+        })
+    }),
+    rule("anthropic.answered", "each call is answered in the next message", |request| {
+        let all = messages(request);
+        for (index, message) in all.iter().enumerate() {
+            let answers = all.get(index + 1).map(results).unwrap_or_default();
+            for id in calls(message) {
+                let count = answers.iter().filter(|answer| **answer == id).count();
+                ensure(count == 1, || format!("messages[{index}]: {id} has {count} results"))?;
+            }
+        }
+        Ok(())
+    }),
+    rule("anthropic.result-has-call", "a result answers a call of the message before", |request| {
+        let mut before: Vec<&str> = Vec::new();
+        for (index, message) in messages(request).iter().enumerate() {
+            for id in results(message) {
+                ensure(before.contains(&id), || format!("messages[{index}]: {id}"))?;
+            }
+            before = calls(message);
+        }
+        Ok(())
+    }),
+    rule("anthropic.calls-last", "calls close the content of an assistant", |request| {
+        each(request, "messages[]", |message| {
+            let mut from_first = blocks(message).iter().skip_while(|block| text(block, "type") != "tool_use");
+            let closes = from_first.all(|block| text(block, "type") == "tool_use");
+            closes && (text(message, "role") != "user" || calls(message).is_empty())
+        })
+    }),
+    rule("anthropic.results-first", "results open the content of a user", |request| {
+        each(request, "messages[]", |message| {
+            let mut behind = blocks(message).iter().skip_while(|block| text(block, "type") == "tool_result");
+            let none_behind = !behind.any(|block| text(block, "type") == "tool_result");
+            none_behind && (text(message, "role") == "user" || results(message).is_empty())
+        })
+    }),
+    rule(
+        "anthropic.thinking-first",
+        "with a budget for thinking, the calls of the last loop begin with thoughts",
+        thinking_first,
+    ),
+    rule("anthropic.thinking-form", "thoughts are signed and not the last", |request| {
+        each(request, "messages[]", |message| {
+            let is_assistants = text(message, "role") == "assistant";
+            let is_whole = |block: &Value| match text(block, "type") {
+                "thinking" => is_assistants && block["thinking"].is_string() && has_text(block, "signature"),
+                "redacted_thinking" => is_assistants && has_text(block, "data"),
+                _ => true,
+            };
+            blocks(message).iter().all(is_whole) && !blocks(message).last().is_some_and(is_thought)
+        })
+    }),
+    rule("anthropic.cache-marks", "at most 4 cache marks, none on thoughts", |request| {
+        let of_messages = messages(request).iter().flat_map(blocks);
+        let all = items(request, "tools").iter().chain(items(request, "system")).chain(of_messages);
+        let marked: Vec<&Value> = all.filter(|block| block.get("cache_control").is_some()).collect();
+        ensure(marked.len() <= 4, || format!("{} marks", marked.len()))?;
+        ensure(!marked.into_iter().any(is_thought), || "a mark on thoughts".into())
+    }),
+    rule("anthropic.empty-text", "no text is empty", |request| {
+        let says = |block: &Value| !text(block, "text").trim().is_empty();
+        let is_sound = |block: &Value| text(block, "type") != "text" || says(block);
+        each(request, "messages[]", |message| {
+            let mut of_results = blocks(message).iter().flat_map(blocks);
+            blocks(message).iter().all(is_sound) && of_results.all(is_sound)
+        })?;
+        ensure(items(request, "system").iter().all(says), || "system".into())
+    }),
+    rule("anthropic.call-ids", "ids are of letters, digits, _ or -, none twice", |request| {
+        each(request, "messages[]", |message| calls(message).iter().all(|id| is_plain_name(id, 128)))?;
+        check_unique(messages(request).iter().flat_map(calls))
+    }),
+    rule("anthropic.names", "names have 1 to 64 letters, digits, _ or -", |request| {
+        let of_calls = messages(request).iter().flat_map(|message| fields_of(message, "tool_use", "name"));
+        check_names(of_calls.chain(items(request, "tools").iter().map(|tool| text(tool, "name"))))
+    }),
+    rule("anthropic.input", "the input of a call is an object", |request| {
+        each(request, "messages[]", |message| {
+            let mut calls = blocks(message).iter().filter(|block| text(block, "type") == "tool_use");
+            calls.all(|call| call["input"].is_object())
+        })
+    }),
+    rule("anthropic.tools", "tool names are unique, each takes an object", |request| {
+        check_unique(items(request, "tools").iter().map(|tool| text(tool, "name")))?;
+        each(request, "tools[].input_schema", |tool| tool["input_schema"]["type"] == "object")
+    }),
+    rule("anthropic.media", "media has an accepted form", |request| {
+        for (index, message) in messages(request).iter().enumerate() {
+            let of_results = blocks(message).iter().flat_map(blocks);
+            for block in blocks(message).iter().chain(of_results) {
+                let place = || format!("messages[{index}]: {}", text(block, "type"));
+                ensure(is_taken(block, text(message, "role")), place)?;
+            }
+        }
+        Ok(())
+    }),
+    rule("anthropic.system", "the system text is apart from the messages", |request| {
+        let is_text = |system: &Value| system.is_string() || system.is_array();
+        ensure(request.get("system").is_none_or(is_text), || "system".into())?;
+        each(request, "messages[]", |message| text(message, "role") != "system")
+    }),
 ];
 
 fn messages(request: &Value) -> &[Value] {
     items(request, "messages")
 }
 
+/// The blocks of a message or of a result.
 fn blocks(message: &Value) -> &[Value] {
     items(message, "content")
 }
@@ -65,89 +145,19 @@ fn is_thought(block: &Value) -> bool {
     matches!(text(block, "type"), "thinking" | "redacted_thinking")
 }
 
-fn ids_of<'a>(message: &'a Value, kind: &str, name: &str) -> Vec<&'a str> {
+fn fields_of<'a>(message: &'a Value, kind: &str, name: &str) -> Vec<&'a str> {
     let wanted = blocks(message).iter().filter(|block| text(block, "type") == kind);
     wanted.map(|block| text(block, name)).collect()
 }
 
-fn model(request: &Value) -> Result<(), String> {
-    ensure(!text(request, "model").is_empty(), || "model".into())
+/// The ids of the calls of a message.
+fn calls(message: &Value) -> Vec<&str> {
+    fields_of(message, "tool_use", "id")
 }
 
-fn max_tokens(request: &Value) -> Result<(), String> {
-    let Some(limit) = request.get("max_tokens").and_then(Value::as_u64) else {
-        return Err("max_tokens".into());
-    };
-    let thinking = &request["thinking"];
-    if thinking["type"] == "enabled" {
-        let budget = thinking["budget_tokens"].as_u64().unwrap_or(0);
-        ensure((1024..limit).contains(&budget), || format!("a budget of {budget}"))?;
-    }
-    ensure(limit > 0, || "max_tokens".into())
-}
-
-fn roles(request: &Value) -> Result<(), String> {
-    let all = messages(request);
-    ensure(all.len() % 2 == 1, || format!("{} messages", all.len()))?;
-    for (index, message) in all.iter().enumerate() {
-        let expected = if index.is_multiple_of(2) { "user" } else { "assistant" };
-        ensure(text(message, "role") == expected, || format!("messages[{index}].role"))?;
-    }
-    Ok(())
-}
-
-fn content(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        let says = !blocks(message).is_empty() || !text(message, "content").is_empty();
-        ensure(says, || format!("messages[{index}].content"))?;
-    }
-    Ok(())
-}
-
-fn check_answered(request: &Value) -> Result<(), String> {
-    let all = messages(request);
-    for (index, message) in all.iter().enumerate() {
-        let answers =
-            all.get(index + 1).map(|next| ids_of(next, "tool_result", "tool_use_id")).unwrap_or_default();
-        for id in ids_of(message, "tool_use", "id") {
-            let count = answers.iter().filter(|answer| **answer == id).count();
-            ensure(count == 1, || format!("messages[{index}]: {id} has {count} results"))?;
-        }
-    }
-    Ok(())
-}
-
-fn result_has_call(request: &Value) -> Result<(), String> {
-    let mut before: Vec<&str> = Vec::new();
-    for (index, message) in messages(request).iter().enumerate() {
-        for id in ids_of(message, "tool_result", "tool_use_id") {
-            ensure(before.contains(&id), || format!("messages[{index}]: {id}"))?;
-        }
-        before = ids_of(message, "tool_use", "id");
-    }
-    Ok(())
-}
-
-fn calls_last(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        let mut from_first = blocks(message).iter().skip_while(|block| text(block, "type") != "tool_use");
-        let closes = from_first.all(|block| text(block, "type") == "tool_use");
-        ensure(closes, || format!("messages[{index}]"))?;
-        let is_users = text(message, "role") == "user" && !ids_of(message, "tool_use", "id").is_empty();
-        ensure(!is_users, || format!("messages[{index}]"))?;
-    }
-    Ok(())
-}
-
-fn results_first(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        let mut behind = blocks(message).iter().skip_while(|block| text(block, "type") == "tool_result");
-        let none_behind = !behind.any(|block| text(block, "type") == "tool_result");
-        let is_user =
-            text(message, "role") == "user" || ids_of(message, "tool_result", "tool_use_id").is_empty();
-        ensure(none_behind && is_user, || format!("messages[{index}]"))?;
-    }
-    Ok(())
+/// The ids of the calls that a message answers.
+fn results(message: &Value) -> Vec<&str> {
+    fields_of(message, "tool_result", "tool_use_id")
 }
 
 fn thinking_first(request: &Value) -> Result<(), String> {
@@ -156,100 +166,11 @@ fn thinking_first(request: &Value) -> Result<(), String> {
     }
     // From the end back to the last user message without results.
     for (index, message) in messages(request).iter().enumerate().rev() {
-        match text(message, "role") {
-            "assistant" => {
-                let begins = blocks(message).first().is_some_and(is_thought);
-                ensure(begins || ids_of(message, "tool_use", "id").is_empty(), || {
-                    format!("messages[{index}]")
-                })?;
-            }
-            _ if ids_of(message, "tool_result", "tool_use_id").is_empty() => break,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn thinking_form(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        for (at, block) in blocks(message).iter().enumerate() {
-            let holds = match text(block, "type") {
-                "thinking" => block["thinking"].is_string() && !text(block, "signature").is_empty(),
-                "redacted_thinking" => !text(block, "data").is_empty(),
-                _ => continue,
-            };
-            let is_assistants = text(message, "role") == "assistant";
-            ensure(holds && is_assistants, || format!("messages[{index}].content[{at}]"))?;
-        }
-        ensure(!blocks(message).last().is_some_and(is_thought), || {
-            format!("messages[{index}] ends in thoughts")
-        })?;
-    }
-    Ok(())
-}
-
-fn cache_marks(request: &Value) -> Result<(), String> {
-    let of_messages = messages(request).iter().flat_map(blocks);
-    let all = items(request, "tools").iter().chain(items(request, "system")).chain(of_messages);
-    let marked: Vec<&Value> = all.filter(|block| block.get("cache_control").is_some()).collect();
-    ensure(marked.len() <= 4, || format!("{} marks", marked.len()))?;
-    ensure(!marked.iter().any(|block| is_thought(block)), || "a mark on thoughts".into())
-}
-
-fn empty_text(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        let of_results = blocks(message).iter().flat_map(|block| items(block, "content"));
-        for block in blocks(message).iter().chain(of_results) {
-            let is_empty = text(block, "type") == "text" && text(block, "text").trim().is_empty();
-            ensure(!is_empty, || format!("messages[{index}]"))?;
-        }
-    }
-    let system = items(request, "system");
-    ensure(!system.iter().any(|block| text(block, "text").trim().is_empty()), || "system".into())
-}
-
-fn call_ids(request: &Value) -> Result<(), String> {
-    let ids: Vec<&str> =
-        messages(request).iter().flat_map(|message| ids_of(message, "tool_use", "id")).collect();
-    let odd = ids.iter().find(|id| !is_plain_name(id, 128));
-    ensure(odd.is_none(), || format!("{odd:?}"))?;
-    let twice = repeated(ids);
-    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))
-}
-
-fn names(request: &Value) -> Result<(), String> {
-    let of_calls = messages(request).iter().flat_map(|message| ids_of(message, "tool_use", "name"));
-    let of_tools = items(request, "tools").iter().map(|tool| text(tool, "name"));
-    let odd = of_calls.chain(of_tools).find(|name| !is_plain_name(name, 64));
-    ensure(odd.is_none(), || format!("{odd:?}"))
-}
-
-fn input(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        let mut calls = blocks(message).iter().filter(|block| text(block, "type") == "tool_use");
-        ensure(calls.all(|call| call["input"].is_object()), || format!("messages[{index}]"))?;
-    }
-    Ok(())
-}
-
-fn tools(request: &Value) -> Result<(), String> {
-    let tools = items(request, "tools");
-    let twice = repeated(tools.iter().map(|tool| text(tool, "name")));
-    ensure(twice.is_none(), || format!("{twice:?} occurs twice"))?;
-    for (index, tool) in tools.iter().enumerate() {
-        ensure(tool["input_schema"]["type"] == "object", || format!("tools[{index}].input_schema"))?;
-    }
-    Ok(())
-}
-
-fn media(request: &Value) -> Result<(), String> {
-    for (index, message) in messages(request).iter().enumerate() {
-        for block in blocks(message) {
-            for block in std::iter::once(block).chain(items(block, "content")) {
-                ensure(is_taken(block, text(message, "role")), || {
-                    format!("messages[{index}]: {}", text(block, "type"))
-                })?;
-            }
+        if text(message, "role") == "assistant" {
+            let begins = blocks(message).first().is_some_and(is_thought);
+            ensure(begins || calls(message).is_empty(), || format!("messages[{index}]"))?;
+        } else if results(message).is_empty() {
+            break;
         }
     }
     Ok(())
@@ -268,17 +189,10 @@ fn is_taken(block: &Value, role: &str) -> bool {
     };
     let holds = match text(source, "type") {
         "url" => text(source, "url").starts_with("http"),
-        "base64" => has_type(text(source, "media_type")) && !text(source, "data").is_empty(),
-        "file" => !text(source, "file_id").is_empty(),
+        "base64" => has_type(text(source, "media_type")) && has_text(source, "data"),
+        "file" => has_text(source, "file_id"),
         "text" | "content" => kind == "document",
         _ => false,
     };
     holds && role == "user"
-}
-
-fn system(request: &Value) -> Result<(), String> {
-    let is_text = |system: &Value| system.is_string() || system.is_array();
-    ensure(request.get("system").is_none_or(is_text), || "system".into())?;
-    let inside = messages(request).iter().position(|message| text(message, "role") == "system");
-    ensure(inside.is_none(), || format!("messages[{inside:?}]"))
 }
