@@ -1,13 +1,13 @@
 //! Shared code of the two wire formats of OpenAI.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Address;
 use crate::error::{ErrorKind, SentError};
 use crate::provider::ModelTarget;
 use crate::request::{
-    ANNOTATIONS, CONDITIONS, FORMATS, OptionProblem, OutputSchema, RequestLimits, RequestOptions,
-    SchemaDialect, ThinkingBudget, ToolChoice, legal,
+    ANNOTATIONS, CONDITIONS, FORMATS, OptionProblem, OutputSchema, RequestInput, RequestLimits,
+    RequestOptions, SchemaDialect, ThinkingBudget, ToolChoice, legal,
 };
 
 pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 1024, media: 500 };
@@ -36,34 +36,15 @@ pub(super) fn refused_thinking(options: &RequestOptions) -> Option<OptionProblem
 /// Words for the effort of reasoning.
 pub(super) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Adds the options of sampling that both formats have.
-pub(super) fn add_sampling(body: &mut Map<String, Value>, options: &RequestOptions) {
-    if let Some(temperature) = options.sampling.temperature {
-        body.insert("temperature".into(), temperature.into());
-    }
-    if let Some(top_p) = options.sampling.top_p {
-        body.insert("top_p".into(), top_p.into());
-    }
-}
-
-/// Adds the choice of tools. `named` renders the choice of one tool.
-pub(super) fn add_tool_choice(
-    body: &mut Map<String, Value>,
-    options: &RequestOptions,
-    named: impl Fn(&str) -> Value,
-) {
-    let choice = match &options.tool_choice {
-        ToolChoice::Default => None,
-        ToolChoice::Auto => Some("auto".into()),
-        ToolChoice::None => Some("none".into()),
-        ToolChoice::Required => Some("required".into()),
-        ToolChoice::Named(name) => Some(named(&legal::legal_name(name))),
-    };
-    if let Some(choice) = choice {
-        body.insert("tool_choice".into(), choice);
-    }
-    if let Some(parallel) = options.parallel_tool_calls {
-        body.insert("parallel_tool_calls".into(), parallel.into());
+/// The choice of tools; null without tools. `named` renders the choice of one tool.
+pub(super) fn tool_choice(input: &RequestInput<'_>, named: impl Fn(&str) -> Value) -> Value {
+    match &input.options.tool_choice {
+        _ if input.tools.is_empty() => Value::Null,
+        ToolChoice::Default => Value::Null,
+        ToolChoice::Auto => "auto".into(),
+        ToolChoice::None => "none".into(),
+        ToolChoice::Required => "required".into(),
+        ToolChoice::Named(name) => named(&legal::legal_name(name)),
     }
 }
 

@@ -99,14 +99,14 @@ pub enum MediaProblem {
     },
 }
 
-/// Encoded media.
-pub(crate) enum MediaEncoding {
-    /// By URL. The type is set if it is known.
-    Url { url: String, mime: Option<String> },
-    /// By bytes, in Base64.
-    Bytes { mime: String, data: String },
-    /// Described in words.
-    Words(String),
+/// A part of the content, before it has the form of a provider.
+pub(crate) enum Piece {
+    /// A text, or media that is described in words.
+    Text(String),
+    /// Media by URL. The type is set if it is known.
+    Url { url: String, mime: Option<String>, modality: Modality },
+    /// Media by bytes, in Base64.
+    Bytes { mime: String, data: String, modality: Modality },
 }
 
 /// Encodes the media of a request, in order.
@@ -147,25 +147,24 @@ impl<'a> Media<'a> {
         &self,
         media: &MediaPart,
         report: &mut RenderReport,
-    ) -> Result<MediaEncoding, UnsupportedMedia> {
+    ) -> Result<Piece, UnsupportedMedia> {
         if self.is_lenient && self.options.refused.contains(&RefusedPart::Media) {
             let refused = Departure::Refused(RefusedPart::Media);
             if !report.departures.contains(&refused) {
                 report.note(refused);
             }
-            return Ok(MediaEncoding::Words(described(media, report)));
+            return Ok(Piece::Text(described(media, report)));
         }
         let describes = self.is_lenient || self.options.unsupported == UnsupportedMediaPolicy::Describe;
         match self.resolve(media) {
-            Ok(MediaEncoding::Bytes { mime, data }) => {
-                report.count_bytes(Some(&data));
-                Ok(MediaEncoding::Bytes { mime, data })
-            }
             Ok(sent) => {
-                report.media += 1;
+                match &sent {
+                    Piece::Bytes { data, .. } => report.count_bytes(Some(data)),
+                    _ => report.media += 1,
+                }
                 Ok(sent)
             }
-            Err(_) if describes => Ok(MediaEncoding::Words(described(media, report))),
+            Err(_) if describes => Ok(Piece::Text(described(media, report))),
             Err(problem) => Err(UnsupportedMedia {
                 provider: self.provider,
                 modality: media.modality,
@@ -175,7 +174,7 @@ impl<'a> Media<'a> {
         }
     }
 
-    fn resolve(&self, media: &MediaPart) -> Result<MediaEncoding, MediaProblem> {
+    fn resolve(&self, media: &MediaPart) -> Result<Piece, MediaProblem> {
         let mut supported = self.rules.support.iter();
         let support =
             supported.find(|support| support.modality == media.modality).ok_or(MediaProblem::Modality)?;
@@ -184,29 +183,29 @@ impl<'a> Media<'a> {
             return self.by_url(media);
         }
         match (self.options.bytes)(media) {
+            Some(bytes) if bytes.len() > support.limit => {
+                Err(MediaProblem::TooLarge { bytes: bytes.len(), limit: support.limit })
+            }
             Some(bytes) => {
-                if bytes.len() > support.limit {
-                    return Err(MediaProblem::TooLarge { bytes: bytes.len(), limit: support.limit });
-                }
                 let mime = known_mime(media)
                     .or_else(|| MediaType::of_bytes(&bytes).map(|known| known.mime.to_owned()));
                 let mime = mime.ok_or(MediaProblem::UnknownMime)?;
                 if !support.mimes.is_empty() && !support.mimes.contains(&mime.as_str()) {
                     return Err(MediaProblem::Mime { mime, allowed: support.mimes.join(", ") });
                 }
-                Ok(MediaEncoding::Bytes { mime, data: STANDARD.encode(&bytes) })
+                Ok(Piece::Bytes { mime, data: STANDARD.encode(&bytes), modality: media.modality })
             }
             _ if by_url => self.by_url(media),
             _ => Err(MediaProblem::NoBytes),
         }
     }
 
-    fn by_url(&self, media: &MediaPart) -> Result<MediaEncoding, MediaProblem> {
+    fn by_url(&self, media: &MediaPart) -> Result<Piece, MediaProblem> {
         let mime = known_mime(media);
         if self.rules.needs_type_of_url && mime.is_none() {
             return Err(MediaProblem::UnknownMime);
         }
-        Ok(MediaEncoding::Url { url: media.url.to_string(), mime })
+        Ok(Piece::Url { url: media.url.to_string(), mime, modality: media.modality })
     }
 }
 

@@ -16,10 +16,10 @@ mod thread;
 
 use backstitch_core::message::{Large, Part};
 use backstitch_core::tool::ToolSpec;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use limits::{RequestLimits, RequestTooLarge};
-pub(crate) use media::{IMAGES, MIB, Media, MediaEncoding, MediaRules, MediaSupport, PDF};
+pub(crate) use media::{IMAGES, MIB, Media, MediaRules, MediaSupport, PDF, Piece};
 pub use media::{MediaProblem, UnsupportedMedia};
 pub(crate) use options::OptionProblem;
 pub use options::{
@@ -87,12 +87,6 @@ impl<'a> RequestInput<'a> {
     }
 }
 
-/// A part of the content, before it has the form of a provider.
-pub(crate) enum Piece {
-    Text(String),
-    Media { sent: MediaEncoding, modality: backstitch_core::message::Modality },
-}
-
 /// Renders texts and media as pieces, with labels. Texts of white space only are left out, since some
 /// providers refuse them.
 pub(crate) fn pieces<'a>(
@@ -111,14 +105,21 @@ pub(crate) fn pieces<'a>(
             }
             Part::Media(part) => {
                 pieces.extend(media.label(part).map(Piece::Text));
-                pieces.push(match media.send(part, report)? {
-                    MediaEncoding::Words(text) => Piece::Text(text),
-                    sent => Piece::Media { sent, modality: part.modality },
-                });
+                pieces.push(media.send(part, report)?);
             }
         }
     }
     Ok(pieces)
+}
+
+/// Renders texts and media in the form of a provider.
+pub(crate) fn render_pieces<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    media: &mut Media<'_>,
+    report: &mut RenderReport,
+    form: fn(Piece) -> Value,
+) -> Result<Vec<Value>, RenderError> {
+    Ok(pieces(parts, media, report)?.into_iter().map(form).collect())
 }
 
 /// Renders parts as text, with media described in words: for places where no provider accepts media.
@@ -139,14 +140,24 @@ pub(crate) fn words<'a>(
 
 /// The joined texts of pieces; `None` if one of them is media.
 pub(crate) fn only_text(pieces: &[Piece]) -> Option<String> {
-    let texts: Option<Vec<&str>> = pieces
-        .iter()
-        .map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Media { .. } => None,
-        })
-        .collect();
-    texts.map(|texts| texts.join("\n"))
+    let texts = pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => Some(text.as_str()),
+        Piece::Url { .. } | Piece::Bytes { .. } => None,
+    });
+    Some(texts.collect::<Option<Vec<&str>>>()?.join("\n"))
+}
+
+/// An object of the fields that are neither null nor an empty list; null if there are none.
+pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    let present = fields.into_iter().filter(|(_, value)| !is_empty(value));
+    let fields: Map<String, Value> = present.map(|(name, value)| (name.to_owned(), value)).collect();
+    if fields.is_empty() { Value::Null } else { fields.into() }
+}
+
+/// Whether a value is a text that is not empty.
+pub(crate) fn is_filled(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
 }
 
 fn inline(text: &Large<std::sync::Arc<str>>) -> Result<&str, RenderError> {

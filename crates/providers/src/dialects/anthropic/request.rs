@@ -1,14 +1,14 @@
 //! Renders a conversation as a request.
 
-use backstitch_core::message::{Modality, Part};
+use backstitch_core::message::Modality;
 use backstitch_core::tool::ToolSpec;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    CacheMarks, Departure, Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn,
-    RawCall, RenderError, RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, legal,
-    nudge, parameters, pieces, plan, words,
+    CacheMarks, Departure, Media, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
+    RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, is_filled, legal, nudge, object,
+    parameters, plan, render_pieces, words,
 };
 
 /// The default token limit of an answer. Messages requires one.
@@ -22,7 +22,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             PlannedEntry::Input(message) => {
-                let mut blocks = blocks(message.parts.iter().copied(), &mut media, report)?;
+                let mut blocks = render_pieces(message.parts.iter().copied(), &mut media, report, block)?;
                 if message.is_system && !blocks.is_empty() {
                     blocks.insert(0, text_block("System:"));
                 }
@@ -37,9 +37,6 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     let mut messages = messages.list;
 
     let max_tokens = options.max_output_tokens.unwrap_or_else(|| default_limit(options.thinking));
-    let mut body = Map::new();
-    body.insert("model".into(), target.model.clone().into());
-    body.insert("max_tokens".into(), max_tokens.into());
     let mut tools: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
     let mut system: Vec<Value> = if system.is_empty() { Vec::new() } else { vec![text_block(system)] };
     if options.cache == CacheMarks::Auto {
@@ -47,37 +44,21 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         mark(system.last_mut());
         mark_messages(&mut messages, tools.is_empty());
     }
-    if !system.is_empty() {
-        body.insert("system".into(), system.into());
-    }
     let thinking = thinking(options, &messages, report);
-    body.insert("messages".into(), messages.into());
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.into());
-        if let Some(choice) = tool_choice(options) {
-            body.insert("tool_choice".into(), choice);
-        }
-    }
-    if !options.sampling.stop.is_empty() {
-        body.insert("stop_sequences".into(), options.sampling.stop.clone().into());
-    }
-    if let Some(thinking) = thinking {
-        body.insert("thinking".into(), thinking);
-    }
-    let mut output_config = Map::new();
-    if let Some(effort) = &options.effort {
-        output_config.insert("effort".into(), effort.clone().into());
-    }
-    if let Some(OutputSchema { schema, .. }) = output {
-        output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
-    }
-    if !output_config.is_empty() {
-        body.insert("output_config".into(), output_config.into());
-    }
-    if options.stream {
-        body.insert("stream".into(), true.into());
-    }
-    Ok(body.into())
+    let choice = tool_choice(options).filter(|_| !tools.is_empty());
+    let format = output.map(|output| json!({"type": "json_schema", "schema": output.schema}));
+    Ok(object([
+        ("model", target.model.clone().into()),
+        ("max_tokens", max_tokens.into()),
+        ("system", system.into()),
+        ("messages", messages.into()),
+        ("tools", tools.into()),
+        ("tool_choice", choice.into()),
+        ("stop_sequences", options.sampling.stop.clone().into()),
+        ("thinking", thinking.into()),
+        ("output_config", object([("effort", options.effort.clone().into()), ("format", format.into())])),
+        ("stream", options.stream.then_some(true).into()),
+    ]))
 }
 
 /// The choice of tools, with whether calls may be parallel.
@@ -200,27 +181,16 @@ fn thinking(options: &RequestOptions, messages: &[Value], report: &mut RenderRep
     Some(json!({"type": "enabled", "budget_tokens": budget}))
 }
 
-fn blocks<'a>(
-    parts: impl IntoIterator<Item = &'a Part>,
-    media: &mut Media<'_>,
-    report: &mut RenderReport,
-) -> Result<Vec<Value>, RenderError> {
-    Ok(pieces(parts, media, report)?.into_iter().map(block).collect())
-}
-
 fn block(piece: Piece) -> Value {
-    let (sent, modality) = match piece {
+    let (source, modality) = match piece {
         Piece::Text(text) => return text_block(text),
-        Piece::Media { sent, modality } => (sent, modality),
+        Piece::Url { url, modality, .. } => (json!({"type": "url", "url": url}), modality),
+        Piece::Bytes { mime, data, modality } => {
+            (json!({"type": "base64", "media_type": mime, "data": data}), modality)
+        }
     };
     let kind = if modality == Modality::Document { "document" } else { "image" };
-    match sent {
-        MediaEncoding::Words(text) => text_block(text),
-        MediaEncoding::Url { url, .. } => json!({"type": kind, "source": {"type": "url", "url": url}}),
-        MediaEncoding::Bytes { mime, data } => {
-            json!({"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}})
-        }
-    }
+    json!({"type": kind, "source": source})
 }
 
 fn push_turn(
@@ -262,7 +232,7 @@ fn result(
     media: &mut Media<'_>,
     report: &mut RenderReport,
 ) -> Result<Value, RenderError> {
-    let mut content = media.leniently(|media| blocks(call.parts, media, report))?;
+    let mut content = media.leniently(|media| render_pieces(call.parts, media, report, block))?;
     if !call.result.text.trim().is_empty() {
         content.insert(0, text_block(call.result.text.as_str()));
     }
@@ -298,7 +268,6 @@ fn is_blank(block: &Value) -> bool {
 /// The calls of a raw payload; `None` if one of its blocks has an unknown form and the payload cannot be sent
 /// back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
-    let is_filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     let mut calls = Vec::new();
     let mut ends_in_thoughts = true;
     for block in raw.as_array()?.iter().filter(|block| !is_blank(block)) {

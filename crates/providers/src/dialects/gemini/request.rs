@@ -1,14 +1,13 @@
 //! Renders a conversation as a request.
 
-use backstitch_core::message::Part;
 use backstitch_core::tool::ToolSpec;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, legal, nudge,
-    parameters, pieces, plan, words,
+    Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError, RenderReport,
+    RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, is_filled, legal, nudge,
+    object, parameters, plan, render_pieces, words,
 };
 
 /// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
@@ -22,7 +21,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             PlannedEntry::Input(message) => {
-                let mut parts = parts_of(message.parts.iter().copied(), &mut media, report)?;
+                let mut parts = render_pieces(message.parts.iter().copied(), &mut media, report, part)?;
                 if message.is_system && !parts.is_empty() {
                     parts.insert(0, json!({"text": "System:"}));
                 }
@@ -35,23 +34,17 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         push(&mut contents, "user", vec![json!({"text": nudge(report)})]);
     }
 
-    let mut body = Map::new();
-    if !system.is_empty() {
-        body.insert("systemInstruction".into(), json!({"parts": [{"text": system}]}));
-    }
-    body.insert("contents".into(), contents.into());
-    if !tools.is_empty() {
-        let declared: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
-        body.insert("tools".into(), json!([{"functionDeclarations": declared}]));
-        if let Some(calling) = tool_choice(&options.tool_choice) {
-            body.insert("toolConfig".into(), json!({"functionCallingConfig": calling}));
-        }
-    }
-    let config = config(options, output);
-    if !config.is_empty() {
-        body.insert("generationConfig".into(), config.into());
-    }
-    Ok(body.into())
+    let has_tools = !tools.is_empty();
+    let system = (!system.is_empty()).then(|| json!({"parts": [{"text": system}]}));
+    let declared: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
+    let calling = tool_choice(&options.tool_choice).filter(|_| has_tools);
+    Ok(object([
+        ("systemInstruction", system.into()),
+        ("contents", contents.into()),
+        ("tools", has_tools.then(|| json!([{"functionDeclarations": declared}])).into()),
+        ("toolConfig", calling.map(|calling| json!({"functionCallingConfig": calling})).into()),
+        ("generationConfig", config(options, output)),
+    ]))
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
@@ -66,45 +59,24 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Map<String, Value> {
-    let mut config = Map::new();
-    if let Some(limit) = options.max_output_tokens {
-        config.insert("maxOutputTokens".into(), limit.into());
-    }
-    if let Some(OutputSchema { schema, .. }) = output {
-        config.insert("responseMimeType".into(), "application/json".into());
-        config.insert("responseJsonSchema".into(), schema.clone());
-    }
+fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Value {
     let SamplingOptions { temperature, top_p, seed, stop } = &options.sampling;
-    if let Some(temperature) = temperature {
-        config.insert("temperature".into(), (*temperature).into());
-    }
-    if let Some(top_p) = top_p {
-        config.insert("topP".into(), (*top_p).into());
-    }
-    if let Some(seed) = seed {
-        config.insert("seed".into(), (*seed).into());
-    }
-    if !stop.is_empty() {
-        config.insert("stopSequences".into(), stop.clone().into());
-    }
-    let mut thinking = Map::new();
-    match options.thinking {
-        ThinkingBudget::Default => {}
-        ThinkingBudget::Adaptive => {
-            thinking.insert("includeThoughts".into(), true.into());
-        }
-        ThinkingBudget::Budget(budget) => {
-            thinking.insert("thinkingBudget".into(), budget.into());
-        }
-    }
-    if let Some(effort) = &options.effort {
-        thinking.insert("thinkingLevel".into(), effort.to_uppercase().into());
-    }
-    if !thinking.is_empty() {
-        config.insert("thinkingConfig".into(), thinking.into());
-    }
-    config
+    let budget = match options.thinking {
+        ThinkingBudget::Default => ("thinkingBudget", Value::Null),
+        ThinkingBudget::Adaptive => ("includeThoughts", true.into()),
+        ThinkingBudget::Budget(budget) => ("thinkingBudget", budget.into()),
+    };
+    let level = options.effort.as_ref().map(|effort| effort.to_uppercase());
+    object([
+        ("maxOutputTokens", options.max_output_tokens.into()),
+        ("responseMimeType", output.map(|_| "application/json").into()),
+        ("responseJsonSchema", output.map(|output| output.schema.clone()).into()),
+        ("temperature", (*temperature).into()),
+        ("topP", (*top_p).into()),
+        ("seed", (*seed).into()),
+        ("stopSequences", stop.clone().into()),
+        ("thinkingConfig", object([budget, ("thinkingLevel", level.into())])),
+    ])
 }
 
 fn declared(tool: &ToolSpec) -> Value {
@@ -125,23 +97,11 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     }
 }
 
-fn parts_of<'a>(
-    parts: impl IntoIterator<Item = &'a Part>,
-    media: &mut Media<'_>,
-    report: &mut RenderReport,
-) -> Result<Vec<Value>, RenderError> {
-    Ok(pieces(parts, media, report)?.into_iter().map(part).collect())
-}
-
 fn part(piece: Piece) -> Value {
     match piece {
-        Piece::Text(text) | Piece::Media { sent: MediaEncoding::Words(text), .. } => json!({"text": text}),
-        Piece::Media { sent: MediaEncoding::Url { url, mime }, .. } => {
-            json!({"fileData": {"mimeType": mime, "fileUri": url}})
-        }
-        Piece::Media { sent: MediaEncoding::Bytes { mime, data }, .. } => {
-            json!({"inlineData": {"mimeType": mime, "data": data}})
-        }
+        Piece::Text(text) => json!({"text": text}),
+        Piece::Url { url, mime, .. } => json!({"fileData": {"mimeType": mime, "fileUri": url}}),
+        Piece::Bytes { mime, data, .. } => json!({"inlineData": {"mimeType": mime, "data": data}}),
     }
 }
 
@@ -187,7 +147,7 @@ fn push_turn(
     }
     push(contents, "user", responses);
     // Responses cannot hold media by URL, so all media of results stands in a content after them.
-    let shown = media.leniently(|media| parts_of(shown, media, report))?;
+    let shown = media.leniently(|media| render_pieces(shown, media, report, part))?;
     push(contents, "user", shown);
     Ok(())
 }
@@ -246,17 +206,13 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
         let content = &part[kind];
         let is_whole = match kind {
             "text" => content.is_string(),
-            "inlineData" => {
-                is_typed(content) && content["data"].as_str().is_some_and(|data| !data.is_empty())
-            }
+            "inlineData" => is_typed(content) && is_filled(&content["data"]),
             "fileData" => {
                 is_typed(content) && content["fileUri"].as_str().is_some_and(|uri| uri.contains("://"))
             }
             _ => content.is_object(),
         };
-        let is_signed_well = part
-            .get("thoughtSignature")
-            .is_none_or(|signature| signature.as_str().is_some_and(|s| !s.is_empty()));
+        let is_signed_well = part.get("thoughtSignature").is_none_or(is_filled);
         (is_whole && is_signed_well).then_some(())?;
         if kind == "functionCall" {
             let id = match content.get("id") {

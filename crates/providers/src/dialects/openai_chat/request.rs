@@ -2,14 +2,14 @@
 
 use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::openai;
 use super::DIALECT;
 use crate::answer::without_thoughts;
 use crate::request::{
-    Media, MediaEncoding, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RefusedPart, RenderError,
-    RenderReport, RequestInput, legal, nudge, only_text, parameters, pieces, plan, words,
+    Media, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RefusedPart, RenderError, RenderReport,
+    RequestInput, legal, nudge, object, only_text, parameters, pieces, plan, words,
 };
 
 /// Fields of answers that are refused or useless in requests.
@@ -52,47 +52,33 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         messages.push(json!({"role": "user", "content": nudge(report)}));
     }
 
-    let mut body = Map::new();
-    body.insert("model".into(), target.model.clone().into());
-    body.insert("messages".into(), messages.into());
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
-        let named = |name: &str| json!({"type": "function", "function": {"name": name}});
-        openai::add_tool_choice(&mut body, options, named);
-    }
-    openai::add_sampling(&mut body, options);
-    if let Some(seed) = options.sampling.seed {
-        body.insert("seed".into(), seed.into());
-    }
-    if !options.sampling.stop.is_empty() {
-        body.insert("stop".into(), options.sampling.stop.clone().into());
-    }
-    if let Some(verbosity) = &options.verbosity {
-        body.insert("verbosity".into(), verbosity.clone().into());
-    }
-    if let Some(OutputSchema { schema, strict }) = output {
-        let format = json!({"name": "answer", "schema": schema, "strict": strict});
-        body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": format}));
-    }
-    if let Some(limit) = options.max_output_tokens {
-        // Most compatible servers only know the older name.
-        let is_older = target.endpoint.is_some() ^ options.refuses(RefusedPart::LimitName, report);
-        let name = if is_older { "max_tokens" } else { "max_completion_tokens" };
-        body.insert(name.into(), limit.into());
-    }
-    if let Some(effort) = &options.effort {
-        body.insert("reasoning_effort".into(), effort.clone().into());
-    }
-    if let Some(key) = &options.cache_key {
-        body.insert("prompt_cache_key".into(), key.clone().into());
-    }
-    if options.stream {
-        body.insert("stream".into(), true.into());
-        if !options.refuses(RefusedPart::StreamUsage, report) {
-            body.insert("stream_options".into(), json!({"include_usage": true}));
-        }
-    }
-    Ok(body.into())
+    let named = |name: &str| json!({"type": "function", "function": {"name": name}});
+    let format = output.map(|OutputSchema { schema, strict }| {
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}})
+    });
+    let limit = options.max_output_tokens;
+    // Most compatible servers only know the older name.
+    let is_older =
+        limit.is_some() && (target.endpoint.is_some() ^ options.refuses(RefusedPart::LimitName, report));
+    let reports_usage = options.stream && !options.refuses(RefusedPart::StreamUsage, report);
+    Ok(object([
+        ("model", target.model.clone().into()),
+        ("messages", messages.into()),
+        ("tools", tools.iter().map(|tool| declared(tool)).collect()),
+        ("tool_choice", openai::tool_choice(input, named)),
+        ("parallel_tool_calls", options.parallel_tool_calls.filter(|_| !tools.is_empty()).into()),
+        ("temperature", options.sampling.temperature.into()),
+        ("top_p", options.sampling.top_p.into()),
+        ("seed", options.sampling.seed.into()),
+        ("stop", options.sampling.stop.clone().into()),
+        ("verbosity", options.verbosity.clone().into()),
+        ("response_format", format.into()),
+        (if is_older { "max_tokens" } else { "max_completion_tokens" }, limit.into()),
+        ("reasoning_effort", options.effort.clone().into()),
+        ("prompt_cache_key", options.cache_key.clone().into()),
+        ("stream", options.stream.then_some(true).into()),
+        ("stream_options", reports_usage.then(|| json!({"include_usage": true})).into()),
+    ]))
 }
 
 fn declared(tool: &ToolSpec) -> Value {
@@ -117,24 +103,20 @@ fn user(pieces: Vec<Piece>) -> Option<Value> {
 }
 
 fn content_part(piece: Piece) -> Value {
-    let (sent, modality) = match piece {
-        Piece::Text(text) => return json!({"type": "text", "text": text}),
-        Piece::Media { sent, modality } => (sent, modality),
-    };
-    match (sent, modality) {
-        (MediaEncoding::Words(text), _) => json!({"type": "text", "text": text}),
-        (MediaEncoding::Bytes { mime, data }, Modality::Audio) => {
+    match piece {
+        Piece::Text(text) => json!({"type": "text", "text": text}),
+        Piece::Bytes { mime, data, modality: Modality::Audio } => {
             let format = if mime == "audio/wav" { "wav" } else { "mp3" };
             json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
         }
-        (MediaEncoding::Bytes { mime, data }, Modality::Document) => {
+        Piece::Bytes { mime, data, modality: Modality::Document } => {
             let url = format!("data:{mime};base64,{data}");
             json!({"type": "file", "file": {"filename": "document.pdf", "file_data": url}})
         }
-        (MediaEncoding::Bytes { mime, data }, _) => {
+        Piece::Bytes { mime, data, .. } => {
             json!({"type": "image_url", "image_url": {"url": format!("data:{mime};base64,{data}")}})
         }
-        (MediaEncoding::Url { url, .. }, _) => json!({"type": "image_url", "image_url": {"url": url}}),
+        Piece::Url { url, .. } => json!({"type": "image_url", "image_url": {"url": url}}),
     }
 }
 

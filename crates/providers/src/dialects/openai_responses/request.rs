@@ -1,15 +1,15 @@
 //! Renders a conversation as a request.
 
-use backstitch_core::message::{Modality, Part};
+use backstitch_core::message::Modality;
 use backstitch_core::tool::ToolSpec;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::openai;
 use super::DIALECT;
 use crate::request::{
-    Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall,
-    ReasoningSummary, RefusedPart, RenderError, RenderReport, RequestInput, legal, nudge, parameters, pieces,
-    plan, words,
+    Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, ReasoningSummary,
+    RefusedPart, RenderError, RenderReport, RequestInput, is_filled, legal, nudge, object, parameters, plan,
+    render_pieces, words,
 };
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
@@ -21,7 +21,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         match planned {
             PlannedEntry::Input(message) => {
                 let role = if message.is_system { "developer" } else { "user" };
-                let content = contents(message.parts.iter().copied(), &mut media, report)?;
+                let content = render_pieces(message.parts.iter().copied(), &mut media, report, content)?;
                 if !content.is_empty() {
                     items.push(json!({"role": role, "content": content}));
                 }
@@ -36,53 +36,33 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     }
 
     let replays_reasoning = items.iter().any(|item| item["type"] == "reasoning");
-    let mut body = Map::new();
-    body.insert("model".into(), target.model.clone().into());
-    if !system.is_empty() {
-        body.insert("instructions".into(), system.into());
-    }
-    body.insert("input".into(), items.into());
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
-        openai::add_tool_choice(&mut body, options, |name| json!({"type": "function", "name": name}));
-    }
-    openai::add_sampling(&mut body, options);
-    let mut text = Map::new();
-    if let Some(OutputSchema { schema, strict }) = output {
-        let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict});
-        text.insert("format".into(), format);
-    }
-    if let Some(verbosity) = &options.verbosity {
-        text.insert("verbosity".into(), verbosity.clone().into());
-    }
-    if !text.is_empty() {
-        body.insert("text".into(), text.into());
-    }
-    if let Some(limit) = options.max_output_tokens {
-        body.insert("max_output_tokens".into(), limit.into());
-    }
-    if let Some(effort) = &options.effort {
-        let mut reasoning = json!({"effort": effort});
-        if options.summary == ReasoningSummary::Auto
-            && !options.refuses(RefusedPart::ReasoningSummary, report)
-        {
-            reasoning["summary"] = "auto".into();
-        }
-        body.insert("reasoning".into(), reasoning);
-    }
-    if let Some(key) = &options.cache_key {
-        body.insert("prompt_cache_key".into(), key.clone().into());
-    }
-    body.insert("store".into(), false.into());
-    if replays_reasoning
-        || (reasons(&target.model) && !options.refuses(RefusedPart::EncryptedReasoning, report))
-    {
-        body.insert("include".into(), json!(["reasoning.encrypted_content"]));
-    }
-    if options.stream {
-        body.insert("stream".into(), true.into());
-    }
-    Ok(body.into())
+    let format = output.map(|OutputSchema { schema, strict }| {
+        json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict})
+    });
+    let reasoning = options.effort.as_ref().map(|effort| {
+        let is_summarized = options.summary == ReasoningSummary::Auto
+            && !options.refuses(RefusedPart::ReasoningSummary, report);
+        object([("effort", effort.as_str().into()), ("summary", is_summarized.then_some("auto").into())])
+    });
+    let is_included = replays_reasoning
+        || (reasons(&target.model) && !options.refuses(RefusedPart::EncryptedReasoning, report));
+    Ok(object([
+        ("model", target.model.clone().into()),
+        ("instructions", Some(system).filter(|system| !system.is_empty()).into()),
+        ("input", items.into()),
+        ("tools", tools.iter().map(|tool| declared(tool)).collect()),
+        ("tool_choice", openai::tool_choice(input, |name| json!({"type": "function", "name": name}))),
+        ("parallel_tool_calls", options.parallel_tool_calls.filter(|_| !tools.is_empty()).into()),
+        ("temperature", options.sampling.temperature.into()),
+        ("top_p", options.sampling.top_p.into()),
+        ("text", object([("format", format.into()), ("verbosity", options.verbosity.clone().into())])),
+        ("max_output_tokens", options.max_output_tokens.into()),
+        ("reasoning", reasoning.into()),
+        ("prompt_cache_key", options.cache_key.clone().into()),
+        ("store", false.into()),
+        ("include", is_included.then(|| json!(["reasoning.encrypted_content"])).into()),
+        ("stream", options.stream.then_some(true).into()),
+    ]))
 }
 
 /// Whether a model may reason. Those that are known not to refuse requests for encrypted reasoning.
@@ -104,32 +84,18 @@ fn declared(tool: &ToolSpec) -> Value {
     })
 }
 
-fn contents<'a>(
-    parts: impl IntoIterator<Item = &'a Part>,
-    media: &mut Media<'_>,
-    report: &mut RenderReport,
-) -> Result<Vec<Value>, RenderError> {
-    Ok(pieces(parts, media, report)?.into_iter().map(content).collect())
-}
-
 fn content(piece: Piece) -> Value {
-    let (sent, modality) = match piece {
-        Piece::Text(text) => return json!({"type": "input_text", "text": text}),
-        Piece::Media { sent, modality } => (sent, modality),
-    };
-    match (sent, modality) {
-        (MediaEncoding::Words(text), _) => json!({"type": "input_text", "text": text}),
-        (MediaEncoding::Url { url, .. }, Modality::Document) => {
+    match piece {
+        Piece::Text(text) => json!({"type": "input_text", "text": text}),
+        Piece::Url { url, modality: Modality::Document, .. } => {
             json!({"type": "input_file", "file_url": url})
         }
-        (MediaEncoding::Url { url, .. }, _) => {
-            json!({"type": "input_image", "image_url": url, "detail": "auto"})
-        }
-        (MediaEncoding::Bytes { mime, data }, Modality::Document) => {
+        Piece::Url { url, .. } => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
+        Piece::Bytes { mime, data, modality: Modality::Document } => {
             let url = format!("data:{mime};base64,{data}");
             json!({"type": "input_file", "filename": "document.pdf", "file_data": url})
         }
-        (MediaEncoding::Bytes { mime, data }, _) => {
+        Piece::Bytes { mime, data, .. } => {
             let url = format!("data:{mime};base64,{data}");
             json!({"type": "input_image", "image_url": url, "detail": "auto"})
         }
@@ -171,7 +137,7 @@ fn output(
     report: &mut RenderReport,
 ) -> Result<Value, RenderError> {
     let text = legal::marked(&call.result);
-    let mut parts = media.leniently(|media| contents(call.parts, media, report))?;
+    let mut parts = media.leniently(|media| render_pieces(call.parts, media, report, content))?;
     let output = if parts.is_empty() {
         Value::String(text)
     } else {
@@ -266,8 +232,4 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
         }
     }
     Some(calls)
-}
-
-fn is_filled(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| !text.is_empty())
 }
