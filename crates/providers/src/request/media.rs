@@ -11,6 +11,7 @@ use backstitch_core::message::{MediaPart, MediaType, Modality};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::RequestInput;
 use super::options::{MediaMode, RequestOptions, UnsupportedMediaPolicy};
 use super::refused::RefusedPart;
 use super::report::{Departure, RenderReport};
@@ -114,14 +115,21 @@ pub(crate) struct Media<'a> {
     provider: Provider,
     rules: &'static MediaRules,
     options: &'a RequestOptions,
+    /// How the request departs from the conversation so far.
+    pub(crate) report: &'a mut RenderReport,
     count: usize,
     /// Whether the media is of results or answers.
     is_lenient: bool,
 }
 
 impl<'a> Media<'a> {
-    pub(crate) fn new(provider: Provider, rules: &'static MediaRules, options: &'a RequestOptions) -> Self {
-        Self { provider, rules, options, count: 0, is_lenient: false }
+    pub(crate) fn new(
+        input: &RequestInput<'a>,
+        rules: &'static MediaRules,
+        report: &'a mut RenderReport,
+    ) -> Self {
+        let (provider, options) = (input.target.provider, input.options);
+        Self { provider, rules, options, report, count: 0, is_lenient: false }
     }
 
     /// Encodes media of results and answers: it is described in words if the provider does not accept it, or if
@@ -143,28 +151,24 @@ impl<'a> Media<'a> {
     }
 
     /// Encodes a media item.
-    pub(crate) fn send(
-        &self,
-        media: &MediaPart,
-        report: &mut RenderReport,
-    ) -> Result<Piece, UnsupportedMedia> {
+    pub(crate) fn send(&mut self, media: &MediaPart) -> Result<Piece, UnsupportedMedia> {
         if self.is_lenient && self.options.refused.contains(&RefusedPart::Media) {
             let refused = Departure::Refused(RefusedPart::Media);
-            if !report.departures.contains(&refused) {
-                report.note(refused);
+            if !self.report.departures.contains(&refused) {
+                self.report.note(refused);
             }
-            return Ok(Piece::Text(described(media, report)));
+            return Ok(Piece::Text(described(media, self.report)));
         }
         let describes = self.is_lenient || self.options.unsupported == UnsupportedMediaPolicy::Describe;
         match self.resolve(media) {
             Ok(sent) => {
                 match &sent {
-                    Piece::Bytes { data, .. } => report.count_bytes(Some(data)),
-                    _ => report.media += 1,
+                    Piece::Bytes { data, .. } => self.report.count_bytes(Some(data)),
+                    _ => self.report.media += 1,
                 }
                 Ok(sent)
             }
-            Err(_) if describes => Ok(Piece::Text(described(media, report))),
+            Err(_) if describes => Ok(Piece::Text(described(media, self.report))),
             Err(problem) => Err(UnsupportedMedia {
                 provider: self.provider,
                 modality: media.modality,

@@ -92,7 +92,6 @@ impl<'a> RequestInput<'a> {
 pub(crate) fn pieces<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut RenderReport,
 ) -> Result<Vec<Piece>, RenderError> {
     let mut pieces = Vec::new();
     for part in parts {
@@ -105,7 +104,7 @@ pub(crate) fn pieces<'a>(
             }
             Part::Media(part) => {
                 pieces.extend(media.label(part).map(Piece::Text));
-                pieces.push(media.send(part, report)?);
+                pieces.push(media.send(part)?);
             }
         }
     }
@@ -116,10 +115,9 @@ pub(crate) fn pieces<'a>(
 pub(crate) fn render_pieces<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut RenderReport,
     form: fn(Piece) -> Value,
 ) -> Result<Vec<Value>, RenderError> {
-    Ok(pieces(parts, media, report)?.into_iter().map(form).collect())
+    Ok(pieces(parts, media)?.into_iter().map(form).collect())
 }
 
 /// Renders parts as text, with media described in words: for places where no provider accepts media.

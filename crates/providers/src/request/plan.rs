@@ -7,11 +7,11 @@ use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::{Large, OptionCall, Part};
 use serde_json::Value;
 
-use super::RenderError;
 use super::legal::{self, ResultText};
 use super::options::{OpenCalls, RequestOptions};
 use super::report::{Departure, DropReason, RenderReport};
-use super::thread::{InputMessage, Thread, ThreadEntry, ThreadTurn};
+use super::thread::{InputMessage, ThreadEntry, ThreadTurn};
+use super::{RenderError, RequestInput};
 use crate::provider::ModelTarget;
 
 /// A call in a raw payload.
@@ -53,94 +53,102 @@ impl PlannedCall<'_> {
 
 /// Plans a request.
 pub(crate) fn plan<'a>(
-    thread: &'a Thread<'a>,
-    target: &ModelTarget,
-    options: &RequestOptions,
+    input: &RequestInput<'a>,
     raw_calls: RawCalls,
     report: &mut RenderReport,
 ) -> Result<Vec<PlannedEntry<'a>>, RenderError> {
-    for call in &thread.orphans {
+    for call in &input.thread.orphans {
         report.note(Departure::OrphanResult { call: *call });
     }
-    let mut used = HashSet::new();
-    let mut planned = Vec::with_capacity(thread.entries.len());
-    for entry in &thread.entries {
-        planned.push(match entry {
+    let RequestInput { thread, target, options, .. } = *input;
+    let mut planner = Planner { target, options, raw_calls, report, used: HashSet::new() };
+    let planned = thread.entries.iter().map(|entry| {
+        Ok(match entry {
             ThreadEntry::Input(message) => PlannedEntry::Input(message),
-            ThreadEntry::Turn(turn) => {
-                PlannedEntry::Turn(plan_turn(turn, target, options, raw_calls, &mut used, report)?)
-            }
-        });
-    }
-    Ok(planned)
+            ThreadEntry::Turn(turn) => PlannedEntry::Turn(planner.plan_turn(turn)?),
+        })
+    });
+    planned.collect()
 }
 
-fn plan_turn<'a>(
-    turn: &'a ThreadTurn<'a>,
-    target: &ModelTarget,
-    options: &RequestOptions,
+/// A plan in the making.
+struct Planner<'p> {
+    target: &'p ModelTarget,
+    options: &'p RequestOptions,
     raw_calls: RawCalls,
-    used: &mut HashSet<String>,
-    report: &mut RenderReport,
-) -> Result<PlannedTurn<'a>, RenderError> {
-    let is_ours = turn.sidecar.is_some_and(|sidecar| sidecar.provider == target.provider.as_str());
-    let raw = replayable(turn, target, options, raw_calls, used, report)?;
-    let mut calls = Vec::with_capacity(turn.calls.len());
-    for call in &turn.calls {
-        let id = call.call.invocation_id;
-        let (result, parts) = match (call.result, options.open_calls) {
-            (Some(result), _) => (legal::result_text(result)?, result.parts.as_slice()),
-            (None, OpenCalls::Interrupted) => {
-                report.note(Departure::Interrupted { call: id });
-                (legal::interrupted(), &[][..])
-            }
-            (None, OpenCalls::Skip) => {
-                report.note(Departure::Skipped { call: id });
-                continue;
-            }
-        };
-        let theirs = call.call.provider_call_id.clone().filter(|_| is_ours);
-        let wire_id = if raw.is_some() {
-            theirs
-        } else {
-            let fresh = theirs.filter(|id| legal::is_legal_id(id) && !used.contains(id));
-            Some(fresh.unwrap_or_else(|| legal::minted_id(id)))
-        };
-        used.extend(wire_id.clone());
-        calls.push(PlannedCall { call: call.call, wire_id, result, parts });
-    }
-    Ok(PlannedTurn { parts: &turn.parts, calls, raw })
+    report: &'p mut RenderReport,
+    /// The ids of calls in the request so far.
+    used: HashSet<String>,
 }
 
-/// The payload of a turn, if it can be sent back; otherwise the reason is added to the report.
-fn replayable(
-    turn: &ThreadTurn<'_>,
-    target: &ModelTarget,
-    options: &RequestOptions,
-    raw_calls: RawCalls,
-    used: &HashSet<String>,
-    report: &mut RenderReport,
-) -> Result<Option<Value>, RenderError> {
-    let Some(sidecar) = turn.sidecar else { return Ok(None) };
-    let judged = match (refused(target, sidecar), &sidecar.payload) {
-        (None, None) if sidecar.payload_redacted => Err(DropReason::Secret),
-        (_, None) => return Ok(None),
-        (Some(reason), Some(_)) => Err(reason),
-        (None, Some(Large::Inline(payload))) => judged(turn, payload, options, raw_calls, used),
-        (None, Some(Large::Object(_))) => return Err(RenderError::NotHydrated { what: "a raw payload" }),
-    };
-    Ok(match judged {
-        Ok(raw) => Some(raw),
-        Err(reason) => {
-            report.note(Departure::PayloadDropped {
-                turn: turn.number,
-                provider: sidecar.provider.clone(),
-                model: sidecar.model.clone(),
-                reason,
-            });
-            None
+impl Planner<'_> {
+    fn plan_turn<'a>(&mut self, turn: &'a ThreadTurn<'a>) -> Result<PlannedTurn<'a>, RenderError> {
+        let is_ours = turn.sidecar.is_some_and(|sidecar| sidecar.provider == self.target.provider.as_str());
+        let raw = self.replayable(turn)?;
+        let mut calls = Vec::with_capacity(turn.calls.len());
+        for call in &turn.calls {
+            let id = call.call.invocation_id;
+            let (result, parts) = match (call.result, self.options.open_calls) {
+                (Some(result), _) => (legal::result_text(result)?, result.parts.as_slice()),
+                (None, OpenCalls::Interrupted) => {
+                    self.report.note(Departure::Interrupted { call: id });
+                    (legal::interrupted(), &[][..])
+                }
+                (None, OpenCalls::Skip) => {
+                    self.report.note(Departure::Skipped { call: id });
+                    continue;
+                }
+            };
+            let theirs = call.call.provider_call_id.clone().filter(|_| is_ours);
+            let wire_id = if raw.is_some() {
+                theirs
+            } else {
+                let fresh = theirs.filter(|id| legal::is_legal_id(id) && !self.used.contains(id));
+                Some(fresh.unwrap_or_else(|| legal::minted_id(id)))
+            };
+            self.used.extend(wire_id.clone());
+            calls.push(PlannedCall { call: call.call, wire_id, result, parts });
         }
-    })
+        Ok(PlannedTurn { parts: &turn.parts, calls, raw })
+    }
+
+    /// The payload of a turn, if it can be sent back; otherwise the reason is added to the report.
+    fn replayable(&mut self, turn: &ThreadTurn<'_>) -> Result<Option<Value>, RenderError> {
+        let Some(sidecar) = turn.sidecar else { return Ok(None) };
+        let judged = match (refused(self.target, sidecar), &sidecar.payload) {
+            (None, None) if sidecar.payload_redacted => Err(DropReason::Secret),
+            (_, None) => return Ok(None),
+            (Some(reason), Some(_)) => Err(reason),
+            (None, Some(Large::Inline(payload))) => self.judge(turn, payload),
+            (None, Some(Large::Object(_))) => return Err(RenderError::NotHydrated { what: "a raw payload" }),
+        };
+        if let Err(reason) = judged {
+            let (provider, model) = (sidecar.provider.clone(), sidecar.model.clone());
+            self.report.note(Departure::PayloadDropped { turn: turn.number, provider, model, reason });
+        }
+        Ok(judged.ok())
+    }
+
+    fn judge(&self, turn: &ThreadTurn<'_>, payload: &str) -> Result<Value, DropReason> {
+        let raw: Value = serde_json::from_str(payload).map_err(|_| DropReason::NotUnderstood)?;
+        let found = (self.raw_calls)(&raw).ok_or(DropReason::NotUnderstood)?;
+        let is_open = turn.calls.iter().any(|call| call.result.is_none());
+        let skips = is_open && self.options.open_calls == OpenCalls::Skip;
+        let theirs = turn.calls.iter().map(|call| call.call.provider_call_id.as_ref());
+        if skips || !found.iter().map(|call| call.id.as_ref()).eq(theirs) {
+            return Err(DropReason::CallsDiffer);
+        }
+        let mut seen = HashSet::new();
+        for id in found.iter().filter_map(|call| call.id.as_ref()) {
+            if self.used.contains(id) || !seen.insert(id) {
+                return Err(DropReason::IdsRepeat);
+            }
+            if !legal::is_legal_id(id) {
+                return Err(DropReason::NotUnderstood);
+            }
+        }
+        Ok(raw)
+    }
 }
 
 /// The reason why a payload of this origin cannot be sent to this target; `None` when it can.
@@ -154,31 +162,4 @@ fn refused(target: &ModelTarget, sidecar: &ProviderSidecar) -> Option<DropReason
     } else {
         None
     }
-}
-
-fn judged(
-    turn: &ThreadTurn<'_>,
-    payload: &str,
-    options: &RequestOptions,
-    raw_calls: RawCalls,
-    used: &HashSet<String>,
-) -> Result<Value, DropReason> {
-    let raw: Value = serde_json::from_str(payload).map_err(|_| DropReason::NotUnderstood)?;
-    let found = raw_calls(&raw).ok_or(DropReason::NotUnderstood)?;
-    let is_open = turn.calls.iter().any(|call| call.result.is_none());
-    let skips = is_open && options.open_calls == OpenCalls::Skip;
-    let theirs = turn.calls.iter().map(|call| call.call.provider_call_id.as_ref());
-    if skips || !found.iter().map(|call| call.id.as_ref()).eq(theirs) {
-        return Err(DropReason::CallsDiffer);
-    }
-    let mut seen = HashSet::new();
-    for id in found.iter().filter_map(|call| call.id.as_ref()) {
-        if used.contains(id) || !seen.insert(id) {
-            return Err(DropReason::IdsRepeat);
-        }
-        if !legal::is_legal_id(id) {
-            return Err(DropReason::NotUnderstood);
-        }
-    }
-    Ok(raw)
 }

@@ -15,20 +15,20 @@ use crate::request::{
 const MAX_TOKENS: u32 = 8192;
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { thread, tools, target, options, output, .. } = *input;
-    let mut media = Media::new(target.provider, DIALECT.media, options);
+    let RequestInput { tools, target, options, output, .. } = *input;
+    let mut media = Media::new(input, DIALECT.media, report);
     let mut messages = Messages::default();
-    let system = words(input.system(), report)?;
-    for planned in plan(thread, target, options, raw_calls, report)? {
+    let system = words(input.system(), media.report)?;
+    for planned in plan(input, raw_calls, media.report)? {
         match planned {
             PlannedEntry::Input(message) => {
-                let mut blocks = render_pieces(message.parts.iter().copied(), &mut media, report, block)?;
+                let mut blocks = render_pieces(message.parts.iter().copied(), &mut media, block)?;
                 if message.is_system && !blocks.is_empty() {
                     blocks.insert(0, text_block("System:"));
                 }
                 messages.user(blocks);
             }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media)?,
         }
     }
     if messages.last_role() != Some("user") {
@@ -197,12 +197,11 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     messages: &mut Messages,
     media: &mut Media<'_>,
-    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     let content = match &turn.raw {
         Some(raw) => replayed(raw, &turn)?,
         None => {
-            let text = words(turn.parts.iter().copied(), report)?;
+            let text = words(turn.parts.iter().copied(), media.report)?;
             let mut content: Vec<Value> = Vec::new();
             if !text.is_empty() {
                 content.push(text_block(text.trim_end()));
@@ -218,21 +217,14 @@ fn push_turn(
     if content.is_empty() {
         return Ok(());
     }
-    messages.assistant(content, report);
-    let mut results = Vec::new();
-    for call in &turn.calls {
-        results.push(result(call, media, report)?);
-    }
-    messages.user(results);
+    messages.assistant(content, media.report);
+    let results = turn.calls.iter().map(|call| result(call, media));
+    messages.user(results.collect::<Result<Vec<Value>, RenderError>>()?);
     Ok(())
 }
 
-fn result(
-    call: &PlannedCall<'_>,
-    media: &mut Media<'_>,
-    report: &mut RenderReport,
-) -> Result<Value, RenderError> {
-    let mut content = media.leniently(|media| render_pieces(call.parts, media, report, block))?;
+fn result(call: &PlannedCall<'_>, media: &mut Media<'_>) -> Result<Value, RenderError> {
+    let mut content = media.leniently(|media| render_pieces(call.parts, media, block))?;
     if !call.result.text.trim().is_empty() {
         content.insert(0, text_block(call.result.text.as_str()));
     }

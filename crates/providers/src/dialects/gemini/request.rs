@@ -14,20 +14,20 @@ use crate::request::{
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { thread, tools, target, options, output, .. } = *input;
-    let mut media = Media::new(target.provider, DIALECT.media, options);
+    let RequestInput { tools, options, output, .. } = *input;
+    let mut media = Media::new(input, DIALECT.media, report);
     let mut contents: Vec<Value> = Vec::new();
-    let system = words(input.system(), report)?;
-    for planned in plan(thread, target, options, raw_calls, report)? {
+    let system = words(input.system(), media.report)?;
+    for planned in plan(input, raw_calls, media.report)? {
         match planned {
             PlannedEntry::Input(message) => {
-                let mut parts = render_pieces(message.parts.iter().copied(), &mut media, report, part)?;
+                let mut parts = render_pieces(message.parts.iter().copied(), &mut media, part)?;
                 if message.is_system && !parts.is_empty() {
                     parts.insert(0, json!({"text": "System:"}));
                 }
                 push(&mut contents, "user", parts);
             }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut contents, &mut media, report)?,
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut contents, &mut media)?,
         }
     }
     if last_role(&contents) != Some("user") {
@@ -109,12 +109,11 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     contents: &mut Vec<Value>,
     media: &mut Media<'_>,
-    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     let mut parts = match &turn.raw {
-        Some(raw) => replayed(raw, &turn, report)?,
+        Some(raw) => replayed(raw, &turn, media.report)?,
         None => {
-            let text = words(turn.parts.iter().copied(), report)?;
+            let text = words(turn.parts.iter().copied(), media.report)?;
             let mut parts: Vec<Value> = Vec::new();
             if !text.is_empty() {
                 parts.push(json!({"text": text}));
@@ -137,17 +136,17 @@ fn push_turn(
         first["thoughtSignature"] = UNSIGNED.into();
     }
     if last_role(contents) != Some("user") {
-        push(contents, "user", vec![json!({"text": nudge(report)})]);
+        push(contents, "user", vec![json!({"text": nudge(media.report)})]);
     }
     push(contents, "model", parts);
     let (mut responses, mut shown) = (Vec::new(), Vec::new());
     for call in &turn.calls {
-        responses.push(response(call, report)?);
+        responses.push(response(call, media.report)?);
         shown.extend(call.parts.iter().filter(|part| part.as_media().is_some()));
     }
     push(contents, "user", responses);
     // Responses cannot hold media by URL, so all media of results stands in a content after them.
-    let shown = media.leniently(|media| render_pieces(shown, media, report, part))?;
+    let shown = media.leniently(|media| render_pieces(shown, media, part))?;
     push(contents, "user", shown);
     Ok(())
 }

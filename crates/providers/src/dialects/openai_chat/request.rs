@@ -16,37 +16,37 @@ use crate::request::{
 const ANSWER_ONLY: [&str; 5] = ["annotations", "audio", "images", "refusal", "function_call"];
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { thread, tools, target, options, output, .. } = *input;
-    let mut media = Media::new(target.provider, DIALECT.media, options);
+    let RequestInput { tools, target, options, output, .. } = *input;
+    let mut media = Media::new(input, DIALECT.media, report);
     let mut messages = Vec::new();
-    let system = words(input.system(), report)?;
+    let system = words(input.system(), media.report)?;
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system}));
     }
     // Images of the last answer, which stand in the next message of a user.
     let mut images: Vec<&Part> = Vec::new();
-    for planned in plan(thread, target, options, raw_calls, report)? {
+    for planned in plan(input, raw_calls, media.report)? {
         let images_before = std::mem::take(&mut images);
-        let mut content = media.leniently(|media| pieces(images_before, media, report))?;
+        let mut content = media.leniently(|media| pieces(images_before, media))?;
         match planned {
             PlannedEntry::Input(message) if message.is_system => {
                 messages.extend(user(content));
-                let text = words(message.parts.iter().copied(), report)?;
+                let text = words(message.parts.iter().copied(), media.report)?;
                 if !text.is_empty() {
                     messages.push(json!({"role": "system", "content": text}));
                 }
             }
             PlannedEntry::Input(message) => {
-                content.extend(pieces(message.parts.iter().copied(), &mut media, report)?);
+                content.extend(pieces(message.parts.iter().copied(), &mut media)?);
                 messages.extend(user(content));
             }
             PlannedEntry::Turn(turn) => {
                 messages.extend(user(content));
-                images = push_turn(turn, &mut messages, &mut media, report)?;
+                images = push_turn(turn, &mut messages, &mut media)?;
             }
         }
     }
-    messages.extend(user(media.leniently(|media| pieces(images, media, report))?));
+    messages.extend(user(media.leniently(|media| pieces(images, media))?));
     let role = |message: &Value| message["role"].as_str().map(str::to_owned);
     if matches!(messages.last().and_then(role).as_deref(), None | Some("assistant" | "system")) {
         messages.push(json!({"role": "user", "content": nudge(report)}));
@@ -126,16 +126,18 @@ fn push_turn<'a>(
     turn: PlannedTurn<'a>,
     messages: &mut Vec<Value>,
     media: &mut Media<'_>,
-    report: &mut RenderReport,
 ) -> Result<Vec<&'a Part>, RenderError> {
     let mut shown: Vec<&Part> = Vec::new();
     let message = match &turn.raw {
         Some(raw) => {
             shown.extend(turn.parts.iter().copied().filter(|part| is_image(part)));
             // A message of media alone is described.
-            replayed(raw, &turn)?.map_or_else(|| render_anew(&turn, report), |message| Ok(Some(message)))?
+            match replayed(raw, &turn)? {
+                None => render_anew(&turn, media.report)?,
+                message => message,
+            }
         }
-        None => render_anew(&turn, report)?,
+        None => render_anew(&turn, media.report)?,
     };
     messages.extend(message);
     if turn.calls.is_empty() {
@@ -145,14 +147,14 @@ fn push_turn<'a>(
         let mut text = legal::marked(&call.result);
         let (spoken, seen): (Vec<&Part>, Vec<&Part>) =
             call.parts.iter().partition(|part| part.as_text().is_some());
-        let more = words(spoken, report)?;
+        let more = words(spoken, media.report)?;
         if !more.is_empty() {
             text = if text.is_empty() { more } else { format!("{text}\n{more}") };
         }
         messages.push(json!({"role": "tool", "tool_call_id": call.id(), "content": text}));
         shown.extend(seen);
     }
-    messages.extend(user(media.leniently(|media| pieces(shown, media, report))?));
+    messages.extend(user(media.leniently(|media| pieces(shown, media))?));
     Ok(Vec::new())
 }
 

@@ -13,20 +13,20 @@ use crate::request::{
 };
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { thread, tools, target, options, output, .. } = *input;
-    let mut media = Media::new(target.provider, DIALECT.media, options);
+    let RequestInput { tools, target, options, output, .. } = *input;
+    let mut media = Media::new(input, DIALECT.media, report);
     let mut items = Vec::new();
-    let system = words(input.system(), report)?;
-    for planned in plan(thread, target, options, raw_calls, report)? {
+    let system = words(input.system(), media.report)?;
+    for planned in plan(input, raw_calls, media.report)? {
         match planned {
             PlannedEntry::Input(message) => {
                 let role = if message.is_system { "developer" } else { "user" };
-                let content = render_pieces(message.parts.iter().copied(), &mut media, report, content)?;
+                let content = render_pieces(message.parts.iter().copied(), &mut media, content)?;
                 if !content.is_empty() {
                     items.push(json!({"role": role, "content": content}));
                 }
             }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut items, &mut media, report)?,
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut items, &mut media)?,
         }
     }
     let asks = |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
@@ -106,12 +106,11 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     items: &mut Vec<Value>,
     media: &mut Media<'_>,
-    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     match &turn.raw {
-        Some(raw) => items.extend(replayed(raw, &turn, report)?),
+        Some(raw) => items.extend(replayed(raw, &turn, media.report)?),
         None => {
-            let text = words(turn.parts.iter().copied(), report)?;
+            let text = words(turn.parts.iter().copied(), media.report)?;
             if !text.is_empty() {
                 items.push(assistant_text(text));
             }
@@ -126,18 +125,14 @@ fn push_turn(
         }
     }
     for call in &turn.calls {
-        items.push(output(call, media, report)?);
+        items.push(output(call, media)?);
     }
     Ok(())
 }
 
-fn output(
-    call: &PlannedCall<'_>,
-    media: &mut Media<'_>,
-    report: &mut RenderReport,
-) -> Result<Value, RenderError> {
+fn output(call: &PlannedCall<'_>, media: &mut Media<'_>) -> Result<Value, RenderError> {
     let text = legal::marked(&call.result);
-    let mut parts = media.leniently(|media| render_pieces(call.parts, media, report, content))?;
+    let mut parts = media.leniently(|media| render_pieces(call.parts, media, content))?;
     let output = if parts.is_empty() {
         Value::String(text)
     } else {
