@@ -6,8 +6,8 @@ use super::Address;
 use crate::error::{ErrorKind, SentError};
 use crate::provider::ModelTarget;
 use crate::request::{
-    ANNOTATIONS, CONDITIONS, FORMATS, OptionProblem, OutputSchema, RequestInput, RequestLimits,
-    RequestOptions, SchemaDialect, ThinkingBudget, ToolChoice, legal,
+    OptionProblem, OutputSchema, RequestInput, RequestLimits, RequestOptions, SchemaDialect, ThinkingBudget,
+    ToolChoice, legal,
 };
 
 pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 1024, media: 500 };
@@ -50,11 +50,7 @@ pub(super) fn tool_choice(input: &RequestInput<'_>, named: impl Fn(&str) -> Valu
 
 const SCHEMA: SchemaDialect = SchemaDialect {
     described: &["minLength", "maxLength", "uniqueItems", "minProperties", "maxProperties"],
-    dropped: ANNOTATIONS,
-    refused: CONDITIONS,
-    formats: FORMATS,
     min_items: u64::MAX,
-    closed: true,
     complete: true,
 };
 

@@ -30,7 +30,7 @@ pub(crate) use plan::{PlannedCall, PlannedEntry, PlannedTurn, RawCall, plan};
 pub use refused::RefusedPart;
 pub use report::{Departure, DropReason, RenderReport};
 pub use sampling::{SamplingOptions, ToolChoice};
-pub(crate) use schema::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect, in_words};
+pub(crate) use schema::{OutputSchema, SchemaDialect, in_words};
 pub use thread::{InputMessage, Thread, ThreadCall, ThreadEntry, ThreadTurn};
 
 use crate::provider::ModelTarget;

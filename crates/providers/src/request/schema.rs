@@ -15,30 +15,22 @@ pub(crate) struct OutputSchema {
     pub(crate) strict: bool,
 }
 
-/// The part of JSON Schema that a provider supports.
+/// The part of JSON Schema that a provider supports. Objects of an adapted schema are closed.
 pub(crate) struct SchemaDialect {
     /// Unsupported constraints that are moved into the description.
     pub(crate) described: &'static [&'static str],
-    /// Unsupported annotations that are dropped.
-    pub(crate) dropped: &'static [&'static str],
-    /// Unsupported keywords that cannot be dropped.
-    pub(crate) refused: &'static [&'static str],
-    /// The supported formats of strings.
-    pub(crate) formats: &'static [&'static str],
     /// The largest supported value of `minItems`.
     pub(crate) min_items: u64,
-    /// Whether objects must not allow additional properties.
-    pub(crate) closed: bool,
     /// Whether all properties of an object must be required.
     pub(crate) complete: bool,
 }
 
-/// Annotations that do not constrain an answer.
-pub(crate) const ANNOTATIONS: &[&str] =
+/// Annotations that do not constrain an answer. They are dropped.
+const ANNOTATIONS: &[&str] =
     &["$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// Conditions between parts of a value.
-pub(crate) const CONDITIONS: &[&str] = &[
+/// Conditions between parts of a value, which no provider supports.
+const CONDITIONS: &[&str] = &[
     "not",
     "if",
     "then",
@@ -53,23 +45,22 @@ pub(crate) const CONDITIONS: &[&str] = &[
     "prefixItems",
 ];
 
-/// Common formats of strings.
-pub(crate) const FORMATS: &[&str] =
+/// The supported formats of strings.
+const FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 impl OutputSchema {
     /// The unchanged schema, which is not enforced strictly.
     pub(crate) fn plain(schema: &Value) -> Self {
-        Self { schema: without(schema, &["$schema"]), strict: false }
+        Self { schema: without_dialect(schema), strict: false }
     }
 }
 
-fn without(schema: &Value, names: &[&str]) -> Value {
+/// The schema without the name of its dialect.
+fn without_dialect(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(fields) = schema.as_object_mut() {
-        for name in names {
-            fields.shift_remove(*name);
-        }
+        fields.shift_remove("$schema");
     }
     schema
 }
@@ -78,10 +69,10 @@ impl SchemaDialect {
     /// The schema in this dialect; `None` when it cannot be expressed.
     pub(crate) fn adapt(&self, schema: &Value) -> Option<Value> {
         let mut fields = schema.as_object()?.clone();
-        if fields.is_empty() || self.refused.iter().any(|name| fields.contains_key(*name)) {
+        if fields.is_empty() || CONDITIONS.iter().any(|name| fields.contains_key(*name)) {
             return None;
         }
-        for name in self.dropped {
+        for name in ANNOTATIONS {
             fields.shift_remove(*name);
         }
         self.describe(&mut fields);
@@ -103,7 +94,7 @@ impl SchemaDialect {
         if let Some(items) = fields.get_mut("items") {
             *items = self.adapt(items)?;
         }
-        if is_object(&fields) && self.closed {
+        if is_object(&fields) {
             self.close(&mut fields)?;
         }
         Some(fields.into())
@@ -124,7 +115,7 @@ impl SchemaDialect {
             fields.insert("minItems".to_owned(), self.min_items.into());
         }
         if let Some(format) = fields.get("format").and_then(Value::as_str)
-            && !self.formats.contains(&format)
+            && !FORMATS.contains(&format)
         {
             // Formats of numbers only concern the program that reads them.
             if fields.get("type").is_some_and(|kind| kind == "string") {
@@ -184,7 +175,7 @@ fn may_be_null(schema: &Value) -> bool {
 
 /// The instruction for a model whose provider does not enforce the schema.
 pub(crate) fn in_words(schema: &Value) -> String {
-    let schema = serde_json::to_string(&without(schema, &["$schema"])).unwrap_or_default();
+    let schema = without_dialect(schema);
     format!(
         "Once you call nothing more, answer with JSON that fits this JSON Schema, and with nothing else: {schema}"
     )

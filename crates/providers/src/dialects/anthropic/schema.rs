@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::provider::ModelTarget;
-use crate::request::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect};
+use crate::request::{OutputSchema, SchemaDialect};
 
 const SCHEMA: SchemaDialect = SchemaDialect {
     described: &[
@@ -20,11 +20,7 @@ const SCHEMA: SchemaDialect = SchemaDialect {
         "minProperties",
         "maxProperties",
     ],
-    dropped: ANNOTATIONS,
-    refused: CONDITIONS,
-    formats: FORMATS,
     min_items: 1,
-    closed: true,
     complete: false,
 };
 
