@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-use backstitch_core::journal::ProviderSidecar;
-
 /// Calls a macro with the list of providers: the documented variant, the name in journals and on the command
 /// line, and the folder.
 macro_rules! with_providers {
@@ -83,17 +81,5 @@ impl ModelTarget {
     pub fn at(mut self, endpoint: impl Into<String>) -> Self {
         self.endpoint = Some(endpoint.into());
         self
-    }
-
-    /// Creates the sidecar of an answer by this target.
-    pub(crate) fn sidecar(&self, payload: &str, finish_reason: Option<&str>) -> ProviderSidecar {
-        ProviderSidecar {
-            provider: self.provider.to_string(),
-            model: self.model.clone(),
-            endpoint: self.endpoint.clone(),
-            payload: Some(payload.into()),
-            finish_reason: finish_reason.map(str::to_owned),
-            ..ProviderSidecar::default()
-        }
     }
 }

@@ -12,7 +12,9 @@ mod usage;
 
 use std::borrow::Cow;
 
+use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::json::JsonLimits;
+use backstitch_core::message::Arguments;
 pub use backstitch_core::ports::Delta;
 use backstitch_core::ports::PolicyAnswer;
 use serde::Deserialize;
@@ -75,6 +77,19 @@ impl<'a> Payload<'a> {
         Ok(Self { text: text.into(), json })
     }
 
+    /// An answer that keeps the payload, without its content.
+    pub(crate) fn answer(&self, target: &ModelTarget, finish_reason: Option<&str>) -> PolicyAnswer {
+        let sidecar = ProviderSidecar {
+            provider: target.provider.to_string(),
+            model: target.model.clone(),
+            endpoint: target.endpoint.clone(),
+            payload: Some((&*self.text).into()),
+            finish_reason: finish_reason.map(str::to_owned),
+            ..ProviderSidecar::default()
+        };
+        PolicyAnswer { provider: Some(sidecar), ..PolicyAnswer::default() }
+    }
+
     /// The items of a payload that is a list. Fails for any other payload.
     pub(crate) fn items(&self, target: &ModelTarget) -> Result<&[Value], ProviderError> {
         let malformed = || ProviderError::malformed(target.provider, "the answer's content is not a list");
@@ -89,4 +104,28 @@ pub(crate) fn event_json(event: &SseEvent, target: &ModelTarget) -> Result<Value
 
 pub(crate) fn text_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
+}
+
+/// A text field that is not empty.
+pub(crate) fn filled_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    text_at(value, name).filter(|text| !text.is_empty())
+}
+
+/// Arguments that were received as a text, and whether they are complete: a text that parses as an object is.
+pub(crate) fn text_arguments(text: &str) -> (Arguments, bool) {
+    if text.trim().is_empty() {
+        return (Arguments::none(), false);
+    }
+    let arguments = Arguments::from_text(text);
+    let is_complete = arguments.is_parsable();
+    (arguments, is_complete)
+}
+
+/// Arguments that were received as a value. They may be cut off and still parse.
+pub(crate) fn value_arguments(value: &Value) -> Arguments {
+    match value {
+        Value::Object(object) => Arguments::from_object(object.clone()),
+        Value::Null => Arguments::none(),
+        other => Arguments::from_text(other.to_string()),
+    }
 }

@@ -1,7 +1,10 @@
 //! Token usage of answers, in the same amounts for every provider.
 
 use backstitch_core::budget::Amounts;
+use backstitch_core::ports::PolicyAnswer;
 use serde_json::Value;
+
+use crate::error::ProviderError;
 
 /// JSON pointers to the amounts in the usage that a provider reports.
 ///
@@ -34,9 +37,19 @@ fn tokens(value: &Value) -> Option<u64> {
 }
 
 impl UsageFields {
+    /// Adds what an answer costs. One that cannot be used costs what it reports.
+    pub(crate) fn charge(
+        &self,
+        usage: &Value,
+        answer: Result<PolicyAnswer, ProviderError>,
+    ) -> Result<PolicyAnswer, ProviderError> {
+        let usage = self.amounts(usage);
+        answer.map(|answer| PolicyAnswer { usage, ..answer }).map_err(|error| error.costing(usage))
+    }
+
     /// Reads the amounts of a usage. Missing and non-numeric fields count as 0, and no part exceeds the
     /// total.
-    pub(crate) fn amounts(&self, usage: &Value) -> Amounts {
+    fn amounts(&self, usage: &Value) -> Amounts {
         let number = |pointer: &&str| usage.pointer(pointer).and_then(tokens);
         let sum = |pointers: &[&str]| -> u64 {
             pointers.iter().filter_map(number).map(|tokens| tokens.min(MOST_TOKENS)).sum()

@@ -141,6 +141,6 @@ impl StreamReader for MessagesStream {
             fields.insert("input".to_owned(), input.into());
         }
         let payload = Payload::write(self.blocks.into_values().collect(), &self.target)?;
-        answer(&payload, &self.end, &texts, &self.target)
+        DIALECT.usage.charge(&self.end.usage, answer(&payload, &self.end, &texts, &self.target))
     }
 }

@@ -1,6 +1,6 @@
 //! Parses an answer into parts and calls.
 
-use backstitch_core::message::{Arguments, Modality, Part};
+use backstitch_core::message::{Modality, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,10 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Pause, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, add_address, add_bytes, body_of, finished, of_reason, text_at};
+use crate::answer::{
+    FinishReasons, Payload, add_address, add_bytes, body_of, filled_at, finished, of_reason, text_at,
+    value_arguments,
+};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::ModelTarget;
 
@@ -68,13 +71,14 @@ struct Content<'a> {
 pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
     let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
-    let Some(candidate) = candidates.into_iter().next() else {
-        return answer(&Payload::read("[]", target)?, &end, target);
-    };
-    end.finish_reason = candidate.finish_reason;
-    end.finish_message = candidate.finish_message;
-    let parts = candidate.content.and_then(|content| content.parts);
-    answer(&Payload::read(parts.map_or("[]", RawValue::get), target)?, &end, target)
+    let mut parts = None;
+    if let Some(candidate) = candidates.into_iter().next() {
+        end.finish_reason = candidate.finish_reason;
+        end.finish_message = candidate.finish_message;
+        parts = candidate.content.and_then(|content| content.parts);
+    }
+    let payload = Payload::read(parts.map_or("[]", RawValue::get), target)?;
+    DIALECT.usage.charge(&end.usage, answer(&payload, &end, target))
 }
 
 /// How an answer ended.
@@ -86,18 +90,12 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// Builds the answer from its parts. An answer that cannot be used costs what it reports.
+/// Builds the answer from its parts.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     target: &ModelTarget,
 ) -> Result<PolicyAnswer, ProviderError> {
-    let usage = DIALECT.usage.amounts(&end.usage);
-    let answer = content(payload, end, target).map_err(|error| error.costing(usage))?;
-    Ok(PolicyAnswer { usage, ..answer })
-}
-
-fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let refuse = |kind, text: &str| Err(ProviderError::new(target.provider, kind, text));
     if let Some(reason) = text_at(&end.prompt_feedback, "blockReason") {
         return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));
@@ -108,22 +106,17 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
     }
     let finish = of_reason(target.provider, FINISH_REASONS, reason, end.finish_message.as_deref())?;
     let parts = payload.items(target)?;
-    let mut answer =
-        PolicyAnswer { provider: Some(target.sidecar(&payload.text, reason)), ..PolicyAnswer::default() };
+    let mut answer = payload.answer(target, reason);
     let mut buffer = String::new();
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.iter().enumerate() {
         if let Some(call) = part.get("functionCall") {
-            let arguments = match &call["args"] {
-                Value::Object(args) => Arguments::from_object(args.clone()),
-                Value::Null => Arguments::none(),
-                other => Arguments::from_text(other.to_string()),
-            };
-            let mut made = AnsweredCall::new(text_at(call, "name").unwrap_or_default(), arguments);
-            made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
-            // Arguments are received as an object, which may be cut off and still parse.
-            made.cut_off = finish == Finish::Length && index == last;
-            answer.calls.push(made);
+            let arguments = value_arguments(&call["args"]);
+            answer.calls.push(AnsweredCall {
+                cut_off: finish == Finish::Length && index == last,
+                provider_call_id: filled_at(call, "id").map(str::to_owned),
+                ..AnsweredCall::new(text_at(call, "name").unwrap_or_default(), arguments)
+            });
         } else if part["thought"] != true {
             buffer.push_str(text_at(part, "text").unwrap_or_default());
             if holds_media(part) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, filled_at, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -25,7 +25,7 @@ impl GeminiStream {
     }
 
     fn take_part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
-        if let Some(text) = text_at(part, "text").filter(|text| !text.is_empty()) {
+        if let Some(text) = filled_at(part, "text") {
             deltas.push(if part["thought"] == true {
                 Delta::Reasoning(text.to_owned())
             } else {
@@ -88,6 +88,6 @@ impl StreamReader for GeminiStream {
             return Err(ProviderError::cut_stream(self.target.provider));
         }
         let payload = Payload::write(Value::Array(self.parts), &self.target)?;
-        answer(&payload, &self.end, &self.target)
+        DIALECT.usage.charge(&self.end.usage, answer(&payload, &self.end, &self.target))
     }
 }

@@ -1,6 +1,6 @@
 //! Parses an answer into parts and calls.
 
-use backstitch_core::message::{Arguments, Modality, Part};
+use backstitch_core::message::{Modality, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
 use crate::answer::{
-    FinishReasons, Payload, SplitText, add_address, add_bytes, body_of, finished, of_reason, text_at,
-    without_thoughts,
+    FinishReasons, Payload, SplitText, add_address, add_bytes, body_of, filled_at, finished, of_reason,
+    text_arguments, text_at, value_arguments, without_thoughts,
 };
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::ModelTarget;
@@ -50,35 +50,22 @@ pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, Pr
     let Some(choice) = choices.first() else {
         return Err(ProviderError::malformed(target.provider, "the answer has no choices"));
     };
-    answer(&Payload::read(choice.message.get(), target)?, choice.finish_reason.as_deref(), &usage, target)
+    let payload = Payload::read(choice.message.get(), target)?;
+    DIALECT.usage.charge(&usage, answer(&payload, choice.finish_reason.as_deref(), target))
 }
 
-/// Builds the answer from its message. An answer that cannot be used costs what it reports.
+/// Builds the answer from its message.
 pub(super) fn answer(
-    payload: &Payload<'_>,
-    finish_reason: Option<&str>,
-    usage: &Value,
-    target: &ModelTarget,
-) -> Result<PolicyAnswer, ProviderError> {
-    let usage = DIALECT.usage.amounts(usage);
-    let answer = content(payload, finish_reason, target).map_err(|error| error.costing(usage))?;
-    Ok(PolicyAnswer { usage, ..answer })
-}
-
-fn content(
     payload: &Payload<'_>,
     finish_reason: Option<&str>,
     target: &ModelTarget,
 ) -> Result<PolicyAnswer, ProviderError> {
     let message = &payload.json;
-    if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
+    if let Some(refusal) = filled_at(message, "refusal") {
         return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
     }
     let finish = of_reason(target.provider, FINISH_REASONS, finish_reason, None)?;
-    let mut answer = PolicyAnswer {
-        provider: Some(target.sidecar(&payload.text, finish_reason)),
-        ..PolicyAnswer::default()
-    };
+    let mut answer = payload.answer(target, finish_reason);
     match &message["content"] {
         Value::String(text) => {
             let SplitText { answer: visible, is_open } = without_thoughts(text);
@@ -91,8 +78,7 @@ fn content(
         // Some compatible servers answer with a list of parts.
         Value::Array(parts) => {
             for part in parts {
-                let text = text_at(part, "text").filter(|text| !text.is_empty());
-                answer.parts.extend(text.map(Part::text));
+                answer.parts.extend(filled_at(part, "text").map(Part::text));
                 add_image(&mut answer, part);
             }
         }
@@ -107,7 +93,7 @@ fn content(
     for (index, call) in calls.iter().enumerate() {
         let is_last = finish == Finish::Length && index + 1 == calls.len();
         let mut made = called(&call["function"], is_last);
-        made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
+        made.provider_call_id = filled_at(call, "id").map(str::to_owned);
         answer.calls.push(made);
     }
     // The older form, with at most one call in an answer.
@@ -126,9 +112,8 @@ fn add_image(answer: &mut PolicyAnswer, part: &Value) {
 
 /// Adds spoken words, and their text.
 fn add_audio(answer: &mut PolicyAnswer, audio: &Value) {
-    let transcript = text_at(audio, "transcript").filter(|text| !text.is_empty());
-    answer.parts.extend(transcript.map(Part::text));
-    if let Some(data) = text_at(audio, "data").filter(|data| !data.is_empty()) {
+    answer.parts.extend(filled_at(audio, "transcript").map(Part::text));
+    if let Some(data) = filled_at(audio, "data") {
         add_bytes(answer, data, None, Modality::Audio);
     }
 }
@@ -137,14 +122,9 @@ fn add_audio(answer: &mut PolicyAnswer, audio: &Value) {
 /// an object.
 fn called(function: &Value, ends_at_limit: bool) -> AnsweredCall {
     let name = text_at(function, "name").unwrap_or_default();
-    let given = &function["arguments"];
-    let arguments = match given {
-        Value::String(text) if text.trim().is_empty() => Arguments::none(),
-        Value::String(text) => Arguments::from_text(text.as_str()),
-        Value::Object(object) => Arguments::from_object(object.clone()),
-        Value::Null => Arguments::none(),
-        other => Arguments::from_text(other.to_string()),
+    let (arguments, is_complete) = match &function["arguments"] {
+        Value::String(text) => text_arguments(text),
+        value => (value_arguments(value), false),
     };
-    let is_complete = given.as_str().is_some_and(|text| !text.trim().is_empty()) && arguments.is_parsable();
     AnsweredCall { cut_off: ends_at_limit && !is_complete, ..AnsweredCall::new(name, arguments) }
 }

@@ -224,6 +224,6 @@ impl StreamReader for ChatStream {
             message.insert("function_call".to_owned(), function);
         }
         let payload = Payload::write(Value::Object(message), &self.target)?;
-        answer(&payload, self.finish_reason.as_deref(), &self.usage, &self.target)
+        DIALECT.usage.charge(&self.usage, answer(&payload, self.finish_reason.as_deref(), &self.target))
     }
 }

@@ -1,6 +1,6 @@
 //! Parses an answer into parts and calls.
 
-use backstitch_core::message::{Arguments, Modality, Part};
+use backstitch_core::message::{Modality, Part};
 use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, add_bytes, body_of, finished, of_reason, text_at};
+use crate::answer::{
+    FinishReasons, Payload, add_bytes, body_of, filled_at, finished, of_reason, text_arguments, text_at,
+};
 use crate::error::{ErrorKind, ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -44,7 +46,8 @@ struct Body<'a> {
 pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { output, status, incomplete_details, error, usage } = body_of(body, target)?;
     let end = End { status, incomplete_details, error, usage };
-    answer(&Payload::read(output.get(), target)?, &end, target)
+    let payload = Payload::read(output.get(), target)?;
+    DIALECT.usage.charge(&end.usage, answer(&payload, &end, target))
 }
 
 /// How an answer ended.
@@ -56,18 +59,12 @@ pub(super) struct End {
     pub(super) usage: Value,
 }
 
-/// Builds the answer from its items. An answer that cannot be used costs what it reports.
+/// Builds the answer from its items.
 pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     target: &ModelTarget,
 ) -> Result<PolicyAnswer, ProviderError> {
-    let usage = DIALECT.usage.amounts(&end.usage);
-    let answer = content(payload, end, target).map_err(|error| error.costing(usage))?;
-    Ok(PolicyAnswer { usage, ..answer })
-}
-
-fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
         return Err(of_event(target.provider, DIALECT.classify, &serde_json::json!({"error": end.error})));
     }
@@ -78,8 +75,7 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
         finish => finish,
     };
     let items = payload.items(target)?;
-    let mut answer =
-        PolicyAnswer { provider: Some(target.sidecar(&payload.text, reason)), ..PolicyAnswer::default() };
+    let mut answer = payload.answer(target, reason);
     let last = items.len().saturating_sub(1);
     for (index, item) in items.iter().enumerate() {
         match text_at(item, "type") {
@@ -88,21 +84,19 @@ fn content(payload: &Payload<'_>, end: &End, target: &ModelTarget) -> Result<Pol
                     if let Some(refusal) = text_at(part, "refusal") {
                         return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
                     }
-                    let text = text_at(part, "text").filter(|text| !text.is_empty());
-                    answer.parts.extend(text.map(Part::text));
+                    answer.parts.extend(filled_at(part, "text").map(Part::text));
                 }
             }
             Some("function_call") => {
-                let text = text_at(item, "arguments").unwrap_or_default();
-                let arguments =
-                    if text.trim().is_empty() { Arguments::none() } else { Arguments::from_text(text) };
+                let (arguments, is_complete) =
+                    text_arguments(text_at(item, "arguments").unwrap_or_default());
                 let ends_at_limit = finish == Finish::Length && index == last;
-                let is_complete = !text.trim().is_empty() && arguments.is_parsable();
-                let mut call = AnsweredCall::new(text_at(item, "name").unwrap_or_default(), arguments);
-                // Items that the limit cut off have this status, though not from all compatible servers.
-                call.cut_off = item["status"] == "incomplete" || (ends_at_limit && !is_complete);
-                call.provider_call_id = text_at(item, "call_id").map(str::to_owned);
-                answer.calls.push(call);
+                answer.calls.push(AnsweredCall {
+                    // Items that the limit cut off have this status, though not from all compatible servers.
+                    cut_off: item["status"] == "incomplete" || (ends_at_limit && !is_complete),
+                    provider_call_id: text_at(item, "call_id").map(str::to_owned),
+                    ..AnsweredCall::new(text_at(item, "name").unwrap_or_default(), arguments)
+                });
             }
             Some("image_generation_call") => {
                 if let Some(data) = text_at(item, "result") {

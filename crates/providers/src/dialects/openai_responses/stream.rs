@@ -71,6 +71,6 @@ impl StreamReader for ResponsesStream {
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
         let Some(end) = self.end else { return Err(ProviderError::cut_stream(self.target.provider)) };
         let payload = Payload::write(self.items.into_values().collect(), &self.target)?;
-        answer(&payload, &end, &self.target)
+        DIALECT.usage.charge(&end.usage, answer(&payload, &end, &self.target))
     }
 }
