@@ -4,23 +4,27 @@
 //! of one is sent again without it, and so are all later requests of the session to the same model. What was
 //! refused follows from the texts of the refusals, which the journal holds.
 
-use std::fmt;
-
 /// A part of a request that a server refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusedPart {
     /// Encrypted reasoning, which models that do not reason cannot return.
+    #[error("encrypted reasoning")]
     EncryptedReasoning,
     /// Summaries of reasoning, which need a verified organisation.
+    #[error("the summary of reasoning")]
     ReasoningSummary,
     /// The name of the token limit. Chat Completions has an older and a newer one.
+    #[error("the name of the token limit")]
     LimitName,
     /// The usage at the end of a stream.
+    #[error("the usage at the end of the stream")]
     StreamUsage,
     /// The schema of the answer. It is described in words instead.
+    #[error("the schema of the answer")]
     Schema,
     /// Media of results and answers. It is described in words instead.
+    #[error("media of results")]
     Media,
 }
 
@@ -85,18 +89,5 @@ impl RefusedPart {
         } else {
             None
         }
-    }
-}
-
-impl fmt::Display for RefusedPart {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::EncryptedReasoning => "encrypted reasoning",
-            Self::ReasoningSummary => "the summary of reasoning",
-            Self::LimitName => "the name of the token limit",
-            Self::StreamUsage => "the usage at the end of the stream",
-            Self::Schema => "the schema of the answer",
-            Self::Media => "media of results",
-        })
     }
 }

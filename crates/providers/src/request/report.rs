@@ -4,37 +4,43 @@
 //! would understand, and all content that is described in words because the provider has no other form for
 //! it.
 
-use std::fmt;
-
 use backstitch_core::id::CallId;
 
 use super::refused::RefusedPart;
 
 /// Why a raw payload is not sent back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum DropReason {
     /// It is from another provider.
+    #[error("it is from another provider")]
     OtherProvider,
     /// It is from another model.
+    #[error("it is from another model")]
     OtherModel,
     /// It is from another endpoint.
+    #[error("it is from another endpoint")]
     OtherEndpoint,
     /// It has an unknown form.
+    #[error("it has an unknown form")]
     NotUnderstood,
     /// Its calls are not those of the conversation.
+    #[error("its calls are not those of the conversation")]
     CallsDiffer,
     /// An id of a call in it was used before.
+    #[error("an id in it was used before")]
     IdsRepeat,
     /// It contained the key, and was not stored.
+    #[error("it contained the key, and was not stored")]
     Secret,
 }
 
 /// A difference between a request and the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Departure {
     /// The raw payload of a turn is left out; the turn is rendered from its parts and calls.
+    #[error("the payload of turn {turn} by {provider}:{model} is left out: {reason}")]
     PayloadDropped {
         /// The turn.
         turn: u64,
@@ -46,69 +52,41 @@ pub enum Departure {
         reason: DropReason,
     },
     /// A result is left out, because there is no such call.
+    #[error("the result of {call} is left out: there is no such call")]
     OrphanResult {
         /// The call id of the result.
         call: CallId,
     },
     /// A call without a result is shown as interrupted.
+    #[error("call {call} is shown as interrupted")]
     Interrupted {
         /// The call.
         call: CallId,
     },
     /// A call without a result is left out.
+    #[error("call {call} is left out: it has no result")]
     Skipped {
         /// The call.
         call: CallId,
     },
     /// Media is described in words.
+    #[error("{url} is described in words")]
     Described {
         /// The address of the media.
         url: String,
     },
     /// Thinking is not requested, because the thoughts before the last calls are missing.
+    #[error("thinking is left out: the thoughts before the last calls are missing")]
     ThinkingLeftOut,
     /// A user message was added, because the provider requires one.
+    #[error("a user message was added: the provider requires one")]
     Nudged,
     /// A part is left out or has another form, because the server refused it before.
+    #[error("{0} is not sent as before: the server refused it")]
     Refused(RefusedPart),
     /// The schema of the answer is described in the system message, because the provider does not enforce it.
+    #[error("the schema of the answer is in the system message")]
     OutputInWords,
-}
-
-impl fmt::Display for DropReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::OtherProvider => "it is from another provider",
-            Self::OtherModel => "it is from another model",
-            Self::OtherEndpoint => "it is from another endpoint",
-            Self::NotUnderstood => "it has an unknown form",
-            Self::CallsDiffer => "its calls are not those of the conversation",
-            Self::IdsRepeat => "an id in it was used before",
-            Self::Secret => "it contained the key, and was not stored",
-        })
-    }
-}
-
-impl fmt::Display for Departure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PayloadDropped { turn, provider, model, reason } => {
-                write!(formatter, "the payload of turn {turn} by {provider}:{model} is left out: {reason}")
-            }
-            Self::OrphanResult { call } => {
-                write!(formatter, "the result of {call} is left out: there is no such call")
-            }
-            Self::Interrupted { call } => write!(formatter, "call {call} is shown as interrupted"),
-            Self::Skipped { call } => write!(formatter, "call {call} is left out: it has no result"),
-            Self::Described { url } => write!(formatter, "{url} is described in words"),
-            Self::ThinkingLeftOut => {
-                formatter.write_str("thinking is left out: the thoughts before the last calls are missing")
-            }
-            Self::Nudged => formatter.write_str("a user message was added: the provider requires one"),
-            Self::Refused(part) => write!(formatter, "{part} is not sent as before: the server refused it"),
-            Self::OutputInWords => formatter.write_str("the schema of the answer is in the system message"),
-        }
-    }
 }
 
 /// All differences between a request and the conversation.
