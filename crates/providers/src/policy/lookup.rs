@@ -69,25 +69,23 @@ impl ModelPolicy {
         wanted: WantedFacts,
         facts: &mut ModelFacts,
     ) -> Result<(), TransportError> {
+        type Reader = fn(&Value, &str) -> ModelFacts;
         let model = &self.target.model;
         let list = self.fetch(address::models(self.target.provider, endpoint), "").await?;
         *facts = ModelFacts::of_list(&list, model);
-        if wanted == WantedFacts::Price || facts.window.is_some() {
-            return Ok(());
-        }
-        let properties = self.fetch(address::beside(endpoint, "/props"), "").await?;
-        facts.window = ModelFacts::of_llama_cpp(&properties).window;
-        if facts.window.is_some() {
-            return Ok(());
-        }
         let named = json!({ "model": model }).to_string();
-        let shown = self.fetch(address::beside(endpoint, "/api/show"), &named).await?;
-        facts.window = ModelFacts::of_ollama(&shown).window;
-        if facts.window.is_some() {
-            return Ok(());
+        let others: [(&str, &str, Reader); 3] = [
+            ("/props", "", |properties, _| ModelFacts::of_llama_cpp(properties)),
+            ("/api/show", &named, |shown, _| ModelFacts::of_ollama(shown)),
+            ("/api/v0/models", "", ModelFacts::of_list),
+        ];
+        for (path, body, read) in others {
+            if wanted == WantedFacts::Price || facts.window.is_some() {
+                break;
+            }
+            let answer = self.fetch(address::beside(endpoint, path), body).await?;
+            facts.window = read(&answer, model).window;
         }
-        let list = self.fetch(address::beside(endpoint, "/api/v0/models"), "").await?;
-        facts.window = ModelFacts::of_list(&list, model).window;
         Ok(())
     }
 

@@ -70,15 +70,12 @@ impl Script {
 
     /// Parses a script. `file` is the name in errors.
     pub fn parse(text: &str, format: ScriptFormat, file: impl AsRef<Path>) -> Result<Self, ScriptError> {
-        let found = match format {
-            ScriptFormat::Toml => from_toml(text),
-            ScriptFormat::Json => from_json(text),
+        let file = file.as_ref();
+        let script: Self = match format {
+            ScriptFormat::Toml => from_toml(text, file)?,
+            ScriptFormat::Json => from_json(text, file)?,
         };
-        let script = found.map_err(|found| found.into_error(file.as_ref()))?;
-        script.check().map_err(|(key, problem)| {
-            let found = ScriptProblem { line: None, key, problem: problem.to_owned() };
-            found.into_error(file.as_ref())
-        })?;
+        script.check().map_err(|(key, problem)| invalid(file, None, &key, problem.to_owned()))?;
         Ok(script)
     }
 
@@ -99,57 +96,34 @@ impl Script {
     }
 }
 
-/// A problem of a script, without its file.
-struct ScriptProblem {
-    line: Option<usize>,
-    key: String,
-    problem: String,
+fn invalid(file: &Path, line: Option<usize>, key: &impl fmt::Display, problem: String) -> ScriptError {
+    let key = key.to_string();
+    // The path of the whole document is a dot.
+    let key = if key == "." { String::new() } else { key };
+    ScriptError::Invalid { file: file.to_owned(), line, key, problem }
 }
 
-impl ScriptProblem {
-    fn new(line: Option<usize>, key: &impl fmt::Display, problem: String) -> Self {
-        let key = key.to_string();
-        // The path of the whole document is a dot.
-        Self { line, key: if key == "." { String::new() } else { key }, problem }
-    }
-
-    fn into_error(self, file: &Path) -> ScriptError {
-        let Self { line, key, problem } = self;
-        ScriptError::Invalid { file: file.to_owned(), line, key, problem }
-    }
-}
-
-fn from_toml(text: &str) -> Result<Script, ScriptProblem> {
-    let line_of = |error: &toml::de::Error| {
-        let start = error.span()?.start;
-        Some(1 + text.get(..start)?.matches('\n').count())
+fn from_toml(text: &str, file: &Path) -> Result<Script, ScriptError> {
+    let failed = |key: &dyn fmt::Display, error: &toml::de::Error| {
+        let start = error.span().map(|span| span.start);
+        let line = start.and_then(|start| Some(1 + text.get(..start)?.matches('\n').count()));
+        invalid(file, line, &key, error.message().trim().replace('\n', ", "))
     };
-    let problem_of = |error: &toml::de::Error| error.message().trim().replace('\n', ", ");
-    let parser = toml::Deserializer::parse(text)
-        .map_err(|error| ScriptProblem::new(line_of(&error), &"", problem_of(&error)))?;
-    serde_path_to_error::deserialize(parser).map_err(|error| {
-        let inner = error.inner();
-        ScriptProblem::new(line_of(inner), error.path(), problem_of(inner))
-    })
+    let parser = toml::Deserializer::parse(text).map_err(|error| failed(&"", &error))?;
+    serde_path_to_error::deserialize(parser).map_err(|error| failed(error.path(), error.inner()))
 }
 
-fn from_json(text: &str) -> Result<Script, ScriptProblem> {
+fn from_json(text: &str, file: &Path) -> Result<Script, ScriptError> {
+    let failed = |key: &dyn fmt::Display, error: &serde_json::Error| {
+        let text = error.to_string();
+        // The line is named apart.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let problem = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+        invalid(file, Some(error.line()).filter(|line| *line > 0), &key, problem)
+    };
     let mut parser = serde_json::Deserializer::from_str(text);
-    let script = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
-        let (line, problem) = json_problem(error.inner());
-        ScriptProblem::new(line, error.path(), problem)
-    })?;
-    parser.end().map_err(|error| {
-        let (line, problem) = json_problem(&error);
-        ScriptProblem::new(line, &"", problem)
-    })?;
+    let script = serde_path_to_error::deserialize(&mut parser);
+    let script = script.map_err(|error| failed(error.path(), error.inner()))?;
+    parser.end().map_err(|error| failed(&"", &error))?;
     Ok(script)
-}
-
-/// The line, and the message without the place at its end.
-fn json_problem(error: &serde_json::Error) -> (Option<usize>, String) {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let problem = text.strip_suffix(&place).unwrap_or(&text).to_owned();
-    (Some(error.line()).filter(|line| *line > 0), problem)
 }

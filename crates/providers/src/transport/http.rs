@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use backstitch_core::ports::BoxFuture;
+use backstitch_core::tool::with_causes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use secrecy::ExposeSecret;
@@ -136,11 +137,5 @@ fn broken(error: reqwest::Error, silence: Duration) -> TransportError {
         let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
         return TransportError::broken(format!("{server} cannot be reached: {cause}"));
     }
-    let mut message = error.to_string();
-    let mut below = std::error::Error::source(&error);
-    while let Some(source) = below {
-        message.push_str(&format!(": {source}"));
-        below = source.source();
-    }
-    TransportError::broken(message)
+    TransportError::broken(with_causes(&error))
 }
