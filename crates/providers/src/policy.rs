@@ -178,9 +178,10 @@ impl ModelPolicy {
         options.refused.extend(refused);
         if !question.media.is_empty() {
             let (held, others) = (question.media.clone(), self.options.bytes.clone());
-            options.bytes = Arc::new(move |media| {
-                media.url.object_id().and_then(|object| held.get(&object).cloned()).or_else(|| others(media))
-            });
+            options.bytes = Some(Arc::new(move |media| {
+                let of_question = media.url.object_id().and_then(|object| held.get(&object).cloned());
+                of_question.or_else(|| others.as_ref()?(media))
+            }));
         }
         options
     }

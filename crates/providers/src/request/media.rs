@@ -144,7 +144,7 @@ impl<'a> Media<'a> {
     /// The label of the next media item, unless labels are off.
     pub(crate) fn label(&mut self, media: &MediaPart) -> Option<String> {
         self.count += 1;
-        self.options.labels.then(|| match &media.prompt_hint {
+        (!self.options.without_labels).then(|| match &media.prompt_hint {
             Some(hint) if !hint.trim().is_empty() => format!("Media {}: {hint}", self.count),
             _ => format!("Media {}:", self.count),
         })
@@ -186,7 +186,7 @@ impl<'a> Media<'a> {
         if by_url && self.options.media == MediaMode::PreferUrl {
             return self.by_url(media);
         }
-        match (self.options.bytes)(media) {
+        match self.options.bytes.as_ref().and_then(|bytes| bytes(media)) {
             Some(bytes) if bytes.len() > support.limit => {
                 Err(MediaProblem::TooLarge { bytes: bytes.len(), limit: support.limit })
             }

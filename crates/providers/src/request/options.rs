@@ -88,7 +88,7 @@ pub enum StructuredOutput {
 pub type MediaBytes = dyn Fn(&MediaPart) -> Option<Arc<[u8]>> + Send + Sync;
 
 /// The options of a request.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct RequestOptions {
     /// The token limit of the answer. Providers that require one get 8192 plus the budget for thinking by
     /// default.
@@ -125,39 +125,12 @@ pub struct RequestOptions {
     pub media: MediaMode,
     /// How media that the provider does not accept is handled.
     pub unsupported: UnsupportedMediaPolicy,
-    /// Whether each media item is preceded by a text `Media n: hint`.
-    pub labels: bool,
+    /// Whether media items are sent without a text `Media n: hint` before each.
+    pub without_labels: bool,
     /// Whether the answer is streamed.
     pub stream: bool,
-    /// Loads the bytes of media.
-    pub bytes: Arc<MediaBytes>,
-}
-
-impl Default for RequestOptions {
-    fn default() -> Self {
-        Self {
-            max_output_tokens: None,
-            thinking: ThinkingBudget::default(),
-            effort: None,
-            summary: ReasoningSummary::default(),
-            refused: BTreeSet::new(),
-            sampling: SamplingOptions::default(),
-            tool_choice: ToolChoice::default(),
-            parallel_tool_calls: None,
-            verbosity: None,
-            body: Map::new(),
-            cache: CacheMarks::default(),
-            cache_key: None,
-            output_schema: None,
-            structured: StructuredOutput::default(),
-            open_calls: OpenCalls::default(),
-            media: MediaMode::default(),
-            unsupported: UnsupportedMediaPolicy::default(),
-            labels: true,
-            stream: false,
-            bytes: Arc::new(|_| None),
-        }
-    }
+    /// Loads the bytes of media. Without it, they are not available.
+    pub bytes: Option<Arc<MediaBytes>>,
 }
 
 /// A provider does not support the value of an option. Nothing is sent.
@@ -217,7 +190,7 @@ impl fmt::Debug for RequestOptions {
             .field("open_calls", &self.open_calls)
             .field("media", &self.media)
             .field("unsupported", &self.unsupported)
-            .field("labels", &self.labels)
+            .field("without_labels", &self.without_labels)
             .field("stream", &self.stream)
             .finish_non_exhaustive()
     }

@@ -40,7 +40,7 @@ fn rich(provider: Provider, maker: Provider) -> Value {
         cache_key: Some("conv-7".into()),
         output_schema: Some(Arc::new(schema)),
         stream: true,
-        bytes: Arc::new(move |_| Some(bytes.clone())),
+        bytes: Some(Arc::new(move |_| Some(bytes.clone()))),
         ..RequestOptions::default()
     };
     talk.render(provider, &options).body

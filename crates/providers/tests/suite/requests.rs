@@ -220,7 +220,7 @@ fn media_is_labelled_and_sent_by_address_or_by_bytes() {
     let bytes: Arc<[u8]> = Arc::from(*b"\x89PNG\r\n\x1a\n");
     let blob = MediaPart::new(Modality::Image, MediaUrl::blob(Object::blob(bytes.clone()).id()));
     let talk = Talk::new().say(RoleHint::User, vec![image().into(), blob.into(), Part::text("Compare.")]);
-    let options = RequestOptions { bytes: Arc::new(move |_| Some(bytes.clone())), ..options() };
+    let options = RequestOptions { bytes: Some(Arc::new(move |_| Some(bytes.clone()))), ..options() };
     for provider in Provider::ALL {
         let text = talk.render(provider, &options).body.to_string();
         assert!(text.contains("Media 1: the cloth") && text.contains("Media 2:"), "{provider}");
@@ -228,7 +228,8 @@ fn media_is_labelled_and_sent_by_address_or_by_bytes() {
             text.contains("https://example.org/cloth.png") && text.contains("iVBORw0KGgo="),
             "{provider} {text}"
         );
-        let inline = RequestOptions { media: MediaMode::PreferBytes, labels: false, ..options.clone() };
+        let inline =
+            RequestOptions { media: MediaMode::PreferBytes, without_labels: true, ..options.clone() };
         let text = talk.render(provider, &inline).body.to_string();
         assert!(!text.contains("Media") && !text.contains("example.org"), "{provider} {text}");
     }

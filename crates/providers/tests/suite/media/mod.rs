@@ -52,7 +52,7 @@ fn holding<'a>(objects: impl IntoIterator<Item = &'a Object>) -> RequestOptions 
     let held: HashMap<ObjectId, Arc<[u8]>> =
         objects.into_iter().map(|object| (object.id(), object.bytes().clone())).collect();
     let bytes = move |media: &MediaPart| held.get(&media.url.object_id()?).cloned();
-    RequestOptions { bytes: Arc::new(bytes), ..RequestOptions::default() }
+    RequestOptions { bytes: Some(Arc::new(bytes)), ..RequestOptions::default() }
 }
 
 /// The image in the form of a painter's answer.
