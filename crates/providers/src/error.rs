@@ -30,11 +30,31 @@ const LONGEST_RAW: usize = 16_000;
 /// The maximum number of quoted characters of a body without the provider's form.
 const LONGEST_QUOTE: usize = 300;
 
-/// The kind of an error, common to all providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ErrorKind {
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident,)*) => {
+        /// The kind of an error, common to all providers.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ErrorKind {
+            /// All kinds.
+            pub const ALL: [Self; [$(stringify!($kind)),*].len()] = [$(Self::$kind),*];
+
+            /// The stable code of the kind.
+            pub fn code(self) -> ErrorCode {
+                match self {
+                    $(Self::$kind => ErrorCode::$kind,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// The key is missing, wrong, or does not allow this.
     Auth,
     /// The account has no credit left, or has reached a limit that waiting does not lift.
@@ -62,40 +82,6 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// All kinds.
-    pub const ALL: [Self; 12] = [
-        Self::Auth,
-        Self::OutOfCredit,
-        Self::RateLimited,
-        Self::Overloaded,
-        Self::Server,
-        Self::InvalidRequest,
-        Self::ContextTooLong,
-        Self::ContentFilter,
-        Self::Network,
-        Self::CutStream,
-        Self::Malformed,
-        Self::NotRecorded,
-    ];
-
-    /// The stable code of the kind.
-    pub fn code(self) -> ErrorCode {
-        match self {
-            Self::Auth => ErrorCode::Auth,
-            Self::OutOfCredit => ErrorCode::OutOfCredit,
-            Self::RateLimited => ErrorCode::RateLimited,
-            Self::Overloaded => ErrorCode::Overloaded,
-            Self::Server => ErrorCode::Server,
-            Self::InvalidRequest => ErrorCode::InvalidRequest,
-            Self::ContextTooLong => ErrorCode::ContextTooLong,
-            Self::ContentFilter => ErrorCode::ContentFilter,
-            Self::Network => ErrorCode::Network,
-            Self::CutStream => ErrorCode::CutStream,
-            Self::Malformed => ErrorCode::Malformed,
-            Self::NotRecorded => ErrorCode::NotRecorded,
-        }
-    }
-
     /// The name of the code.
     pub fn as_str(self) -> &'static str {
         self.code().as_str()
