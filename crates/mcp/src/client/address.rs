@@ -96,16 +96,11 @@ fn within_host() -> Policy {
 /// Whether the server no longer knows the client, so that nothing was run.
 pub(super) fn is_forgotten(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else { return false };
-    let mut cause: Option<&(dyn Error + 'static)> = Some(&*error.error);
-    while let Some(error) = cause {
-        if let Some(StreamableHttpError::SessionExpired) =
-            error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
-        {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let first: &(dyn Error + 'static) = &*error.error;
+    std::iter::successors(Some(first), |error| error.source()).any(|error| {
+        let known = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+        matches!(known, Some(StreamableHttpError::SessionExpired))
+    })
 }
 
 /// Returns the error of a handshake, without the names of the SDK's types.

@@ -1,6 +1,6 @@
 //! Results of servers, as results of tools.
 
-use backstitch_core::message::{MediaPart, Modality, Retry};
+use backstitch_core::message::{MediaPart, Modality};
 use backstitch_core::tool::{ToolError, ToolOutcome, ToolResult};
 use base64::Engine as _;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -35,12 +35,7 @@ pub(super) fn outcome_of(result: CallToolResult) -> ToolOutcome {
     let text = texts.join("\n");
     if result.is_error == Some(true) {
         let message = if text.is_empty() { "the server reports an error".to_owned() } else { text };
-        return Err(ToolError::Failed {
-            kind: "mcp_error".to_owned(),
-            message,
-            retry: Retry::Allowed,
-            source: None,
-        });
+        return Err(ToolError::retryable("mcp_error", message));
     }
     let mut outcome = ToolResult::ok(text);
     // The text is the same content, for models that read it; the value is for those that have no text.

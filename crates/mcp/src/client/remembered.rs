@@ -120,18 +120,6 @@ impl StreamableHttpClient for RememberedClient {
         Err(StreamableHttpError::UnexpectedServerResponse(error.error.message.clone()))
     }
 
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        token: Option<String>,
-        headers: Headers,
-        _: usize,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
-        self.post_message(uri, message, session, token, headers).await
-    }
-
     async fn delete_session(
         &self,
         uri: Arc<str>,
@@ -165,18 +153,6 @@ impl StreamableHttpClient for RememberedClient {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         Ok(events(answer.error_for_status()?.bytes_stream(), None))
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last_event: Option<String>,
-        token: Option<String>,
-        headers: Headers,
-        _: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        self.get_stream(uri, session, last_event, token, headers).await
     }
 }
 

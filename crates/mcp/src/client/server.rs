@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex as BriefMutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::journal::Effect;
-use backstitch_core::message::Retry;
 use backstitch_core::ports::BoxFuture;
-use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolHandler, ToolName, ToolOutcome};
+use backstitch_core::tool::{
+    Tool, ToolContext, ToolError, ToolHandler, ToolName, ToolOutcome, with_causes,
+};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -92,12 +93,12 @@ impl McpServer {
 
     /// Returns the name under which an agent knows a tool of this server.
     pub fn tool_name(&self, tool: &str) -> Result<ToolName, ClientError> {
-        let server = &self.shared.spec.name;
-        ToolName::new(&format!("{server}__{tool}")).map_err(|error| ClientError::Name {
-            server: server.clone(),
-            tool: tool.to_owned(),
-            reason: error.to_string(),
-        })
+        let name = ToolName::new(&format!("{}__{tool}", self.shared.spec.name));
+        name.map_err(|error| self.name_error(tool, error.to_string()))
+    }
+
+    fn name_error(&self, tool: &str, reason: String) -> ClientError {
+        ClientError::Name { server: self.shared.spec.name.clone(), tool: tool.to_owned(), reason }
     }
 
     /// Makes a tool of a pinned one.
@@ -107,12 +108,8 @@ impl McpServer {
             let (server, tool) = (self.shared.spec.name.clone(), pinned.name.clone());
             return Err(ClientError::Schema { server, tool });
         }
-        let builder =
-            Tool::builder(name.as_str(), &pinned.description).map_err(|error| ClientError::Name {
-                server: self.shared.spec.name.clone(),
-                tool: pinned.name.clone(),
-                reason: error.to_string(),
-            })?;
+        let builder = Tool::builder(name.as_str(), &pinned.description)
+            .map_err(|error| self.name_error(&pinned.name, error.to_string()))?;
         let handler = ServerTool { server: self.clone(), pinned: pinned.clone() };
         Ok(builder
             .effect(effect.unwrap_or_else(|| pinned.effect()))
@@ -226,33 +223,28 @@ impl Drop for EndUnlessAnswered<'_> {
     }
 }
 
-/// What came of sending a call.
-enum Sent {
-    Done(ToolOutcome),
-    /// The server no longer knows this client. Nothing was run.
-    Forgotten,
-}
-
 impl ServerTool {
     async fn run(&self, context: &ToolContext, arguments: Map<String, Value>) -> ToolOutcome {
-        match self.send(context, arguments.clone()).await? {
-            Sent::Done(outcome) => outcome,
-            // A server that was started again, or that forgets its clients after some time.
-            Sent::Forgotten => match self.send(context, arguments).await? {
-                Sent::Done(outcome) => outcome,
-                Sent::Forgotten => {
-                    let name = &self.server.shared.spec.name;
-                    Err(unavailable(format!("the MCP server {name:?} forgets its clients at once")))
-                }
-            },
+        // A server that was started again, or that forgets its clients after some time, is asked a second time.
+        for _ in 0..2 {
+            if let Some(outcome) = self.send(context, arguments.clone()).await? {
+                return outcome;
+            }
         }
+        let name = &self.server.shared.spec.name;
+        Err(unavailable(format!("the MCP server {name:?} forgets its clients at once")))
     }
 
-    /// Sends a call over the connection, or over a new one.
-    async fn send(&self, context: &ToolContext, arguments: Map<String, Value>) -> Result<Sent, ToolError> {
+    /// Sends a call over the connection, or over a new one. Returns `None` if the server no longer knows this client, and
+    /// nothing was run.
+    async fn send(
+        &self,
+        context: &ToolContext,
+        arguments: Map<String, Value>,
+    ) -> Result<Option<ToolOutcome>, ToolError> {
         let directory = context.directory();
         let connection = self.server.connection(directory.as_deref()).await;
-        let connection = connection.map_err(|error| failure("mcp_unavailable", &error))?;
+        let connection = connection.map_err(|error| unavailable(with_causes(&error)))?;
         if let Some(change) = self.server.change(&connection) {
             let name = format!("compare the tools of {}", self.server.shared.spec.name);
             context.step(&name, async { Ok(change) }).await?;
@@ -268,23 +260,24 @@ impl ServerTool {
         let error = match connection.call(&self.pinned.name, arguments, call_key(context), report).await {
             Ok(result) => {
                 guard.is_answered = true;
-                return Ok(Sent::Done(outcome_of(result)));
+                return Ok(Some(outcome_of(result)));
             }
             Err(rmcp::ServiceError::McpError(error)) => {
                 guard.is_answered = true;
-                if let Some(reason) = reason_of(&error) {
-                    let explanation =
-                        format!("the MCP server {:?} ran the call, but {}", spec.name, shown(spec, reason));
-                    return Ok(Sent::Done(Err(refused("mcp_answer", explanation))));
-                }
-                let message = spec.secrets().redact(&error.message).into_owned();
-                return Ok(Sent::Done(Err(refused("mcp_error", message))));
+                return Err(match reason_of(&error) {
+                    Some(reason) => {
+                        let reason = shown(spec, reason);
+                        let message = format!("the MCP server {:?} ran the call, but {reason}", spec.name);
+                        ToolError::of_kind("mcp_answer", message)
+                    }
+                    None => ToolError::of_kind("mcp_error", spec.secrets().redact(&error.message)),
+                });
             }
             Err(error) => error,
         };
         self.server.forget(&connection);
         if is_forgotten(&error) {
-            return Ok(Sent::Forgotten);
+            return Ok(None);
         }
         Err(unavailable(format!(
             "the MCP server {:?} ended before it answered: {}{}",
@@ -299,16 +292,16 @@ impl ServerTool {
         let name = &self.server.shared.spec.name;
         match connection.tools().iter().find(|tool| tool.name == self.pinned.name) {
             None => {
-                let explanation =
-                    format!("the MCP server {name:?} no longer has the tool {:?}", self.pinned.name);
-                Err(refused("mcp_changed", explanation))
+                let tool = &self.pinned.name;
+                let message = format!("the MCP server {name:?} no longer has the tool {tool:?}");
+                Err(ToolError::of_kind("mcp_changed", message))
             }
             Some(now) if !self.pinned.is_compatible(now) => {
-                let explanation = format!(
+                let message = format!(
                     "the parameters of {:?} have changed at the MCP server {name:?} since this session began; a new session has the new ones",
                     self.pinned.name
                 );
-                Err(refused("mcp_changed", explanation))
+                Err(ToolError::of_kind("mcp_changed", message))
             }
             Some(_) => Ok(()),
         }
@@ -331,20 +324,6 @@ fn call_key(context: &ToolContext) -> String {
     key.to_string()
 }
 
-fn failure(kind: &str, error: &ClientError) -> ToolError {
-    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-    ToolError::Failed {
-        kind: kind.to_owned(),
-        message: format!("{error}{source}"),
-        retry: Retry::Allowed,
-        source: None,
-    }
-}
-
 fn unavailable(message: String) -> ToolError {
-    ToolError::Failed { kind: "mcp_unavailable".to_owned(), message, retry: Retry::Allowed, source: None }
-}
-
-fn refused(kind: &str, message: String) -> ToolError {
-    ToolError::Failed { kind: kind.to_owned(), message, retry: Retry::Refused, source: None }
+    ToolError::retryable("mcp_unavailable", message)
 }

@@ -21,19 +21,20 @@ pub(super) async fn result_of(
 ) -> CallToolResult {
     let mut result = match done.message.message.option_result() {
         Some(recorded) => convert(live, recorded, is_structured).await,
-        None => CallToolResult::error(vec![ContentBlock::text("the result cannot be read")]),
+        None => error_result("the result cannot be read"),
     };
     let named = json!({ "session": live.id(), "call": done.call, "repeated": done.is_repeated });
-    let mut meta = MetaObject::new();
-    meta.insert(META_KEY.to_owned(), named);
-    result.meta = Some(meta);
+    result.meta = Some(meta(META_KEY, named));
     result
+}
+
+fn meta(key: &str, value: Value) -> MetaObject {
+    MetaObject(JsonObject::from_iter([(key.to_owned(), value)]))
 }
 
 async fn convert(live: &LiveSession, recorded: &OptionResult, is_structured: bool) -> CallToolResult {
     if recorded.is_error {
-        let text = recorded.error_message.clone().unwrap_or_else(|| "the call failed".to_owned());
-        return CallToolResult::error(vec![ContentBlock::text(text)]);
+        return error_result(recorded.error_message.as_deref().unwrap_or("the call failed"));
     }
     let mut content = Vec::new();
     let mut structured = None;
@@ -90,8 +91,13 @@ pub(super) fn failed(error: &OutsideError) -> Result<CallToolResult, ErrorData> 
     match error {
         OutsideError::Reused { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
         OutsideError::Runtime(error) => Err(ErrorData::internal_error(error.to_string(), None)),
-        other => Ok(CallToolResult::error(vec![ContentBlock::text(other.to_string())])),
+        other => Ok(error_result(other.to_string())),
     }
+}
+
+/// Returns a result that is an error with this text.
+pub(super) fn error_result(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
 /// Key of `_meta` with the code of an error.
@@ -99,10 +105,8 @@ const ERROR_KEY: &str = "backstitch/error";
 
 /// Returns the result of a call that has no session.
 pub(super) fn refusal(error: &HostError) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(error.message.as_str())]);
-    let mut meta = MetaObject::new();
-    meta.insert(ERROR_KEY.to_owned(), json!({ "code": error.code }));
-    result.meta = Some(meta);
+    let mut result = error_result(error.message.as_str());
+    result.meta = Some(meta(ERROR_KEY, json!({ "code": error.code })));
     result
 }
 

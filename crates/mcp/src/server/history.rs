@@ -16,7 +16,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::content::{failed, object, refusal, result_of};
+use super::content::{error_result, failed, object, refusal, result_of};
 use super::host::ServerHost;
 
 /// The most entries of a list, unless the client asks for fewer.
@@ -129,7 +129,7 @@ impl HistoryTool {
         };
         Ok(match read {
             Ok(value) => shown(&value),
-            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
+            Err(message) => error_result(message),
         })
     }
 
@@ -142,7 +142,7 @@ impl HistoryTool {
     ) -> Result<CallToolResult, ErrorData> {
         let arguments = match HistoryArguments::read(self, &call.arguments) {
             Ok(arguments) => arguments,
-            Err(message) => return Ok(CallToolResult::error(vec![ContentBlock::text(message)])),
+            Err(message) => return Ok(error_result(message)),
         };
         let live = calls.session().clone();
         let host = host.clone();
@@ -185,8 +185,10 @@ impl HistoryArguments {
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(format!("{}: {name} has to be a text", tool.name())),
         };
-        let point = |name: &str, default: Option<&str>| -> Result<PointSpec, String> {
-            let given = text(name)?.or_else(|| default.map(str::to_owned));
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let point = |name: &str| -> Result<PointSpec, String> {
+            let default = (!required.contains(&name.into())).then(|| "head".to_owned());
+            let given = text(name)?.or(default);
             let given = given.ok_or_else(|| format!("{}: {name} is missing", tool.name()))?;
             given.parse().map_err(|error: backstitch_runtime::InvalidPoint| error.to_string())
         };
@@ -202,16 +204,9 @@ impl HistoryArguments {
         };
         Ok(Self {
             limit,
-            from: if matches!(tool, HistoryTool::Diff) {
-                point("from", None)?.to_string()
-            } else {
-                String::new()
-            },
-            to: point("to", Some("head"))?.to_string(),
-            point: match tool {
-                HistoryTool::Rewind => point("point", None)?,
-                _ => point("point", Some("head"))?,
-            },
+            from: point("from")?.to_string(),
+            to: point("to")?.to_string(),
+            point: point("point")?,
             reason: text("reason")?,
         })
     }
