@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use backstitch_runtime::{Engine, EngineError, Engines};
+use backstitch_runtime::{Engine, EngineError, EngineFuture, EngineRun, EngineStart, Engines};
 
-use crate::claude_code::ClaudeCode;
-use crate::codex::Codex;
+use crate::claude_code::{ClaudeRun, READS};
+use crate::codex::CodexRun;
+use crate::installed::InstalledProgram;
 use crate::program::Program;
 use crate::relay::RelayCommand;
 
@@ -20,13 +21,42 @@ pub struct InstalledEngines {
 
 impl Engines for InstalledEngines {
     fn open(&self, name: &str) -> Result<Arc<dyn Engine>, EngineError> {
-        match Program::of_name(name) {
-            Some(Program::ClaudeCode) => Ok(Arc::new(ClaudeCode::find(self.key, self.relay)?)),
-            Some(Program::Codex) => Ok(Arc::new(Codex::find(self.key, self.relay)?)),
-            None => {
-                let known = Program::ALL.map(Program::name).join(", ");
-                Err(EngineError::Unknown { name: name.to_owned(), known })
-            }
-        }
+        let Some(program) = Program::of_name(name) else {
+            let known = Program::ALL.map(Program::name).join(", ");
+            return Err(EngineError::Unknown { name: name.to_owned(), known });
+        };
+        Ok(Arc::new(InstalledProgram::find(program, self.key, self.relay)?))
+    }
+}
+
+impl Engine for InstalledProgram {
+    fn name(&self) -> &str {
+        self.program.name()
+    }
+
+    fn title(&self) -> &str {
+        self.program.title()
+    }
+
+    fn only_reads(&self, tool: &str) -> bool {
+        self.program == Program::ClaudeCode && READS.contains(&tool)
+    }
+
+    fn provider(&self) -> Option<&str> {
+        // Claude Code reports what it costs.
+        (self.program == Program::Codex).then(|| self.program.provider())
+    }
+
+    fn waits_after_calls(&self) -> bool {
+        self.program == Program::ClaudeCode
+    }
+
+    fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
+        Box::pin(async move {
+            Ok(match self.program {
+                Program::ClaudeCode => Box::new(ClaudeRun::start(self, start).await?) as Box<dyn EngineRun>,
+                Program::Codex => Box::new(CodexRun::start(self, start).await?),
+            })
+        })
     }
 }

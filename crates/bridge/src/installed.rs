@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use backstitch_runtime::EngineError;
 
 use crate::program::Program;
+use crate::relay::RelayCommand;
 
 /// The most time that a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,6 +36,8 @@ struct ProgramNeed {
     command: &'static str,
     install: &'static str,
     oldest: Version,
+    /// The variables with the API keys or tokens that it uses if it is not logged in.
+    keys: [&'static str; 2],
 }
 
 const CLAUDE_CODE: ProgramNeed = ProgramNeed {
@@ -42,6 +45,7 @@ const CLAUDE_CODE: ProgramNeed = ProgramNeed {
     command: "claude",
     install: "Install it with `npm install -g @anthropic-ai/claude-code`, and log in with `claude`",
     oldest: Version(2, 1, 0),
+    keys: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
 };
 
 const CODEX: ProgramNeed = ProgramNeed {
@@ -49,6 +53,7 @@ const CODEX: ProgramNeed = ProgramNeed {
     command: "codex",
     install: "Install it with `npm install -g @openai/codex`, and log in with `codex login`",
     oldest: Version(0, 160, 0),
+    keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],
 };
 
 /// Returns the programs of all engines, with their versions. It starts those that are found.
@@ -56,9 +61,27 @@ pub fn installations() -> Vec<Installation> {
     Program::ALL.into_iter().map(|program| need_of(program).installation()).collect()
 }
 
-/// Finds the command of a program, in a version that can be used.
-pub(crate) fn find_command(program: Program) -> Result<PathBuf, EngineError> {
-    need_of(program).find()
+/// A program that is an engine.
+pub(crate) struct InstalledProgram {
+    pub(crate) program: Program,
+    pub(crate) path: PathBuf,
+    /// The variables with keys, which are not in the environment of this process.
+    pub(crate) keys: Vec<(&'static str, String)>,
+    /// The command by which it reaches the tools of its agent.
+    pub(crate) relay: RelayCommand,
+}
+
+impl InstalledProgram {
+    /// Finds a program, in a version that can be used. `key` returns the API key in an environment variable.
+    pub(crate) fn find(
+        program: Program,
+        key: fn(&str) -> Option<String>,
+        relay: RelayCommand,
+    ) -> Result<Self, EngineError> {
+        let need = need_of(program);
+        let keys = need.keys.iter().filter_map(|name| Some((*name, key(name)?))).collect();
+        Ok(Self { program, path: need.find()?, keys, relay })
+    }
 }
 
 fn need_of(program: Program) -> &'static ProgramNeed {

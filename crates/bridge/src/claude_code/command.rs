@@ -7,7 +7,7 @@ use backstitch_core::ports::{ProcessSpec, Sandbox};
 use backstitch_runtime::{EngineError, EnginePoint, EngineResume, EngineStart};
 use serde_json::json;
 
-use super::ClaudeCode;
+use super::{NAME, TITLE};
 use crate::process::{ENGINE_VARIABLE, allow_state};
 use crate::program::Program;
 use crate::relay::SERVER;
@@ -64,8 +64,7 @@ pub(super) fn specification(
             }
         }
     }
-    let mut spec =
-        ProcessSpec::new(program.to_string_lossy()).args(words).env(ENGINE_VARIABLE, ClaudeCode::NAME);
+    let mut spec = ProcessSpec::new(program.to_string_lossy()).args(words).env(ENGINE_VARIABLE, NAME);
     for name in NESTED {
         spec = spec.without_env(name);
     }
@@ -96,10 +95,13 @@ fn with_state(mut sandbox: Sandbox) -> Sandbox {
 fn record_of(resume: &EngineResume) -> Result<Option<String>, EngineError> {
     // Without the place of the transcript, the program itself knows whether it has the conversation.
     let Some(path) = &resume.transcript else { return Ok(None) };
-    let gone =
-        || EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: resume.session.clone() };
+    let gone = || EngineError::SessionGone { title: TITLE.to_owned(), session: resume.session.clone() };
     let transcript = ClaudeTranscript::read(path).ok_or_else(gone)?;
-    let undone: HashSet<&str> = resume.after.iter().filter_map(before).collect();
+    let undone = resume.after.iter().filter_map(|point| match point {
+        EnginePoint::Before(call) => Some(call.as_str()),
+        EnginePoint::Call(_) | EnginePoint::Answer(_) => None,
+    });
+    let undone: HashSet<&str> = undone.collect();
     let found = resume.after.iter().find_map(|point| match point {
         EnginePoint::Call(call) => transcript.record_of_result(call),
         EnginePoint::Before(call) => transcript.record_before(call, &undone),
@@ -109,21 +111,11 @@ fn record_of(resume: &EngineResume) -> Result<Option<String>, EngineError> {
     Ok((!transcript.ends_with(&record)).then_some(record))
 }
 
-/// Returns the call that a point lies before.
-fn before(point: &EnginePoint) -> Option<&str> {
-    match point {
-        EnginePoint::Before(call) => Some(call),
-        EnginePoint::Call(_) | EnginePoint::Answer(_) => None,
-    }
-}
-
 /// Returns a new id in the form that the program accepts.
 fn new_id() -> Result<String, EngineError> {
     let clock = std::sync::Arc::new(backstitch_runtime::SystemClock::default());
-    let ids = backstitch_runtime::fresh_ids(clock).map_err(|error| EngineError::Start {
-        title: ClaudeCode::TITLE.to_owned(),
-        reason: error.to_string(),
-    })?;
+    let failed = |reason: String| EngineError::Start { title: TITLE.to_owned(), reason };
+    let ids = backstitch_runtime::fresh_ids(clock).map_err(|error| failed(error.to_string()))?;
     let id: backstitch_core::id::SessionId = ids.next();
     Ok(id.to_string())
 }

@@ -11,11 +11,12 @@ use backstitch_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::ClaudeCode;
 use super::command::specification;
 use super::protocol::{Block, Line, TurnEnd, initialize, prompt, refusal, request, response};
 use super::usage::Requests;
+use super::{LOGIN, TITLE};
 use crate::hooks::{HookDecision, HookReport, changed_input, decision};
+use crate::installed::InstalledProgram;
 use crate::process::EngineProcess;
 use crate::program::Program;
 use crate::relay::{SERVER, ToolSocket};
@@ -27,7 +28,7 @@ const UNKNOWN_SESSION: &str = "No conversation found";
 const QUESTION: &str = "AskUserQuestion";
 
 /// Claude Code at work.
-pub(super) struct ClaudeRun {
+pub(crate) struct ClaudeRun {
     process: EngineProcess,
     events: VecDeque<EngineEvent>,
     requests: Requests,
@@ -48,14 +49,13 @@ pub(super) struct ClaudeRun {
 }
 
 impl ClaudeRun {
-    pub(super) async fn start(engine: &ClaudeCode, start: EngineStart) -> Result<Self, EngineError> {
-        let (tools, relay) = ToolSocket::offer(ClaudeCode::TITLE, start.tools.clone(), engine.relay)?.unzip();
-        let mut spec = specification(&engine.program, &start, relay)?;
+    pub(crate) async fn start(engine: &InstalledProgram, start: EngineStart) -> Result<Self, EngineError> {
+        let (tools, relay) = ToolSocket::offer(TITLE, start.tools.clone(), engine.relay)?.unzip();
+        let mut spec = specification(&engine.path, &start, relay)?;
         for (name, key) in &engine.keys {
             spec = spec.env(*name, key);
         }
-        let process =
-            EngineProcess::start(ClaudeCode::TITLE, spec, start.directory.clone(), start.mark).await?;
+        let process = EngineProcess::start(TITLE, spec, start.directory.clone(), start.mark).await?;
         process.send(initialize());
         process.send(prompt(&start.prompt_id, &start.prompt));
         Ok(Self {
@@ -94,7 +94,7 @@ impl ClaudeRun {
         let error = self.process.early_end_error().await;
         match (&self.resumed, &error) {
             (Some(session), EngineError::Ended { stderr, .. }) if stderr.contains(UNKNOWN_SESSION) => {
-                EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session: session.clone() }
+                EngineError::SessionGone { title: TITLE.to_owned(), session: session.clone() }
             }
             _ => error,
         }
@@ -161,13 +161,12 @@ impl ClaudeRun {
             }
             Line::Response { request, error: Some(error) } if request == "initialize" => {
                 let reason = format!("its hooks cannot be used: {error}");
-                return Err(EngineError::Protocol { title: ClaudeCode::TITLE.to_owned(), reason });
+                return Err(EngineError::Protocol { title: TITLE.to_owned(), reason });
             }
             // It may renew its login once. Then it would try for minutes.
             Line::Retry(failed) if failed.is_refused() && failed.attempt > 1 => {
                 let reason = failed.message();
-                let message =
-                    format!("the provider refuses its key or login: {reason}. {}", ClaudeCode::LOGIN);
+                let message = format!("the provider refuses its key or login: {reason}. {LOGIN}");
                 self.finish(EngineEnd::Failed(message));
             }
             Line::Retry(failed) => {
@@ -197,17 +196,14 @@ impl ClaudeRun {
                     let answer = answer
                         .await
                         .unwrap_or_else(|_| CallAnswer::Deny("the session has stopped".to_owned()));
-                    let output = match answer {
-                        CallAnswer::Allow => {
-                            allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-                            json!({})
-                        }
-                        CallAnswer::AllowWith(input) => {
-                            allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-                            changed_input(&input)
-                        }
-                        CallAnswer::Deny(reason) => decision(HookDecision::Deny, &reason),
+                    let output = match &answer {
+                        CallAnswer::Allow => json!({}),
+                        CallAnswer::AllowWith(input) => changed_input(input),
+                        CallAnswer::Deny(reason) => decision(HookDecision::Deny, reason),
                     };
+                    if !matches!(answer, CallAnswer::Deny(_)) {
+                        allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+                    }
                     input.send(response(&request, &output));
                 });
                 self.events.push_back(EngineEvent::CallStarting(call, reply));
@@ -266,12 +262,12 @@ impl ClaudeRun {
         } else if is_failed {
             let message = message();
             if let Some(session) = self.resumed.clone().filter(|_| message.contains(UNKNOWN_SESSION)) {
-                return Err(EngineError::SessionGone { title: ClaudeCode::TITLE.to_owned(), session });
+                return Err(EngineError::SessionGone { title: TITLE.to_owned(), session });
             }
             self.finish(EngineEnd::Failed(message));
         } else if self.background > 0 {
             // The program answers again when they have ended.
-            let text = format!("{} background tasks of {} still run", self.background, ClaudeCode::TITLE);
+            let text = format!("{} background tasks of {TITLE} still run", self.background);
             self.background = 0;
             self.events.push_back(EngineEvent::Note(text));
         } else {

@@ -22,7 +22,7 @@ mod wire;
 use crate::program::Program;
 
 #[cfg(feature = "engines")]
-pub(crate) use engine::Codex;
+pub(crate) use engine::CodexRun;
 pub use fork::ForkPlan;
 pub use hooks::{ListedHook, TrustStatus};
 pub use server::{AppServer, AppServerSpec};

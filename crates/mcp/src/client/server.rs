@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::BoxFuture;
-use backstitch_core::tool::{
-    Tool, ToolContext, ToolError, ToolHandler, ToolName, ToolOutcome, with_causes,
-};
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolHandler, ToolName, ToolOutcome, with_causes};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;

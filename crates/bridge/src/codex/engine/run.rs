@@ -10,7 +10,6 @@ use backstitch_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::Codex;
 use super::approval::Ask;
 use super::item::{call_of, id_of, is_ours, result_of};
 use super::start::{OpenThread, open_thread, specification};
@@ -18,7 +17,7 @@ use crate::codex::TITLE;
 use crate::codex::server::{AppServer, incomplete};
 use crate::codex::thread::ThreadId;
 use crate::codex::wire::{RequestId, ServerMessage, answer, request};
-use crate::installed::Version;
+use crate::installed::{InstalledProgram, Version};
 use crate::program::Program;
 use crate::relay::{SERVER, ToolSocket};
 
@@ -26,7 +25,7 @@ use crate::relay::{SERVER, ToolSocket};
 const NOBODY: &str = "No person can answer here. Decide yourself, and say what you assumed.";
 
 /// Codex at work.
-pub(super) struct CodexRun {
+pub(crate) struct CodexRun {
     server: AppServer,
     thread: ThreadId,
     turn: String,
@@ -49,9 +48,9 @@ pub(super) struct CodexRun {
 }
 
 impl CodexRun {
-    pub(super) async fn start(engine: &Codex, start: EngineStart) -> Result<Self, EngineError> {
+    pub(crate) async fn start(engine: &InstalledProgram, start: EngineStart) -> Result<Self, EngineError> {
         let (tools, relay) = ToolSocket::offer(TITLE, start.tools.clone(), engine.relay)?.unzip();
-        let mut specification = specification(&engine.program, &start, relay);
+        let mut specification = specification(&engine.path, &start, relay);
         for (name, key) in &engine.keys {
             specification.environment.insert((*name).to_owned(), Some(key.clone()));
         }
