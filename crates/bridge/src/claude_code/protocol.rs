@@ -101,39 +101,32 @@ fn id(value: &Value, name: &str) -> Option<String> {
 impl Line {
     /// Reads a line. Whatever is not known is [`Line::Other`].
     pub(super) fn of(line: &Value) -> Self {
-        let of = text(line, "parent_tool_use_id");
-        match line.get("type").and_then(Value::as_str) {
-            Some("system") if line.get("subtype").and_then(Value::as_str) == Some("init") => {
-                match id(line, "session_id") {
-                    Some(session) => Self::Init {
-                        session,
-                        model: text(line, "model"),
-                        version: text(line, "claude_code_version"),
-                    },
-                    None => Self::Other,
-                }
-            }
-            Some("system") if line.get("subtype").and_then(Value::as_str) == Some("api_retry") => {
-                Self::Retry(failed_request(line))
-            }
-            Some("stream_event") => line.get("event").map_or(Self::Other, |event| stream_event(event, of)),
-            Some("assistant") => {
-                line.get("message").and_then(|message| answer(message, of)).unwrap_or(Self::Other)
-            }
-            Some("user") => Self::Results(blocks(line).filter_map(result_of).collect()),
-            Some("control_request") => control_request(line).unwrap_or(Self::Other),
-            Some("control_response") => {
-                let Some(response) = line.get("response") else { return Self::Other };
-                let Some(request) = id(response, "request_id") else { return Self::Other };
-                let failed = response.get("subtype").and_then(Value::as_str) == Some("error");
-                let error =
-                    failed.then(|| text(response, "error").unwrap_or_else(|| "it was refused".to_owned()));
-                Self::Response { request, error }
-            }
-            Some("result") => Self::Turn(turn_end(line)),
-            _ => Self::Other,
-        }
+        known(line).unwrap_or(Self::Other)
     }
+}
+
+fn known(line: &Value) -> Option<Line> {
+    let of = text(line, "parent_tool_use_id");
+    Some(match (fields::text(line, "type")?, fields::text(line, "subtype")) {
+        ("system", Some("init")) => Line::Init {
+            session: id(line, "session_id")?,
+            model: text(line, "model"),
+            version: text(line, "claude_code_version"),
+        },
+        ("system", Some("api_retry")) => Line::Retry(failed_request(line)),
+        ("stream_event", _) => return stream_event(line.get("event")?, of),
+        ("assistant", _) => return answer(line.get("message")?, of),
+        ("user", _) => Line::Results(blocks(line).filter_map(result_of).collect()),
+        ("control_request", _) => return control_request(line),
+        ("control_response", _) => {
+            let response = line.get("response")?;
+            let failed = fields::text(response, "subtype") == Some("error");
+            let error = || text(response, "error").unwrap_or_else(|| "it was refused".to_owned());
+            Line::Response { request: id(response, "request_id")?, error: failed.then(error) }
+        }
+        ("result", _) => Line::Turn(turn_end(line)),
+        _ => return None,
+    })
 }
 
 fn failed_request(line: &Value) -> FailedRequest {
@@ -147,27 +140,22 @@ fn failed_request(line: &Value) -> FailedRequest {
     }
 }
 
-fn stream_event(event: &Value, of: Option<String>) -> Line {
-    match event.get("type").and_then(Value::as_str) {
-        Some("message_start") => {
-            let message = event.get("message");
-            let Some(id) = message.and_then(|message| id(message, "id")) else { return Line::Other };
-            let model = message.and_then(|message| text(message, "model")).unwrap_or_default();
-            let usage = Usage::of(message.and_then(|message| message.get("usage")));
-            Line::MessageStart { of, id, model, usage }
+fn stream_event(event: &Value, of: Option<String>) -> Option<Line> {
+    Some(match fields::text(event, "type")? {
+        "message_start" => {
+            let message = event.get("message")?;
+            let model = text(message, "model").unwrap_or_default();
+            Line::MessageStart { of, id: id(message, "id")?, model, usage: Usage::of(message.get("usage")) }
         }
-        Some("content_block_delta") => match event.pointer("/delta/text").and_then(Value::as_str) {
-            Some(text) => Line::Piece { of, text: text.to_owned() },
-            None => Line::Other,
-        },
-        Some("message_delta") => Line::MessageUsage { of, usage: Usage::of(event.get("usage")) },
-        Some("message_stop") => Line::MessageStop { of },
-        _ => Line::Other,
-    }
+        "content_block_delta" => Line::Piece { of, text: text(event.get("delta")?, "text")? },
+        "message_delta" => Line::MessageUsage { of, usage: Usage::of(event.get("usage")) },
+        "message_stop" => Line::MessageStop { of },
+        _ => return None,
+    })
 }
 
 fn answer(message: &Value, of: Option<String>) -> Option<Line> {
-    let block = |block: &Value| match block.get("type")?.as_str()? {
+    let block = |block: &Value| match fields::text(block, "type")? {
         "text" => text(block, "text").map(Block::Text),
         "tool_use" => Some(Block::Call {
             id: id(block, "id")?,
@@ -176,8 +164,8 @@ fn answer(message: &Value, of: Option<String>) -> Option<Line> {
         }),
         _ => None,
     };
-    let blocks =
-        message.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(block).collect();
+    let content = message.get("content").and_then(Value::as_array).into_iter().flatten();
+    let blocks = content.filter_map(block).collect();
     let model = text(message, "model").unwrap_or_default();
     Some(Line::Answer { of, id: id(message, "id")?, model, usage: Usage::of(message.get("usage")), blocks })
 }
@@ -203,7 +191,7 @@ fn turn_end(line: &Value) -> TurnEnd {
     let errors = line.get("errors").and_then(Value::as_array).into_iter().flatten();
     TurnEnd {
         subtype: text(line, "subtype").unwrap_or_default(),
-        is_error: line.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+        is_error: fields::is_set(line, "is_error"),
         text: text(line, "result").filter(|text| !text.trim().is_empty()),
         #[expect(
             clippy::cast_possible_truncation,

@@ -44,41 +44,30 @@ impl SettingsFile {
     /// Reads a settings file. A file that does not exist is empty.
     pub(super) fn read(program: Program, path: &Path, memory: &Memory) -> Result<Self, SettingsError> {
         let text = file::read(path)?;
-        let settings = match text.as_deref().filter(|text| !text.trim().is_empty()) {
+        let settings: Map<String, Value> = match text.as_deref().filter(|text| !text.trim().is_empty()) {
             None => Map::new(),
             Some(text) => serde_json::from_str(text)
                 .map_err(|source| SettingsError::NotJson { path: path.to_owned(), source })?,
         };
-        let file = Self { program, path: path.to_owned(), memory: memory.of(path, ""), text, settings };
-        file.check()?;
-        Ok(file)
-    }
-
-    /// Refuses a file whose hooks have another form, because an edit could lose something.
-    fn check(&self) -> Result<(), SettingsError> {
-        let Some(hooks) = self.settings.get("hooks") else { return Ok(()) };
-        let is_known = hooks.as_object().is_some_and(|hooks| hooks.values().all(Value::is_array));
-        if is_known { Ok(()) } else { Err(SettingsError::UnknownForm { path: self.path.clone() }) }
+        // An edit of hooks in another form could lose something.
+        let is_known = |hooks: &Value| hooks.as_object().is_some_and(|all| all.values().all(Value::is_array));
+        if !settings.get("hooks").is_none_or(is_known) {
+            return Err(SettingsError::UnknownForm { path: path.to_owned() });
+        }
+        Ok(Self { program, path: path.to_owned(), memory: memory.of(path, ""), text, settings })
     }
 
     /// Returns the hooks of this guard.
     pub(super) fn installed(&self) -> Vec<InstalledHook> {
         let hooks = self.settings.get("hooks").and_then(Value::as_object);
-        let events = hooks.into_iter().flatten();
-        let of_event = |(event, groups): (&String, &Value)| {
-            let groups = groups.as_array().cloned().unwrap_or_default();
-            let entries = groups
-                .iter()
-                .flat_map(|group| group.get("hooks").and_then(Value::as_array).cloned().unwrap_or_default());
-            let own = entries.filter_map(|entry| self.own_command(&entry).map(str::to_owned));
-            own.map(|command| InstalledHook { event: event.clone(), command }).collect::<Vec<_>>()
-        };
-        events.flat_map(of_event).collect()
-    }
-
-    fn own_command<'a>(&self, entry: &'a Value) -> Option<&'a str> {
-        let command = entry.get("command")?.as_str()?;
-        is_own(self.program, command).then_some(command)
+        let mut installed = Vec::new();
+        for (event, groups) in hooks.into_iter().flatten() {
+            let groups = groups.as_array().into_iter().flatten();
+            let entries = groups.filter_map(|group| group.get("hooks")?.as_array()).flatten();
+            let own = entries.filter_map(|entry| own_command(self.program, entry));
+            installed.extend(own.map(|command| InstalledHook { event: event.clone(), command }));
+        }
+        installed
     }
 
     /// Adds the hooks, in place of those that were there. Returns whether the file changed.
@@ -92,7 +81,7 @@ impl SettingsFile {
         if installed.len() == events.len() && events.iter().all(|event| has(event)) {
             return Ok(false);
         }
-        let (former, directory_is_new) = match self.former() {
+        let (former, directory_is_new) = match self.memory.get::<FormerFile>() {
             // Hooks that are there already were added to an even earlier text.
             Some(former) if self.is_as_written(&former) => (former.text, former.directory_is_new),
             _ => (self.text.clone(), self.path.parent().is_some_and(|directory| !directory.exists())),
@@ -109,7 +98,10 @@ impl SettingsFile {
             }
         }
         let text = self.render();
-        self.remember(former, directory_is_new, &text)?;
+        // Without a memory, `uninstall` removes the entries and restores nothing.
+        let written = Digest::of(text.as_bytes()).to_string();
+        let path = self.path.clone();
+        self.memory.set(&FormerFile { v: 1, path, text: former, directory_is_new, written })?;
         file::write(&self.path, &text)?;
         Ok(true)
     }
@@ -119,7 +111,7 @@ impl SettingsFile {
         if self.installed().is_empty() {
             return Ok(false);
         }
-        let former = self.former();
+        let former: Option<FormerFile> = self.memory.get();
         if let Some(former) = former.filter(|former| self.is_as_written(former)) {
             match former.text {
                 Some(text) => file::write(&self.path, &text)?,
@@ -150,10 +142,7 @@ impl SettingsFile {
             groups.retain_mut(|group| {
                 let Some(entries) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
                 let count = entries.len();
-                entries.retain(|entry| {
-                    let command = entry.get("command").and_then(Value::as_str);
-                    !command.is_some_and(|command| is_own(program, command))
-                });
+                entries.retain(|entry| own_command(program, entry).is_none());
                 entries.len() == count || !entries.is_empty()
             });
             if groups.is_empty() && before > 0 {
@@ -168,10 +157,6 @@ impl SettingsFile {
         }
     }
 
-    fn former(&self) -> Option<FormerFile> {
-        self.memory.get()
-    }
-
     fn render(&self) -> String {
         file::pretty(&Value::Object(self.settings.clone()))
     }
@@ -180,17 +165,11 @@ impl SettingsFile {
         let now = self.text.as_deref().unwrap_or_default();
         Digest::of(now.as_bytes()).to_string() == former.written
     }
+}
 
-    fn remember(
-        &self,
-        text: Option<String>,
-        directory_is_new: bool,
-        written: &str,
-    ) -> Result<(), SettingsError> {
-        // Without a memory, `uninstall` removes the entries and restores nothing.
-        let written = Digest::of(written.as_bytes()).to_string();
-        self.memory.set(&FormerFile { v: 1, path: self.path.clone(), text, directory_is_new, written })
-    }
+fn own_command(program: Program, entry: &Value) -> Option<String> {
+    let command = entry.get("command")?.as_str()?;
+    is_own(program, command).then(|| command.to_owned())
 }
 
 #[cfg(test)]
