@@ -81,18 +81,12 @@ pub(crate) fn redact_bytes(bytes: &[u8], secret: &[u8]) -> Vec<u8> {
     }
     let mut clean = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(first) = rest.first() {
-        match rest.strip_prefix(secret) {
-            Some(behind) => {
-                clean.extend_from_slice(REDACTED.as_bytes());
-                rest = behind;
-            }
-            None => {
-                clean.push(*first);
-                rest = &rest[1..];
-            }
-        }
+    while let Some(start) = rest.windows(secret.len()).position(|window| window == secret) {
+        clean.extend_from_slice(&rest[..start]);
+        clean.extend_from_slice(REDACTED.as_bytes());
+        rest = &rest[start + secret.len()..];
     }
+    clean.extend_from_slice(rest);
     clean
 }
 

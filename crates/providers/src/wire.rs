@@ -10,7 +10,7 @@ use crate::error::{self, ProviderError};
 use crate::provider::{ModelTarget, Provider};
 use crate::request::{
     Departure, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest, RequestInput,
-    RequestLimits, RequestOptions, StructuredOutput, Thread, in_words,
+    RequestLimits, RequestOptions, StructuredOutput, Thread, add_fields, in_words,
 };
 
 /// Renders a conversation as a request to a model.
@@ -36,7 +36,7 @@ pub fn render<'t>(
     let (output, added) = (output.as_ref(), added.as_ref());
     let input = RequestInput { thread, tools: &tools, target, options, output, added };
     let mut body = (dialect.render)(&input, &mut report)?;
-    options.add_fields(&mut body);
+    add_fields(&mut body, &options.body);
     Ok(RenderedRequest { body, report })
 }
 

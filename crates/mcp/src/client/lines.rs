@@ -22,37 +22,12 @@ pub(super) struct LineTransport<R, W> {
     output: Arc<Mutex<Option<W>>>,
 }
 
-impl<R: AsyncRead + Unpin, W> LineTransport<R, W> {
+impl<R: AsyncRead, W> LineTransport<R, W> {
     pub(super) fn new(input: R, output: W) -> Self {
         Self {
             input: BufReader::new(input),
             line: IncomingMessage::default(),
             output: Arc::new(Mutex::new(Some(output))),
-        }
-    }
-
-    /// Reads the next message. `None` at the end of the input.
-    async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
-        loop {
-            let bytes = match self.input.fill_buf().await {
-                Ok([]) => return None,
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    tracing::warn!(%error, "the output of an MCP server cannot be read");
-                    return None;
-                }
-            };
-            let newline = bytes.iter().position(|byte| *byte == b'\n');
-            self.line.add(&bytes[..newline.unwrap_or(bytes.len())]);
-            let taken = newline.map_or(bytes.len(), |at| at + 1);
-            self.input.consume(taken);
-            let message = match newline {
-                Some(_) => std::mem::take(&mut self.line).read(None),
-                None => self.line.early_answer(),
-            };
-            if message.is_some() {
-                return message;
-            }
         }
     }
 }
@@ -80,7 +55,27 @@ where
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        self.next().await
+        loop {
+            let bytes = match self.input.fill_buf().await {
+                Ok([]) => return None,
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    tracing::warn!(%error, "the output of an MCP server cannot be read");
+                    return None;
+                }
+            };
+            let newline = bytes.iter().position(|byte| *byte == b'\n');
+            self.line.add(&bytes[..newline.unwrap_or(bytes.len())]);
+            let taken = newline.map_or(bytes.len(), |at| at + 1);
+            self.input.consume(taken);
+            let message = match newline {
+                Some(_) => std::mem::take(&mut self.line).read(None),
+                None => self.line.early_answer(),
+            };
+            if message.is_some() {
+                return message;
+            }
+        }
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {

@@ -39,7 +39,7 @@ impl Recorder {
         let file = path.as_ref().to_owned();
         let opened = OpenOptions::new().write(true).create_new(true).open(&file);
         let opened = opened.map_err(|source| CassetteError::File { file: file.clone(), source })?;
-        let tape = Tape { file, state: Mutex::new(RecorderState { opened, problem: None }) };
+        let tape = Tape { file, opened: Mutex::new(Ok(opened)) };
         Ok(Self { inner, tape: Arc::new(tape) })
     }
 }
@@ -91,33 +91,28 @@ fn bare(secret: &SecretString) -> SecretString {
 /// The file of a cassette.
 struct Tape {
     file: PathBuf,
-    state: Mutex<RecorderState>,
-}
-
-struct RecorderState {
-    opened: File,
-    /// A failed write of an earlier exchange, which [`Tape::check`] reports.
-    problem: Option<std::io::Error>,
+    /// The file, until an exchange could not be written.
+    opened: Mutex<Result<File, std::io::Error>>,
 }
 
 impl Tape {
     fn write(&self, exchange: &Exchange) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(file) = &mut *opened else { return };
         let written = serde_json::to_vec(exchange).map_err(std::io::Error::from).and_then(|mut line| {
             line.push(b'\n');
-            state.opened.write_all(&line)
+            file.write_all(&line)
         });
         if let Err(problem) = written {
-            state.problem = Some(problem);
+            *opened = Err(problem);
         }
     }
 
     /// Fails if an earlier exchange could not be written.
     fn check(&self) -> Result<(), TransportError> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match &state.problem {
-            None => Ok(()),
-            Some(problem) => {
+        match &*self.opened.lock().unwrap_or_else(PoisonError::into_inner) {
+            Ok(_) => Ok(()),
+            Err(problem) => {
                 let file = self.file.display();
                 Err(TransportError::broken(format!("the cassette {file} cannot be written: {problem}")))
             }

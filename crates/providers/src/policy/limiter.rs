@@ -132,24 +132,7 @@ fn reset_after(text: &str) -> Option<Duration> {
     if let Ok(date) = text.parse::<jiff::Timestamp>() {
         return until(date);
     }
-    let (mut rest, mut total) = (text, Duration::ZERO);
-    while !rest.is_empty() {
-        let digits = rest.find(|one: char| !one.is_ascii_digit() && one != '.').filter(|end| *end > 0)?;
-        let (number, after) = rest.split_at(digits);
-        let letters = after.find(|one: char| one.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, next) = after.split_at(letters);
-        let seconds = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3_600.0,
-            _ => return None,
-        };
-        let number = number.parse::<f64>().ok().filter(|number| *number < 1e9)?;
-        total += Duration::from_secs_f64(number * seconds);
-        rest = next;
-    }
-    Some(total)
+    Duration::try_from(text.parse::<jiff::SignedDuration>().ok()?).ok()
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub use options::{
 pub(crate) use plan::{PlannedCall, PlannedEntry, PlannedTurn, RawCall, plan};
 pub use refused::RefusedPart;
 pub use report::{Departure, DropReason, RenderReport};
+pub(crate) use sampling::add_fields;
 pub use sampling::{SamplingOptions, ToolChoice};
 pub(crate) use schema::{OutputSchema, SchemaDialect, in_words};
 pub use thread::{InputMessage, Thread, ThreadCall, ThreadEntry, ThreadTurn};

@@ -83,18 +83,14 @@ impl RequestOptions {
         let option = options.iter().copied().find(|option| is_set(option))?;
         Some(OptionProblem::new(option, "it has no such option"))
     }
-
-    /// Adds the fields of `body` to a rendered body. Objects are merged.
-    pub(crate) fn add_fields(&self, body: &mut Value) {
-        add(body, &self.body);
-    }
 }
 
-fn add(to: &mut Value, fields: &Map<String, Value>) {
+/// Adds fields to a rendered body. Objects are merged.
+pub(crate) fn add_fields(to: &mut Value, fields: &Map<String, Value>) {
     let Some(known) = to.as_object_mut() else { return };
     for (name, value) in fields {
         match (known.get_mut(name), value) {
-            (Some(inner @ Value::Object(_)), Value::Object(more)) => add(inner, more),
+            (Some(inner @ Value::Object(_)), Value::Object(more)) => add_fields(inner, more),
             _ => {
                 known.insert(name.clone(), value.clone());
             }

@@ -109,11 +109,7 @@ impl Messages {
 }
 
 fn declared(tool: &ToolSpec) -> Value {
-    json!({
-        "name": tool.name.as_str(),
-        "description": tool.description,
-        "input_schema": parameters(tool),
-    })
+    json!({"name": tool.name.as_str(), "description": tool.description, "input_schema": parameters(tool)})
 }
 
 fn text_block(text: impl Into<String>) -> Value {

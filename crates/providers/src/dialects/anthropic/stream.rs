@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, merge, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 use crate::request::legal;
@@ -60,10 +60,7 @@ impl MessagesStream {
 
 fn join(block: &mut Value, name: &str, piece: &str) {
     if let Some(fields) = block.as_object_mut() {
-        match fields.entry(name).or_insert(Value::Null) {
-            Value::String(text) => text.push_str(piece),
-            other => *other = piece.into(),
-        }
+        merge(fields.entry(name).or_insert(Value::Null), &piece.into());
     }
 }
 

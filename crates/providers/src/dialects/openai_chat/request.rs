@@ -82,11 +82,8 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
 }
 
 fn declared(tool: &ToolSpec) -> Value {
-    let function = json!({
-        "name": tool.name.as_str(),
-        "description": tool.description,
-        "parameters": parameters(tool),
-    });
+    let function =
+        json!({"name": tool.name.as_str(), "description": tool.description, "parameters": parameters(tool)});
     json!({"type": "function", "function": function})
 }
 
