@@ -86,11 +86,6 @@ impl EngineProcess {
         }
     }
 
-    /// Closes its input, once no clone of the sender is left.
-    pub(crate) fn close_input(&mut self) {
-        self.input = None;
-    }
-
     /// Returns the next line, or `None` when the program has closed its output. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Value>, EngineError> {
         let title = self.title.to_owned();
@@ -113,7 +108,8 @@ impl EngineProcess {
 
     /// Closes its input, gives it some time to end by itself, and ends it with all of its descendants.
     pub(crate) async fn end(mut self) {
-        self.close_input();
+        // It ends once no clone of the sender is left.
+        self.input = None;
         let _ = tokio::time::timeout(PATIENCE, async {
             // It may wait until its output is read.
             while let Ok(Some(_)) = self.lines.next().await {}

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::ports::wait_text;
+use backstitch_core::text::one_line;
 pub use classify::retry_delay;
 pub(crate) use classify::{Classify, LONGEST_WAIT, SentError, error_in_body, of_event, of_response};
 
@@ -197,9 +198,5 @@ impl ProviderError {
 
 /// The beginning of a body, in one line. Redact secrets before, since the cut may split one.
 pub(crate) fn quote(body: &str) -> String {
-    let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_QUOTE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    one_line(body, LONGEST_QUOTE)
 }

@@ -81,10 +81,8 @@ impl RequestOptions {
     /// Refuses an option that a provider does not support, so that it is neither dropped nor changed
     /// silently.
     pub fn check(&self, provider: Provider) -> Result<(), RefusedOption> {
-        match self.refuse_impossible().or_else(|| (dialect(provider).refused_option)(self)) {
-            Some(problem) => Err(RefusedOption { provider, option: problem.option, reason: problem.reason }),
-            None => Ok(()),
-        }
+        let problem = self.refuse_impossible().or_else(|| (dialect(provider).refused_option)(self));
+        problem.map_or(Ok(()), |(option, reason)| Err(RefusedOption { provider, option, reason }))
     }
 }
 

@@ -97,11 +97,6 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Parses the data of an event.
-pub(crate) fn event_json(event: &SseEvent, target: &ModelTarget) -> Result<Value, ProviderError> {
-    body_of(&event.data, target)
-}
-
 pub(crate) fn text_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }

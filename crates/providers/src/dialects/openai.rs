@@ -30,7 +30,7 @@ pub(super) const fn address(path: fn(&ModelTarget, bool) -> String) -> Address {
 /// Refuses a token budget for thinking.
 pub(super) fn refused_thinking(options: &RequestOptions) -> Option<OptionProblem> {
     matches!(options.thinking, ThinkingBudget::Budget(_))
-        .then(|| OptionProblem::new("thinking", "it takes no number of tokens; say `effort` instead"))
+        .then(|| ("thinking", "it takes no number of tokens; say `effort` instead".to_owned()))
 }
 
 /// Words for the effort of reasoning.

@@ -145,17 +145,8 @@ pub struct RefusedOption {
     pub reason: String,
 }
 
-/// A problem with an option, before the provider is named.
-pub(crate) struct OptionProblem {
-    pub(crate) option: &'static str,
-    pub(crate) reason: String,
-}
-
-impl OptionProblem {
-    pub(crate) fn new(option: &'static str, reason: impl Into<String>) -> Self {
-        Self { option, reason: reason.into() }
-    }
-}
+/// The name of an option and the problem with it, before the provider is named.
+pub(crate) type OptionProblem = (&'static str, String);
 
 impl RequestOptions {
     /// Whether the server refused a part before. That is noted as a departure.
@@ -170,7 +161,7 @@ impl RequestOptions {
     /// Refuses a token limit below the minimum of a provider.
     pub(crate) fn refuse_limit_below(&self, least: u32) -> Option<OptionProblem> {
         let is_below = self.max_output_tokens.is_some_and(|limit| limit < least);
-        is_below.then(|| OptionProblem::new("max_output_tokens", format!("it takes at least {least}")))
+        is_below.then(|| ("max_output_tokens", format!("it takes at least {least}")))
     }
 }
 

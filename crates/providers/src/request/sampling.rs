@@ -50,23 +50,23 @@ impl RequestOptions {
     pub(crate) fn refuse_impossible(&self) -> Option<OptionProblem> {
         let SamplingOptions { temperature, top_p, stop, .. } = &self.sampling;
         if temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
-            return Some(OptionProblem::new("temperature", "it is a number from 0 to 2"));
+            return Some(("temperature", "it is a number from 0 to 2".to_owned()));
         }
         if top_p.is_some_and(|value| !(0.0..=1.0).contains(&value)) {
-            return Some(OptionProblem::new("top_p", "it is a number from 0 to 1"));
+            return Some(("top_p", "it is a number from 0 to 1".to_owned()));
         }
         if stop.iter().any(String::is_empty) {
-            return Some(OptionProblem::new("stop", "a text is empty"));
+            return Some(("stop", "a text is empty".to_owned()));
         }
         let reserved = self.body.keys().find(|name| RESERVED.contains(&name.as_str()))?;
-        Some(OptionProblem::new("body", format!("`{reserved}` is not an option")))
+        Some(("body", format!("`{reserved}` is not an option")))
     }
 
     /// Refuses an effort that is not one of these words.
     pub(crate) fn refuse_effort_except(&self, words: &[&str]) -> Option<OptionProblem> {
         let effort = self.effort.as_deref().filter(|effort| !words.contains(effort))?;
         let words = words.join(", ");
-        Some(OptionProblem::new("effort", format!("`{effort}` is not one of {words}")))
+        Some(("effort", format!("`{effort}` is not one of {words}")))
     }
 
     /// Refuses the first option of these names that is set.
@@ -81,7 +81,7 @@ impl RequestOptions {
             _ => false,
         };
         let option = options.iter().copied().find(|option| is_set(option))?;
-        Some(OptionProblem::new(option, "it has no such option"))
+        Some((option, "it has no such option".to_owned()))
     }
 }
 

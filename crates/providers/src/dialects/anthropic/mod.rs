@@ -71,7 +71,7 @@ fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
     }
     let thinks = !matches!(options.thinking, ThinkingBudget::Default | ThinkingBudget::Budget(0));
     if thinks && options.tool_choice.is_forced() {
-        return Some(OptionProblem::new("tool_choice", "with thinking no call can be required"));
+        return Some(("tool_choice", "with thinking no call can be required".to_owned()));
     }
     let ThinkingBudget::Budget(budget) = options.thinking else { return None };
     let reason = match options.max_output_tokens {
@@ -83,5 +83,5 @@ fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
         ),
         _ => return None,
     };
-    Some(OptionProblem::new("thinking", reason))
+    Some(("thinking", reason))
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, merge, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, body_of, merge, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 use crate::request::legal;
@@ -77,7 +77,7 @@ fn replace(usage: &mut Value, newer: &Value) {
 
 impl StreamReader for MessagesStream {
     fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let data = event_json(event, &self.target)?;
+        let data: Value = body_of(&event.data, &self.target)?;
         match text_at(&data, "type").unwrap_or_default() {
             "message_start" => replace(&mut self.end.usage, &data["message"]["usage"]),
             "content_block_start" => {

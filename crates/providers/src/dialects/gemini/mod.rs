@@ -78,7 +78,7 @@ fn escaped(model: &str) -> String {
 
 fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
     let has_both = matches!(options.thinking, ThinkingBudget::Budget(_)) && options.effort.is_some();
-    let both = || OptionProblem::new("thinking", "it takes a number of tokens or `effort`, and not both");
+    let both = || ("thinking", "it takes a number of tokens or `effort`, and not both".to_owned());
     options
         .refuse_limit_below(1)
         .or_else(|| has_both.then(both))

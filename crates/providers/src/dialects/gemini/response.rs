@@ -119,9 +119,12 @@ pub(super) fn answer(
             });
         } else if part["thought"] != true {
             buffer.push_str(text_at(part, "text").unwrap_or_default());
-            if holds_media(part) {
-                say(&mut answer, &mut buffer);
-                add_media(&mut answer, part);
+            for (kind, name, add) in MEDIA {
+                if let Some(media) = part.get(kind) {
+                    say(&mut answer, &mut buffer);
+                    let content = text_at(media, name).unwrap_or_default();
+                    add(&mut answer, content, text_at(media, "mimeType"), Modality::Document);
+                }
             }
         }
     }
@@ -136,18 +139,9 @@ fn say(answer: &mut PolicyAnswer, buffer: &mut String) {
     }
 }
 
-fn holds_media(part: &Value) -> bool {
-    part.get("inlineData").is_some() || part.get("fileData").is_some()
-}
+/// Adds media of a modality that its MIME type may correct.
+type AddMedia = fn(&mut PolicyAnswer, &str, Option<&str>, Modality);
 
-/// Adds the media of a part, by its bytes or by its address.
-fn add_media(answer: &mut PolicyAnswer, part: &Value) {
-    let unknown = Modality::Document;
-    if let Some(media) = part.get("inlineData") {
-        add_bytes(answer, text_at(media, "data").unwrap_or_default(), text_at(media, "mimeType"), unknown);
-    }
-    if let Some(media) = part.get("fileData") {
-        let address = text_at(media, "fileUri").unwrap_or_default();
-        add_address(answer, address, text_at(media, "mimeType"), unknown);
-    }
-}
+/// Media of a part, by its bytes or by its address.
+const MEDIA: [(&str, &str, AddMedia); 2] =
+    [("inlineData", "data", add_bytes), ("fileData", "fileUri", add_address)];

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, filled_at, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, body_of, filled_at, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -55,7 +55,7 @@ fn is_plain(part: &Value) -> bool {
 
 impl StreamReader for GeminiStream {
     fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let data = event_json(event, &self.target)?;
+        let data: Value = body_of(&event.data, &self.target)?;
         let data = data.get(0).unwrap_or(&data);
         if !data["error"].is_null() {
             return Err(of_event(self.target.provider, DIALECT.classify, data));

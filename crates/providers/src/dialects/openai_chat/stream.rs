@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use super::response::answer;
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, ThoughtSplitter, event_json, merge, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, ThoughtSplitter, body_of, merge, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -159,7 +159,7 @@ impl StreamReader for ChatStream {
             self.thoughts.finish(deltas);
             return Ok(());
         }
-        let chunk = event_json(event, &self.target)?;
+        let chunk: Value = body_of(&event.data, &self.target)?;
         if !chunk["error"].is_null() {
             return Err(of_event(self.target.provider, DIALECT.classify, &chunk));
         }

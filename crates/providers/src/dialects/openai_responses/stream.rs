@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, body_of, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -32,7 +32,7 @@ impl StreamReader for ResponsesStream {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let data = event_json(event, &self.target)?;
+        let data: Value = body_of(&event.data, &self.target)?;
         let delta = || text_at(&data, "delta").unwrap_or_default().to_owned();
         match text_at(&data, "type").unwrap_or_default() {
             "response.output_text.delta" | "response.refusal.delta" => deltas.push(Delta::Text(delta())),
