@@ -4,6 +4,7 @@ use backstitch_runtime::EnginePoint;
 use serde_json::Value;
 
 use crate::codex::thread::{Cut, TurnId};
+use crate::fields::text;
 
 /// How a thread continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +24,11 @@ pub(super) fn continuation(read: &Value, after: &[EnginePoint]) -> Option<Contin
 
 /// Returns `None` if the thread does not have the point, and `Some(None)` if it has it and cannot be cut there.
 fn found(turns: &[Value], point: &EnginePoint) -> Option<Option<Continuation>> {
-    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let place = turns.iter().enumerate().find_map(|(turn, value)| {
         let items = items_of(value);
         let item = items.iter().position(|item| match point {
-            EnginePoint::Call(call) | EnginePoint::Before(call) => text(item, "id").as_ref() == Some(call),
-            EnginePoint::Answer(prompt) => text(item, "clientId").as_ref() == Some(prompt),
+            EnginePoint::Call(call) | EnginePoint::Before(call) => text(item, "id") == Some(call),
+            EnginePoint::Answer(prompt) => text(item, "clientId") == Some(prompt),
         })?;
         let rest = if matches!(point, EnginePoint::Before(_)) { item } else { item + 1 };
         Some((turn, items.get(rest..).unwrap_or_default()))
@@ -38,7 +38,7 @@ fn found(turns: &[Value], point: &EnginePoint) -> Option<Option<Continuation>> {
     Some(match point {
         EnginePoint::Answer(_) if is_last => Some(Continuation::Whole),
         EnginePoint::Answer(_) => {
-            let id = turns.get(turn).and_then(|turn| TurnId::new(&text(turn, "id")?));
+            let id = turns.get(turn).and_then(|turn| TurnId::new(text(turn, "id")?));
             id.map(|id| Continuation::Cut(Cut::After(id)))
         }
         // Calls that did not end are shown to the model as aborted, which they are.
@@ -55,9 +55,9 @@ fn items_of(turn: &Value) -> &[Value] {
 
 /// Whether an item is a text of the model, or a call that has ended.
 fn is_done(item: &Value) -> bool {
-    match item.get("status").and_then(Value::as_str) {
+    match text(item, "status") {
         Some(status) => matches!(status, "completed" | "failed"),
-        None => item.get("type").and_then(Value::as_str) == Some("agentMessage"),
+        None => text(item, "type") == Some("agentMessage"),
     }
 }
 

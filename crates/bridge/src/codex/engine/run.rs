@@ -17,6 +17,7 @@ use crate::codex::TITLE;
 use crate::codex::server::{AppServer, incomplete};
 use crate::codex::thread::ThreadId;
 use crate::codex::wire::{RequestId, ServerMessage, answer, request};
+use crate::fields::text;
 use crate::installed::{InstalledProgram, Version};
 use crate::program::Program;
 use crate::relay::{SERVER, ToolSocket};
@@ -120,20 +121,22 @@ impl CodexRun {
     fn handle_notification(&mut self, method: &str, params: &Value) {
         let agent = self.agent(params);
         let item = params.get("item").unwrap_or(&Value::Null);
-        let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         match method {
             "turn/started" => {
                 self.turns.extend(params.pointer("/turn/id").and_then(Value::as_str).map(str::to_owned));
             }
             "item/started" => {
-                self.answers(agent, item);
+                if agent.is_none() && text(item, "type") != Some("userMessage") {
+                    self.answering();
+                }
                 if let Some(id) = id_of(item).filter(|_| call_of(item, agent).is_some() && !is_ours(item)) {
                     self.open.insert(id.to_owned(), item.clone());
                 }
             }
             "item/agentMessage/delta" if agent.is_none() => {
                 self.answering();
-                self.events.extend(text(params, "delta").map(EngineEvent::Piece));
+                let delta = text(params, "delta").map(str::to_owned);
+                self.events.extend(delta.map(EngineEvent::Piece));
             }
             "item/completed" => self.handle_completed(agent, item),
             "thread/tokenUsage/updated" => self.handle_usage(params),
@@ -159,18 +162,10 @@ impl CodexRun {
         }
     }
 
-    fn answers(&mut self, agent: Option<&str>, item: &Value) {
-        let is_prompt = item.get("type").and_then(Value::as_str) == Some("userMessage");
-        if agent.is_none() && !is_prompt {
-            self.answering();
-        }
-    }
-
     fn handle_completed(&mut self, agent: Option<&str>, item: &Value) {
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        if kind == "agentMessage" && agent.is_none() {
+        if text(item, "type") == Some("agentMessage") && agent.is_none() {
             self.answering();
-            if let Some(text) = item.get("text").and_then(Value::as_str) {
+            if let Some(text) = text(item, "text") {
                 self.text = Some(text.to_owned());
                 self.events.push_back(EngineEvent::Text(text.to_owned()));
             }
@@ -194,7 +189,7 @@ impl CodexRun {
             Ask::Item(item) => self.open.get(item),
             // The request does not name the call.
             Ask::ServerTool { server, arguments } => self.open.values().find(|item| {
-                item.get("server").and_then(Value::as_str) == Some(server)
+                text(item, "server") == Some(server)
                     && item.get("arguments") == Some(arguments)
                     && id_of(item).is_some_and(|id| !self.reported.contains(id))
             }),
@@ -225,9 +220,8 @@ impl CodexRun {
     }
 
     fn handle_usage(&mut self, params: &Value) {
-        let thread = params.get("threadId").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let is_of_run =
-            params.get("turnId").and_then(Value::as_str).is_some_and(|turn| self.turns.contains(turn));
+        let thread = text(params, "threadId").unwrap_or_default().to_owned();
+        let is_of_run = text(params, "turnId").is_some_and(|turn| self.turns.contains(turn));
         let number = |path: &str| params.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let last = |name: &str| number(&format!("/tokenUsage/last/{name}"));
         let total = number("/tokenUsage/total/totalTokens");
@@ -246,17 +240,13 @@ impl CodexRun {
             ..Amounts::ZERO
         };
         let (id, provider) = (format!("{thread}:{total}"), Program::Codex.provider().to_owned());
-        self.events.push_back(EngineEvent::Request(ObservedRequest {
-            id,
-            provider,
-            model: self.model.clone(),
-            usage,
-        }));
+        let request = ObservedRequest { id, provider, model: self.model.clone(), usage };
+        self.events.push_back(EngineEvent::Request(request));
     }
 
     fn finish_turn(&mut self, turn: &Value) {
         let message = turn.pointer("/error/message").and_then(Value::as_str);
-        let status = turn.get("status").and_then(Value::as_str).unwrap_or("completed");
+        let status = text(turn, "status").unwrap_or("completed");
         let end = match if self.is_interrupted { "interrupted" } else { status } {
             "interrupted" => EngineEnd::Interrupted,
             "failed" => EngineEnd::Failed(message.unwrap_or("it gave no reason").to_owned()),
