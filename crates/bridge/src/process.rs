@@ -30,9 +30,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct EngineProcess {
     title: &'static str,
     process: ServerProcess,
-    started: ProcessStarted,
+    /// The identity of its process group.
+    pub(crate) started: ProcessStarted,
     lines: JsonLines<ChildStdout>,
-    input: Option<LineSender>,
+    /// The sender of its input, unless that was closed.
+    pub(crate) input: Option<LineSender>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
 }
 
@@ -67,16 +69,6 @@ impl EngineProcess {
         tokio::spawn(write_lines(stdin, receive));
         let (lines, input) = (JsonLines::new(stdout), Some(LineSender(send)));
         Ok(Self { title, process, started, lines, input, stderr: kept })
-    }
-
-    /// Returns the identity of its process group.
-    pub(crate) fn started(&self) -> ProcessStarted {
-        self.started.clone()
-    }
-
-    /// Returns the sender of its input, unless that was closed.
-    pub(crate) fn input(&self) -> Option<LineSender> {
-        self.input.clone()
     }
 
     /// Sends a line, unless its input was closed.

@@ -21,7 +21,7 @@ const SHORTEST_KEY: usize = 16;
 #[derive(Clone)]
 pub struct ApiKey {
     secret: SecretString,
-    is_token: bool,
+    pub(crate) is_token: bool,
 }
 
 impl ApiKey {
@@ -33,10 +33,6 @@ impl ApiKey {
     /// Wraps a token of OAuth, which every provider takes as `Authorization: Bearer`.
     pub fn token(token: impl Into<String>) -> Self {
         Self { is_token: true, ..Self::new(token) }
-    }
-
-    pub(crate) fn is_token(&self) -> bool {
-        self.is_token
     }
 
     pub(crate) fn expose(&self) -> &str {

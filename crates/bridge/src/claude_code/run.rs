@@ -181,7 +181,7 @@ impl ClaudeRun {
 
     /// Answers a hook event now, or when its event was handled.
     fn hook(&mut self, request: String, report: HookReport) {
-        let Some(input) = self.process.input() else { return };
+        let Some(input) = self.process.input.clone() else { return };
         match report {
             // The tools of the agent are recorded where they run.
             HookReport::Before(call) if is_ours(&call.name) => {
@@ -296,7 +296,7 @@ fn hold_until_done(input: crate::process::LineSender, request: String) -> Progra
 
 impl EngineRun for ClaudeRun {
     fn process(&self) -> Option<ProcessStarted> {
-        Some(self.process.started())
+        Some(self.process.started.clone())
     }
 
     fn next(&mut self) -> EngineFuture<'_, Result<EngineEvent, EngineError>> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessSpec, Sandbox};
 use backstitch_runtime::{EngineError, SystemClock, fresh_ids};
 use serde_json::{Value, json};
@@ -65,12 +64,12 @@ impl AppServerSpec {
 
 /// An app-server of Codex. Dropping it kills the program and everything that it has started.
 pub struct AppServer {
-    process: EngineProcess,
+    pub(super) process: EngineProcess,
     /// Messages that came while an answer was awaited.
     waiting: VecDeque<ServerMessage>,
     next: u64,
     /// What it calls itself, with its version.
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
 }
 
 impl AppServer {
@@ -150,11 +149,6 @@ impl AppServer {
         self.process.send(wire::answer(id, outcome));
     }
 
-    /// Returns what answers requests of the app-server while this waits for messages.
-    pub(super) fn answers(&self) -> Option<crate::process::LineSender> {
-        self.process.input()
-    }
-
     /// Returns the hooks that apply in a directory.
     pub async fn hooks(&mut self, directory: &Path) -> Result<Vec<ListedHook>, EngineError> {
         let method = "hooks/list";
@@ -174,16 +168,6 @@ impl AppServer {
         let method = "thread/read";
         let answer = self.request(method, json!({"threadId": thread.as_str(), "includeTurns": true})).await?;
         turns_of(&answer).ok_or_else(|| incomplete(method, "thread.turns"))
-    }
-
-    /// Returns what it calls itself, with its version.
-    pub(super) fn agent(&self) -> Option<&str> {
-        self.agent.as_deref()
-    }
-
-    /// Returns the identity of its process group.
-    pub(super) fn started(&self) -> ProcessStarted {
-        self.process.started()
     }
 
     /// Closes its input, gives it some time to end by itself, and ends it with all of its descendants.

@@ -146,7 +146,7 @@ struct OwnHome {
 
 impl OwnHome {
     fn new(project: &Path, memory: &Memory) -> Result<Self, HookTrustError> {
-        let directory = memory.directory().ok_or(HookTrustError::NoStateDirectory)?;
+        let directory = memory.directory.as_ref().ok_or(HookTrustError::NoStateDirectory)?;
         let path = directory.join(format!("codex-{}", std::process::id()));
         let failed = |source| SettingsError::Io { path: path.clone(), action: "created", source };
         create_private(&path).map_err(failed)?;

@@ -13,7 +13,7 @@ use super::file::{create_private, failed};
 /// A directory for what is remembered about files of programs. Without one, nothing is remembered.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    directory: Option<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Memory {
@@ -22,14 +22,9 @@ impl Memory {
         Self { directory: state.map(|state| state.join("guard")) }
     }
 
-    /// Returns the directory.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        self.directory.as_deref()
-    }
-
     /// Names what is remembered about a file; `kind` distinguishes several things about one file.
     pub(crate) fn of(&self, file: &Path, kind: &str) -> FileMemory {
-        let path = std::path::absolute(file).ok().zip(self.directory()).map(|(file, directory)| {
+        let path = std::path::absolute(file).ok().zip(self.directory.as_deref()).map(|(file, directory)| {
             let name = Digest::of(file.as_os_str().as_encoded_bytes()).to_string();
             let name: String = name.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
             directory.join(format!("{name}{kind}.json"))

@@ -19,7 +19,6 @@ use super::environment::reduced;
 use super::error::ClientError;
 use super::lines::LineTransport;
 use super::listing::ToolListing;
-use super::pinned::PinnedTool;
 use super::progress::ProgressReceiver;
 use super::spec::{AddressSpec, ProgramSpec, ServerPlace, ServerSpec};
 use super::stderr::KeptStderr;
@@ -47,10 +46,11 @@ pub(super) struct Connection {
     // Dropped first, so that the server sees the end of its input before it is killed.
     service: Service,
     stderr: KeptStderr,
-    listing: ToolListing,
+    pub(super) listing: ToolListing,
     /// The processes of a program that was started here.
     process: Mutex<Option<ServerProcess>>,
-    is_program: bool,
+    /// Whether the server is a program that was started here.
+    pub(super) is_program: bool,
     /// Whether the list of tools was compared with the pinned one.
     is_compared: AtomicBool,
 }
@@ -94,14 +94,6 @@ impl Connection {
         Ok(Self { service, stderr, listing, process, is_program, is_compared: AtomicBool::new(false) })
     }
 
-    pub(super) fn tools(&self) -> &[PinnedTool] {
-        &self.listing.tools
-    }
-
-    pub(super) fn listing(&self) -> &ToolListing {
-        &self.listing
-    }
-
     /// True for the first caller, who compares the tools with the pinned ones.
     pub(super) fn is_first_use(&self) -> bool {
         !self.is_compared.swap(true, Ordering::SeqCst)
@@ -110,11 +102,6 @@ impl Connection {
     /// True if the server has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.service.is_closed()
-    }
-
-    /// Whether the server is a program that was started here.
-    pub(super) fn is_program(&self) -> bool {
-        self.is_program
     }
 
     /// Kills the processes of the server.

@@ -75,7 +75,7 @@ impl McpServer {
     /// Starts the server if it does not run, and lists its tools.
     pub fn list(&self) -> BoxFuture<'_, Result<ToolListing, ClientError>> {
         Box::pin(async move {
-            let mut listing = self.connection(None).await?.listing().clone();
+            let mut listing = self.connection(None).await?.listing.clone();
             let (tools, notes) = (std::mem::take(&mut listing.tools), &mut listing.notes);
             let is_usable = |tool: &PinnedTool| match self.tool_name(&tool.name) {
                 Ok(_) => true,
@@ -132,7 +132,7 @@ impl McpServer {
         if !connection.is_first_use() {
             return None;
         }
-        let offered = connection.tools().iter().filter(|tool| (pinned.offers)(&tool.name));
+        let offered = connection.listing.tools.iter().filter(|tool| (pinned.offers)(&tool.name));
         let offered: Vec<PinnedTool> = offered.cloned().collect();
         Some(ToolListChange::between(&pinned.tools, &offered)).filter(|change| !change.is_empty())
     }
@@ -214,7 +214,7 @@ struct EndUnlessAnswered<'a> {
 
 impl Drop for EndUnlessAnswered<'_> {
     fn drop(&mut self) {
-        if !self.is_answered && self.connection.is_program() {
+        if !self.is_answered && self.connection.is_program {
             self.connection.kill();
             self.server.forget(&self.connection);
         }
@@ -288,7 +288,7 @@ impl ServerTool {
     /// Fails if the server no longer has the tool as it was pinned.
     fn check(&self, connection: &Connection) -> Result<(), ToolError> {
         let name = &self.server.shared.spec.name;
-        match connection.tools().iter().find(|tool| tool.name == self.pinned.name) {
+        match connection.listing.tools.iter().find(|tool| tool.name == self.pinned.name) {
             None => {
                 let tool = &self.pinned.name;
                 let message = format!("the MCP server {name:?} no longer has the tool {tool:?}");

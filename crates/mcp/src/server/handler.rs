@@ -41,10 +41,10 @@ const UNAVAILABLE: &str = "why_unavailable";
 #[derive(Clone)]
 pub(super) struct SessionHandler {
     host: Arc<dyn ServerHost>,
-    has_history: bool,
+    pub(super) has_history: bool,
     offered: Arc<OnceLock<Arc<OfferedTools>>>,
     /// How calls that need approval are decided about; `None` leaves them to the inbox, without a time limit.
-    approvals: Option<ApprovalSettings>,
+    pub(super) approvals: Option<ApprovalSettings>,
     questions: OpenQuestions,
     /// The running requests of the connection.
     requests: RunningRequests,
@@ -60,16 +60,6 @@ impl SessionHandler {
             questions: OpenQuestions::default(),
             requests: RunningRequests::default(),
         }
-    }
-
-    /// Leaves out the history, and never asks the client about calls.
-    pub(super) fn tools_only(self) -> Self {
-        Self { has_history: false, approvals: None, ..self }
-    }
-
-    /// Sets how calls that need approval are decided about.
-    pub(super) fn with_approvals(self, settings: ApprovalSettings) -> Self {
-        Self { approvals: Some(settings), ..self }
     }
 
     /// Returns the handler of a new connection.

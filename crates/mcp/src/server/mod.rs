@@ -60,13 +60,15 @@ impl ToolServer {
     /// Creates the server of an engine, over a session that this process holds. It offers only the tools: no history,
     /// and decisions about calls come from the inbox alone.
     pub fn of_engine(calls: Arc<OutsideCalls>) -> Self {
-        Self { handler: SessionHandler::new(Arc::new(HeldHost(calls))).tools_only() }
+        let mut handler = SessionHandler::new(Arc::new(HeldHost(calls)));
+        (handler.has_history, handler.approvals) = (false, None);
+        Self { handler }
     }
 
     /// Sets how calls that need approval are decided about. Default: by the client, if it can show a form.
     #[must_use]
     pub fn with_approvals(mut self, settings: ApprovalSettings) -> Self {
-        self.handler = self.handler.with_approvals(settings);
+        self.handler.approvals = Some(settings);
         self
     }
 

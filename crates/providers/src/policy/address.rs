@@ -46,7 +46,7 @@ pub(super) fn headers(provider: Provider, stream: bool) -> Vec<(&'static str, St
 /// The header that holds the key.
 pub(super) fn secret(target: &ModelTarget, key: &ApiKey) -> (&'static str, SecretString) {
     let (name, prefix) = match dialect(target.provider).address.key_header {
-        _ if key.is_token() => ("authorization", "Bearer "),
+        _ if key.is_token => ("authorization", "Bearer "),
         _ if is_azure(target) => ("api-key", ""),
         header => header,
     };

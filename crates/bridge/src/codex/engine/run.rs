@@ -67,7 +67,7 @@ impl CodexRun {
             session: thread.as_str().to_owned(),
             transcript,
             model: model.clone(),
-            version: server.agent().and_then(Version::in_text).map(|version| version.to_string()),
+            version: server.agent.as_deref().and_then(Version::in_text).map(|version| version.to_string()),
         };
         Ok(Self {
             server,
@@ -196,7 +196,7 @@ impl CodexRun {
             Ask::Other => return self.server.answer(&id, Err(NOBODY)),
         };
         let call = item.and_then(|item| call_of(item, self.agent(params)));
-        let (Some(call), Some(sender)) = (call, self.server.answers()) else {
+        let (Some(call), Some(sender)) = (call, self.server.process.input.clone()) else {
             return self.server.answer(&id, Ok(ask.answer(false)));
         };
         self.reported.insert(call.id.clone());
@@ -269,7 +269,7 @@ fn remark_about(name: &str, decision: &CallAnswer) -> Option<String> {
 
 impl EngineRun for CodexRun {
     fn process(&self) -> Option<ProcessStarted> {
-        Some(self.server.started())
+        Some(self.server.process.started.clone())
     }
 
     fn next(&mut self) -> EngineFuture<'_, Result<EngineEvent, EngineError>> {

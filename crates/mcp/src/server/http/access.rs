@@ -17,7 +17,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug, Clone)]
 pub struct HttpAccess {
     token: AccessToken,
-    hosts: Vec<String>,
+    /// The names by which the server is reached.
+    pub(super) hosts: Vec<String>,
 }
 
 /// Why a request is refused.
@@ -40,11 +41,6 @@ impl HttpAccess {
         let is_bare_v6 = host.parse::<std::net::Ipv6Addr>().is_ok();
         self.hosts.push(if is_bare_v6 { format!("[{host}]") } else { host.to_ascii_lowercase() });
         self
-    }
-
-    /// Returns the names by which the server is reached.
-    pub(super) fn hosts(&self) -> &[String] {
-        &self.hosts
     }
 
     /// Checks the head of a request.

@@ -53,7 +53,7 @@ impl Front {
         let sessions = Arc::new(sessions);
         // Names and origins were checked before, by the same list.
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(access.hosts().iter().map(|host| host.trim_matches(['[', ']'])))
+            .with_allowed_hosts(access.hosts.iter().map(|host| host.trim_matches(['[', ']'])))
             .with_cancellation_token(streams)
             .with_max_request_body_bytes(LARGEST);
         let service = StreamableHttpService::new(
