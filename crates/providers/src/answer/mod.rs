@@ -33,11 +33,9 @@ use crate::provider::ModelTarget;
 
 /// Assembles an answer from the events of a stream.
 pub trait StreamReader: Send {
-    /// Processes the next event, and appends its displayable content to `deltas`.
-    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError>;
-
-    /// Whether the provider has marked the end of the answer.
-    fn is_complete(&self) -> bool;
+    /// Processes the next event, and appends its displayable content to `deltas`. Returns whether the provider
+    /// has marked the end of the answer.
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<bool, ProviderError>;
 
     /// Returns the answer. Fails if the stream ended before the provider marked its end.
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError>;

@@ -105,7 +105,8 @@ impl ModelPolicy {
         let mut listener = Listener::new(&question.deltas, &self.held_secrets());
         let mut read = 0;
         let mut begun = Some(begun);
-        while !reader.is_complete() {
+        let mut is_complete = false;
+        while !is_complete {
             let chunk = match begun.take() {
                 Some(begun) => Some(begun),
                 None => response.body.chunk().await.map_err(|_| ProviderError::cut_stream(provider))?,
@@ -118,7 +119,7 @@ impl ModelPolicy {
             let taken = decoder.feed(&chunk, &mut events);
             taken.map_err(|problem| ProviderError::malformed(provider, problem.to_string()))?;
             for event in events.drain(..) {
-                reader.feed(&event, &mut deltas)?;
+                is_complete |= reader.feed(&event, &mut deltas)?;
                 for delta in deltas.drain(..) {
                     listener.emit(delta);
                 }

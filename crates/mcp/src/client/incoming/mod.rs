@@ -36,7 +36,7 @@ impl IncomingMessage {
     /// Adds bytes. Those of a message that is too large are forgotten.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.scan.feed(bytes);
-        if self.scan.excess().is_some() {
+        if self.scan.excess.is_some() {
             self.bytes = Vec::new();
         } else {
             self.bytes.extend_from_slice(bytes);
@@ -44,7 +44,7 @@ impl IncomingMessage {
     }
 
     pub(super) fn is_too_large(&self) -> bool {
-        self.scan.excess().is_some()
+        self.scan.excess.is_some()
     }
 
     fn is_object(&self) -> bool {
@@ -53,7 +53,7 @@ impl IncomingMessage {
 
     /// Returns an error for the request of a message that is too large, once, as soon as both are known.
     pub(super) fn early_answer(&mut self) -> Option<ServerJsonRpcMessage> {
-        let excess = self.scan.excess().filter(|_| !self.is_answered)?;
+        let excess = self.scan.excess.filter(|_| !self.is_answered)?;
         let request = self.scan.answered()?;
         self.is_answered = true;
         unreadable(request, format!("its answer is not read: {excess}"))
@@ -66,7 +66,7 @@ impl IncomingMessage {
         if self.is_answered {
             return None;
         }
-        if let Some(excess) = self.scan.excess() {
+        if let Some(excess) = self.scan.excess {
             return unreadable(answered()?, format!("its answer is not read: {excess}"));
         }
         match parsed(&self.bytes) {

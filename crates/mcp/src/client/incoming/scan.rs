@@ -21,21 +21,14 @@ const OBJECT_COST: usize = 4;
 const LONGEST_ID: usize = 64;
 
 /// Why a message is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Excess {
+    #[error("it has more than {} MiB", LARGEST / 1024 / 1024)]
     Bytes,
+    #[error("it is nested more than {DEEPEST} levels deep")]
     Depth,
+    #[error("it has more than {MOST_VALUES} values")]
     Values,
-}
-
-impl std::fmt::Display for Excess {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Bytes => write!(formatter, "it has more than {} MiB", LARGEST / 1024 / 1024),
-            Self::Depth => write!(formatter, "it is nested more than {DEEPEST} levels deep"),
-            Self::Values => write!(formatter, "it has more than {MOST_VALUES} values"),
-        }
-    }
 }
 
 /// What is known of a message whose bytes were seen.
@@ -44,7 +37,8 @@ pub(super) struct Scan {
     bytes: usize,
     depth: usize,
     values: usize,
-    excess: Option<Excess>,
+    /// Why the message is not read, if a limit is exceeded.
+    pub(super) excess: Option<Excess>,
     is_string: bool,
     is_escaped: bool,
     /// Whether the next text of the outermost object is a key.
@@ -135,11 +129,6 @@ impl Scan {
         self.excess.get_or_insert(excess);
     }
 
-    /// Returns why the message is not read, if a limit is exceeded.
-    pub(super) fn excess(&self) -> Option<Excess> {
-        self.excess
-    }
-
     /// Returns the id of the request that the message answers.
     pub(super) fn answered(&self) -> Option<RequestId> {
         let is_answer = !self.has_method && !self.is_id && self.id.len() <= LONGEST_ID;
@@ -174,7 +163,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(scan(text).answered().map(|id| id.to_string()).as_deref(), id, "{text}");
-            assert_eq!(scan(text).excess(), None, "{text}");
+            assert_eq!(scan(text).excess, None, "{text}");
         }
     }
 
@@ -187,7 +176,7 @@ mod tests {
         for (text, excess, id) in texts {
             let mut scan = Scan::default();
             scan.feed(text.as_bytes());
-            assert_eq!(scan.excess(), Some(excess));
+            assert_eq!(scan.excess, Some(excess));
             assert_eq!(scan.answered().map(|id| id.to_string()).as_deref(), Some(id));
         }
     }

@@ -76,7 +76,7 @@ fn replace(usage: &mut Value, newer: &Value) {
 }
 
 impl StreamReader for MessagesStream {
-    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<bool, ProviderError> {
         let data: Value = body_of(&event.data, &self.target)?;
         match text_at(&data, "type").unwrap_or_default() {
             "message_start" => replace(&mut self.end.usage, &data["message"]["usage"]),
@@ -108,11 +108,7 @@ impl StreamReader for MessagesStream {
             "error" => return Err(of_event(self.target.provider, DIALECT.classify, &data)),
             _ => {}
         }
-        Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.is_done
+        Ok(self.is_done)
     }
 
     fn finish(mut self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {

@@ -54,7 +54,7 @@ fn is_plain(part: &Value) -> bool {
 }
 
 impl StreamReader for GeminiStream {
-    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<bool, ProviderError> {
         let data: Value = body_of(&event.data, &self.target)?;
         let data = data.get(0).unwrap_or(&data);
         if !data["error"].is_null() {
@@ -74,12 +74,8 @@ impl StreamReader for GeminiStream {
             self.end.finish_reason = Some(reason.to_owned());
             self.end.finish_message = text_at(candidate, "finishMessage").map(str::to_owned);
         }
-        Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
         // More events may follow the finish reason, so only the end of the stream ends the answer.
-        false
+        Ok(false)
     }
 
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {

@@ -153,11 +153,11 @@ impl ChatStream {
 }
 
 impl StreamReader for ChatStream {
-    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<bool, ProviderError> {
         if event.data.trim() == "[DONE]" {
             self.is_done = true;
             self.thoughts.finish(deltas);
-            return Ok(());
+            return Ok(true);
         }
         let chunk: Value = body_of(&event.data, &self.target)?;
         if !chunk["error"].is_null() {
@@ -166,7 +166,7 @@ impl StreamReader for ChatStream {
         if !chunk["usage"].is_null() {
             self.usage = chunk["usage"].clone();
         }
-        let Some(choice) = chunk["choices"].get(0) else { return Ok(()) };
+        let Some(choice) = chunk["choices"].get(0) else { return Ok(self.is_done) };
         if let Some(reason) = text_at(choice, "finish_reason") {
             self.finish_reason = Some(reason.to_owned());
         }
@@ -202,11 +202,7 @@ impl StreamReader for ChatStream {
         if self.finish_reason.is_some() {
             self.thoughts.finish(deltas);
         }
-        Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.is_done
+        Ok(self.is_done)
     }
 
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {

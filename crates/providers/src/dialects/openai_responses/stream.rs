@@ -28,9 +28,9 @@ impl ResponsesStream {
 }
 
 impl StreamReader for ResponsesStream {
-    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn feed(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<bool, ProviderError> {
         if event.data.trim() == "[DONE]" {
-            return Ok(());
+            return Ok(self.end.is_some());
         }
         let data: Value = body_of(&event.data, &self.target)?;
         let delta = || text_at(&data, "delta").unwrap_or_default().to_owned();
@@ -61,11 +61,7 @@ impl StreamReader for ResponsesStream {
             "error" => return Err(of_event(self.target.provider, DIALECT.classify, &data)),
             _ => {}
         }
-        Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.end.is_some()
+        Ok(self.end.is_some())
     }
 
     fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
