@@ -185,7 +185,7 @@ impl ClaudeRun {
         match report {
             // The tools of the agent are recorded where they run.
             HookReport::Before(call) if is_ours(&call.name) => {
-                self.allow(call.id);
+                self.allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
                 input.send(response(&request, &json!({})));
             }
             HookReport::After(call, _) if is_ours(&call.name) => input.send(response(&request, &json!({}))),
@@ -228,10 +228,6 @@ impl ClaudeRun {
             | HookReport::End
             | HookReport::Nothing => input.send(response(&request, &json!({}))),
         }
-    }
-
-    fn allow(&self, call: String) {
-        self.allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
     }
 
     /// Answers whether a call may run. It was decided before, at its hook.

@@ -14,8 +14,8 @@ use backstitch_core::journal::Decision;
 use backstitch_runtime::{Approver, ApproverDecision};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitResult, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    RequestId, ServerRequest,
+    ClientResult, ElicitRequest, ElicitResult, ProgressNotificationParam, ProgressToken, RequestId,
+    ServerRequest,
 };
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use serde_json::{Map, Value};
@@ -24,6 +24,7 @@ use super::form::{FormAnswer, answer_of, question};
 use super::host::ServerHost;
 use super::progress::progress_now;
 use super::questions::QuestionSender;
+use super::requests::is_newest;
 
 /// Interval of the notifications that a call still waits.
 const REMIND_EVERY: Duration = Duration::from_secs(10);
@@ -85,16 +86,12 @@ impl ClientApprover {
         sender: QuestionSender,
         settings: &ApprovalSettings,
     ) -> Self {
-        // Later revisions have no requests of the server.
-        let has_requests = context
-            .protocol_version()
-            .is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str());
         let capability = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
         let has_forms = capability.is_some_and(|known| known.form.is_some() || known.url.is_none());
-        let way = match (settings.by == ApprovalBy::Client && has_forms, has_requests) {
-            (false, _) => Way::Nowhere,
-            (true, true) => Way::Request,
-            (true, false) => Way::Result(sender),
+        let way = match settings.by {
+            ApprovalBy::Client if has_forms && is_newest(context) => Way::Result(sender),
+            ApprovalBy::Client if has_forms => Way::Request,
+            _ => Way::Nowhere,
         };
         Self {
             host,

@@ -35,10 +35,8 @@ impl RunningRequests {
 
     /// Enters a request.
     pub(super) fn enter(&self, context: &RequestContext<RoleServer>) -> RunningRequest {
-        let is_newest = context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        let token = if self.is_http && is_newest { context.ct.clone() } else { CancellationToken::new() };
+        let is_own = self.is_http && is_newest(context);
+        let token = if is_own { context.ct.clone() } else { CancellationToken::new() };
         // The notification may have been handled before the request.
         if context.ct.is_cancelled() {
             token.cancel();
@@ -55,6 +53,12 @@ impl RunningRequests {
             token.cancel();
         }
     }
+}
+
+/// Whether a request is of revision 2026-07-28 or a later one, which have no requests of the server.
+pub(super) fn is_newest(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 impl RunningRequest {

@@ -83,13 +83,14 @@ impl<'a> Thread<'a> {
         if let Some(system) = messages.next_if(|message| message.role() == Role::System) {
             thread.system = parts_of(system).iter().collect();
         }
-        let grouped = GroupedResults::new(messages.collect());
+        let (turns, unanswered) = group_by_turn(messages);
+        let in_order = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.messages));
         let mut results: HashMap<CallId, &OptionResult> = HashMap::new();
-        for result in grouped.in_order().filter_map(|message| message.message.option_result()) {
+        for result in in_order.chain(&unanswered).filter_map(|message| message.message.option_result()) {
             results.entry(result.invocation_id).or_insert(result);
         }
         let mut called = HashSet::new();
-        for group in &grouped.turns {
+        for group in &turns {
             thread.say_all(&group.before);
             let mut turn = ThreadTurn { number: group.number, ..ThreadTurn::default() };
             let (spoken, others): (Vec<_>, Vec<_>) =
@@ -107,7 +108,7 @@ impl<'a> Thread<'a> {
             // Other messages between the results follow the turn.
             thread.say_all(&others);
         }
-        thread.say_all(&grouped.unanswered);
+        thread.say_all(&unanswered);
         thread.orphans = results.into_keys().filter(|call| !called.contains(call)).collect();
         thread.orphans.sort();
         thread
@@ -126,13 +127,6 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Messages, grouped by turn.
-struct GroupedResults<'a> {
-    turns: Vec<TurnGroup<'a>>,
-    /// The messages after the last turn.
-    unanswered: Vec<&'a InnerMessage>,
-}
-
 /// An answer and the messages that belong to it.
 struct TurnGroup<'a> {
     number: u64,
@@ -142,36 +136,31 @@ struct TurnGroup<'a> {
     messages: Vec<&'a InnerMessage>,
 }
 
-impl<'a> GroupedResults<'a> {
-    /// Groups by turn number and not by adjacency, since a result may come after a user message or even after
-    /// the next answer. A result without an answer counts as an ordinary message.
-    fn new(messages: Vec<&'a InnerMessage>) -> Self {
-        let mut numbers = TurnNumbers::default();
-        let messages: Vec<_> =
-            messages.into_iter().map(|message| (numbers.number(message), message)).collect();
-        let answers = messages.iter().filter(|(_, message)| message.role() == Role::Assistant);
-        let mut turns: BTreeMap<u64, Vec<&InnerMessage>> =
-            answers.map(|(number, _)| (*number, Vec::new())).collect();
-        let mut inputs = Vec::new();
-        for (number, message) in messages {
-            match (message.role(), turns.get_mut(&number)) {
-                (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message),
-                _ => inputs.push((number, message)),
-            }
+/// Groups messages by turn number and not by adjacency, since a result may come after a user message or even after
+/// the next answer. A result without an answer counts as an ordinary message. Also returns the messages after the
+/// last turn.
+fn group_by_turn<'a>(
+    messages: impl Iterator<Item = &'a InnerMessage>,
+) -> (Vec<TurnGroup<'a>>, Vec<&'a InnerMessage>) {
+    let mut numbers = TurnNumbers::default();
+    let messages: Vec<_> = messages.map(|message| (numbers.number(message), message)).collect();
+    let answers = messages.iter().filter(|(_, message)| message.role() == Role::Assistant);
+    let mut turns: BTreeMap<u64, Vec<&InnerMessage>> =
+        answers.map(|(number, _)| (*number, Vec::new())).collect();
+    let mut inputs = Vec::new();
+    for (number, message) in messages {
+        match (message.role(), turns.get_mut(&number)) {
+            (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message),
+            _ => inputs.push((number, message)),
         }
-        let mut inputs = inputs.into_iter().peekable();
-        let turns = turns.into_iter().map(|(number, messages)| {
-            let before = std::iter::from_fn(|| inputs.next_if(|(at, _)| *at < number));
-            TurnGroup { number, before: before.map(|(_, message)| message).collect(), messages }
-        });
-        let turns = turns.collect();
-        Self { turns, unanswered: inputs.map(|(_, message)| message).collect() }
     }
-
-    fn in_order(&self) -> impl Iterator<Item = &'a InnerMessage> {
-        let turns = self.turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.messages));
-        turns.chain(&self.unanswered).copied()
-    }
+    let mut inputs = inputs.into_iter().peekable();
+    let turns = turns.into_iter().map(|(number, messages)| {
+        let before = std::iter::from_fn(|| inputs.next_if(|(at, _)| *at < number));
+        TurnGroup { number, before: before.map(|(_, message)| message).collect(), messages }
+    });
+    let turns = turns.collect();
+    (turns, inputs.map(|(_, message)| message).collect())
 }
 
 fn parts_of(message: &InnerMessage) -> &[Part] {
