@@ -77,10 +77,8 @@ impl ToolSocket {
 /// Creates a directory that only this user can enter, and in which a socket has a short path.
 fn private_directory() -> io::Result<PrivateDirectory> {
     let directory = PrivateDirectory::new()?;
-    match directory.path().as_os_str().len() + "/socket".len() <= LONGEST {
-        true => Ok(directory),
-        false => PrivateDirectory::below(Path::new("/tmp")),
-    }
+    let is_short = directory.path().as_os_str().len() + "/socket".len() <= LONGEST;
+    if is_short { Ok(directory) } else { PrivateDirectory::below(Path::new("/tmp")) }
 }
 
 /// Copies an input to a socket and the socket to an output, until the socket ends. A command passes its standard input

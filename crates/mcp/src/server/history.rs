@@ -76,6 +76,7 @@ impl HistoryTool {
 
     fn parameters(self) -> Value {
         let text = |description: &str| json!({ "type": "string", "description": description });
+        let or_head = text(&format!("{POINT} Default: head."));
         let (properties, required) = match self {
             Self::Checkpoints | Self::Log => {
                 let limit = json!({
@@ -84,16 +85,13 @@ impl HistoryTool {
                 });
                 (json!({ "limit": limit }), json!([]))
             }
-            Self::Diff => {
-                let to = format!("{POINT} Default: head.");
-                (json!({ "from": text(POINT), "to": text(&to) }), json!(["from"]))
-            }
+            Self::Diff => (json!({ "from": text(POINT), "to": or_head }), json!(["from"])),
             Self::Rewind => {
                 let reason = text("Why, for the log.");
                 (json!({ "point": text(POINT), "reason": reason }), json!(["point"]))
             }
             Self::Undo => (json!({}), json!([])),
-            Self::Fork => (json!({ "point": text(&format!("{POINT} Default: head.")) }), json!([])),
+            Self::Fork => (json!({ "point": or_head }), json!([])),
         };
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
@@ -119,18 +117,16 @@ impl HistoryTool {
             Ok(known) => known,
             Err(error) => return Ok(refusal(&error)),
         };
-        let read = match HistoryArguments::read(self, given) {
-            Err(message) => Err(message),
-            Ok(arguments) => match self {
-                Self::Log => log(&*store, session, arguments.limit).await,
-                Self::Diff => host.diff(arguments.from, arguments.to).await,
-                _ => checkpoints(&*store, session, arguments.limit).await,
-            },
+        let arguments = match HistoryArguments::read(self, given) {
+            Ok(arguments) => arguments,
+            Err(message) => return Ok(error_result(message)),
         };
-        Ok(match read {
-            Ok(value) => shown(&value),
-            Err(message) => error_result(message),
-        })
+        let read = match self {
+            Self::Log => log(&*store, session, arguments.limit).await,
+            Self::Diff => host.diff(arguments.from, arguments.to).await,
+            _ => checkpoints(&*store, session, arguments.limit).await,
+        };
+        Ok(read.map_or_else(error_result, |value| shown(&value)))
     }
 
     /// Runs a tool that changes the history.
@@ -218,17 +214,14 @@ async fn checkpoints(store: &dyn Store, session: SessionId, limit: usize) -> Res
         view => view.map_err(|error| error.to_string())?.checkpoints(),
     };
     let skipped = all.len().saturating_sub(limit);
-    let shown: Vec<Value> = all[skipped..]
-        .iter()
-        .map(|one| {
-            json!({
-                "call": one.call_id, "tool": one.tool_name, "status": one.status, "result": one.result_summary,
-                "before": format!("before:{}", one.call_id), "after": format!("after:{}", one.call_id),
-                "recorded_at": one.recorded_at,
-            })
+    let shown = all[skipped..].iter().map(|one| {
+        json!({
+            "call": one.call_id, "tool": one.tool_name, "status": one.status, "result": one.result_summary,
+            "before": format!("before:{}", one.call_id), "after": format!("after:{}", one.call_id),
+            "recorded_at": one.recorded_at,
         })
-        .collect();
-    Ok(json!({ "session": session, "earlier": skipped, "checkpoints": shown }))
+    });
+    Ok(json!({ "session": session, "earlier": skipped, "checkpoints": shown.collect::<Value>() }))
 }
 
 async fn log(store: &dyn Store, session: SessionId, limit: usize) -> Result<Value, String> {
@@ -236,12 +229,10 @@ async fn log(store: &dyn Store, session: SessionId, limit: usize) -> Result<Valu
         Err(RuntimeError::SessionNotFound { .. }) => Vec::new(),
         records => records.map_err(|error| error.to_string())?,
     };
-    let lines: Vec<Value> = records
-        .iter()
-        .filter_map(|record| {
-            Some(json!({ "position": record.position, "at": record.at, "text": describe(record)? }))
-        })
-        .collect();
+    let lines = records.iter().filter_map(|record| {
+        Some(json!({ "position": record.position, "at": record.at, "text": describe(record)? }))
+    });
+    let lines: Vec<Value> = lines.collect();
     let skipped = lines.len().saturating_sub(limit);
     Ok(json!({ "session": session, "earlier": skipped, "log": &lines[skipped..] }))
 }
