@@ -163,6 +163,11 @@ fn inline(text: &Large<std::sync::Arc<str>>) -> Result<&str, RenderError> {
     text.inline().map(AsRef::as_ref).ok_or(RenderError::NotHydrated { what: "a text" })
 }
 
+/// The role of the last message.
+pub(crate) fn last_role(messages: &[Value]) -> Option<&str> {
+    messages.last()?["role"].as_str()
+}
+
 pub(crate) fn nudge(report: &mut RenderReport) -> &'static str {
     report.note(Departure::Nudged);
     NUDGE

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::request::{
     CacheMarks, Departure, Media, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, is_filled, legal, nudge, object,
-    parameters, plan, render_pieces, words,
+    RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, is_filled, last_role, legal,
+    nudge, object, parameters, plan, render_pieces, words,
 };
 
 /// The default token limit of an answer. Messages requires one.
@@ -17,7 +17,7 @@ const MAX_TOKENS: u32 = 8192;
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let RequestInput { tools, target, options, output, .. } = *input;
     let mut media = Media::new(input, DIALECT.media, report);
-    let mut messages = Messages::default();
+    let mut messages: Vec<Value> = Vec::new();
     let system = words(input.system(), media.report)?;
     for planned in plan(input, raw_calls, media.report)? {
         match planned {
@@ -26,15 +26,12 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
                 if message.is_system && !blocks.is_empty() {
                     blocks.insert(0, text_block("System:"));
                 }
-                messages.user(blocks);
+                push_user(&mut messages, blocks);
             }
             PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media)?,
         }
     }
-    if messages.last_role() != Some("user") {
-        messages.user(vec![text_block(nudge(report))]);
-    }
-    let mut messages = messages.list;
+    end_with_user(&mut messages, report);
 
     let max_tokens = options.max_output_tokens.unwrap_or_else(|| default_limit(options.thinking));
     let mut tools: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
@@ -76,35 +73,23 @@ fn tool_choice(options: &RequestOptions) -> Option<Value> {
     Some(choice)
 }
 
-/// Alternating messages: consecutive user messages are merged into one.
-#[derive(Default)]
-struct Messages {
-    list: Vec<Value>,
+/// Adds a message of a user. Messages alternate, so it is merged with one of a user before it.
+fn push_user(messages: &mut Vec<Value>, blocks: Vec<Value>) {
+    if blocks.is_empty() {
+        return;
+    }
+    if last_role(messages) == Some("user")
+        && let Some(content) = messages.last_mut().and_then(|message| message["content"].as_array_mut())
+    {
+        content.extend(blocks);
+    } else {
+        messages.push(json!({"role": "user", "content": blocks}));
+    }
 }
 
-impl Messages {
-    fn last_role(&self) -> Option<&str> {
-        self.list.last().and_then(|message| message["role"].as_str())
-    }
-
-    fn user(&mut self, blocks: Vec<Value>) {
-        if blocks.is_empty() {
-            return;
-        }
-        if self.last_role() == Some("user")
-            && let Some(content) = self.list.last_mut().and_then(|message| message["content"].as_array_mut())
-        {
-            content.extend(blocks);
-        } else {
-            self.list.push(json!({"role": "user", "content": blocks}));
-        }
-    }
-
-    fn assistant(&mut self, blocks: Vec<Value>, report: &mut RenderReport) {
-        if self.last_role() != Some("user") {
-            self.user(vec![text_block(nudge(report))]);
-        }
-        self.list.push(json!({"role": "assistant", "content": blocks}));
+fn end_with_user(messages: &mut Vec<Value>, report: &mut RenderReport) {
+    if last_role(messages) != Some("user") {
+        push_user(messages, vec![text_block(nudge(report))]);
     }
 }
 
@@ -191,7 +176,7 @@ fn block(piece: Piece) -> Value {
 
 fn push_turn(
     turn: PlannedTurn<'_>,
-    messages: &mut Messages,
+    messages: &mut Vec<Value>,
     media: &mut Media<'_>,
 ) -> Result<(), RenderError> {
     let content = match &turn.raw {
@@ -213,9 +198,10 @@ fn push_turn(
     if content.is_empty() {
         return Ok(());
     }
-    messages.assistant(content, media.report);
+    end_with_user(messages, media.report);
+    messages.push(json!({"role": "assistant", "content": content}));
     let results = turn.calls.iter().map(|call| result(call, media));
-    messages.user(results.collect::<Result<Vec<Value>, RenderError>>()?);
+    push_user(messages, results.collect::<Result<_, _>>()?);
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::request::{
     Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError, RenderReport,
-    RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, is_filled, legal, nudge,
-    object, parameters, plan, render_pieces, words,
+    RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, is_filled, last_role, legal,
+    nudge, object, parameters, plan, render_pieces, words,
 };
 
 /// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
@@ -85,10 +85,6 @@ fn declared(tool: &ToolSpec) -> Value {
         "description": tool.description,
         "parametersJsonSchema": parameters(tool),
     })
-}
-
-fn last_role(contents: &[Value]) -> Option<&str> {
-    contents.last().and_then(|content| content["role"].as_str())
 }
 
 fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {

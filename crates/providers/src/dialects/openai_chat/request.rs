@@ -9,7 +9,7 @@ use super::DIALECT;
 use crate::answer::without_thoughts;
 use crate::request::{
     Media, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RefusedPart, RenderError, RenderReport,
-    RequestInput, legal, nudge, object, only_text, parameters, pieces, plan, words,
+    RequestInput, last_role, legal, nudge, object, only_text, parameters, pieces, plan, words,
 };
 
 /// Fields of answers that are refused or useless in requests.
@@ -47,8 +47,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
         }
     }
     messages.extend(user(media.leniently(|media| pieces(images, media))?));
-    let role = |message: &Value| message["role"].as_str().map(str::to_owned);
-    if matches!(messages.last().and_then(role).as_deref(), None | Some("assistant" | "system")) {
+    if matches!(last_role(&messages), None | Some("assistant" | "system")) {
         messages.push(json!({"role": "user", "content": nudge(report)}));
     }
 
