@@ -96,7 +96,6 @@ impl ProgramNeed {
         let path = find(self.command, std::env::var_os("PATH").as_deref());
         let version = path.as_deref().and_then(version_of);
         let problem = match (&path, version) {
-            (None, _) => None,
             (Some(_), None) => Some("it does not print its version".to_owned()),
             (Some(_), Some(version)) if version < self.oldest => {
                 Some(format!("{} or newer is needed", self.oldest))

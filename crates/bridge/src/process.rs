@@ -116,10 +116,7 @@ impl EngineProcess {
 
 async fn keep_stderr(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = [0; 4_096];
-    while let Ok(read) = stderr.read(&mut buffer).await {
-        if read == 0 {
-            return;
-        }
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(&buffer[..read]);
         let excess = kept.len().saturating_sub(STDERR);

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -41,13 +41,10 @@ const MOST_CALLS: usize = 64;
 pub(super) fn transport(
     address: &AddressSpec,
 ) -> Result<StreamableHttpClientTransport<RememberedClient>, String> {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| {
-        // A program that has chosen a crypto provider keeps it.
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-    });
+    // A program that has chosen a crypto provider keeps it.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
     let client = reqwest::Client::builder()
         .user_agent(concat!("backstitch/", env!("CARGO_PKG_VERSION")))
         .redirect(within_host())

@@ -99,17 +99,13 @@ impl ServerSpec {
 
     /// Returns what no error may contain.
     pub(super) fn secrets(&self) -> Secrets {
-        match &self.place {
-            ServerPlace::Program(_) => Secrets::default(),
-            ServerPlace::Address(address) => {
-                // The part after the scheme is the secret, as in `Bearer TOKEN`.
-                let parts = address.headers.values().flat_map(|value| {
-                    let last = value.rsplit(' ').next().unwrap_or(value);
-                    [value.clone(), last.to_owned()]
-                });
-                Secrets::new(parts)
-            }
-        }
+        let ServerPlace::Address(address) = &self.place else { return Secrets::default() };
+        // The part after the scheme is the secret, as in `Bearer TOKEN`.
+        let parts = address.headers.values().flat_map(|value| {
+            let last = value.rsplit(' ').next().unwrap_or(value);
+            [value.clone(), last.to_owned()]
+        });
+        Secrets::new(parts)
     }
 }
 

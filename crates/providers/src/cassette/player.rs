@@ -104,13 +104,9 @@ struct PlaybackBody {
 
 impl Body for PlaybackBody {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
-        let next = match (self.chunks.pop_front(), self.broken.take()) {
-            (Some(chunk), broken) => {
-                self.broken = broken;
-                Ok(Some(chunk))
-            }
-            (None, Some(broken)) => Err(broken),
-            (None, None) => Ok(None),
+        let next = match self.chunks.pop_front() {
+            None => self.broken.take().map_or(Ok(None), Err),
+            chunk => Ok(chunk),
         };
         Box::pin(std::future::ready(next))
     }

@@ -168,10 +168,8 @@ impl ModelPolicy {
     }
 
     fn unreached(&self, error: &TransportError) -> ProviderError {
-        let kind = match error {
-            TransportError::NotRecorded(_) => ErrorKind::NotRecorded,
-            _ => ErrorKind::Network,
-        };
+        let is_miss = matches!(error, TransportError::NotRecorded(_));
+        let kind = if is_miss { ErrorKind::NotRecorded } else { ErrorKind::Network };
         ProviderError::new(self.target.provider, kind, error.to_string())
     }
 }

@@ -77,11 +77,10 @@ impl Limiter {
 
     /// Lets requests wait as an error asks for, or as its headers say.
     pub(super) fn heed_error<'a>(&self, error: &ProviderError, header: impl Fn(&str) -> Option<&'a str>) {
-        match error.kind {
-            ErrorKind::RateLimited | ErrorKind::Overloaded if error.retry_after.is_some() => {
-                self.close(error.retry_after);
-            }
-            _ => self.heed_headers(header),
+        let is_limited = matches!(error.kind, ErrorKind::RateLimited | ErrorKind::Overloaded);
+        match error.retry_after.filter(|_| is_limited) {
+            None => self.heed_headers(header),
+            wait => self.close(wait),
         }
     }
 

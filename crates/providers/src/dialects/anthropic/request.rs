@@ -128,10 +128,8 @@ fn mark(block: Option<&mut Value>) {
 
 /// The default token limit of an answer. Thinking counts as a part of the answer, so its budget is added.
 fn default_limit(thinking: ThinkingBudget) -> u32 {
-    match thinking {
-        ThinkingBudget::Budget(budget) => MAX_TOKENS.saturating_add(budget),
-        ThinkingBudget::Default | ThinkingBudget::Adaptive => MAX_TOKENS,
-    }
+    let ThinkingBudget::Budget(budget) = thinking else { return MAX_TOKENS };
+    MAX_TOKENS.saturating_add(budget)
 }
 
 /// The `thinking` field. A fixed budget is left out where the thoughts before the last calls are missing,
