@@ -149,10 +149,8 @@ fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let can_run = |path: &PathBuf| {
         path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(path?)
-        .filter(|place| place.is_absolute())
-        .map(|place| place.join(program))
-        .find(can_run)
+    let places = std::env::split_paths(path?).filter(|place| place.is_absolute());
+    places.map(|place| place.join(program)).find(can_run)
 }
 
 /// Asks a program for its version.

@@ -24,12 +24,9 @@ pub(super) fn specification(
     start: &EngineStart,
     relay: Option<Vec<String>>,
 ) -> Result<ProcessSpec, EngineError> {
-    let mut words: Vec<String> =
-        ["-p", "--verbose", "--include-partial-messages", "--permission-prompt-tool", "stdio"]
-            .into_iter()
-            .chain(["--input-format", "stream-json", "--output-format", "stream-json"])
-            .map(str::to_owned)
-            .collect();
+    let flags = ["-p", "--verbose", "--include-partial-messages", "--permission-prompt-tool", "stdio"];
+    let formats = ["--input-format", "stream-json", "--output-format", "stream-json"];
+    let mut words: Vec<String> = flags.into_iter().chain(formats).map(str::to_owned).collect();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if let Some(model) = &start.model {
         option("--model", model.clone());

@@ -206,13 +206,9 @@ fn turn_end(line: &Value) -> TurnEnd {
 
 /// The first line for the program.
 pub(super) fn initialize() -> Value {
-    let hooks = AWAITED
-        .iter()
-        .map(|event| ((*event).to_owned(), json!([{ "hookCallbackIds": [event], "timeout": HOOK_TIMEOUT }])));
-    request(
-        "initialize",
-        &json!({ "subtype": "initialize", "hooks": hooks.collect::<serde_json::Map<_, _>>() }),
-    )
+    let hook = |event: &str| json!([{ "hookCallbackIds": [event], "timeout": HOOK_TIMEOUT }]);
+    let hooks: Value = AWAITED.iter().map(|event| ((*event).to_owned(), hook(event))).collect();
+    request("initialize", &json!({ "subtype": "initialize", "hooks": hooks }))
 }
 
 pub(super) fn request(id: &str, body: &Value) -> Value {

@@ -275,9 +275,8 @@ impl ClaudeRun {
 
 /// Whether a tool is one of the agent's own, which are served here.
 fn is_ours(name: &str) -> bool {
-    name.strip_prefix("mcp__")
-        .and_then(|rest| rest.strip_prefix(SERVER))
-        .is_some_and(|rest| rest.starts_with("__"))
+    let rest = name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(SERVER));
+    rest.is_some_and(|rest| rest.starts_with("__"))
 }
 
 /// Answers a request once the returned hold is dropped.

@@ -40,15 +40,13 @@ pub struct AppServerSpec {
 impl AppServerSpec {
     /// Starts `codex` in a directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
+        // Hooks of the guard that it starts are about what this process does, and have nothing to record.
+        let marked = (ENGINE_VARIABLE.to_owned(), Some(Program::Codex.name().to_owned()));
         Self {
             program: "codex".to_owned(),
             directory: directory.into(),
             settings: Vec::new(),
-            // Hooks of the guard that it starts are about what this process does, and have nothing to record.
-            environment: BTreeMap::from([(
-                ENGINE_VARIABLE.to_owned(),
-                Some(Program::Codex.name().to_owned()),
-            )]),
+            environment: BTreeMap::from([marked]),
             sandbox: Sandbox::off(),
             mark: None,
         }

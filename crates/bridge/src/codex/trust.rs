@@ -78,10 +78,8 @@ pub async fn trust(
             list_hooks(AppServerSpec::new(project).with_home(&home.path), project).await?
         }
     };
-    let hooks: Vec<TrustedHook> = own(listed, settings)
-        .into_iter()
-        .map(|ListedHook { key, hash, .. }| TrustedHook { key, hash })
-        .collect();
+    let own = own(listed, settings).into_iter();
+    let hooks: Vec<_> = own.map(|ListedHook { key, hash, .. }| TrustedHook { key, hash }).collect();
     if hooks.is_empty() {
         return Err(HookTrustError::NotListed { settings: settings.to_owned() });
     }

@@ -192,12 +192,9 @@ impl HookEvent {
             }
             "PostToolUseFailure" => {
                 let error = self.text("error").unwrap_or_else(|| "it failed".to_owned());
-                let (call, result) = (self.call()?, self.result(Err(error)));
-                if is_set(&self.fields, "is_interrupt") {
-                    HookReport::Interrupted(call, result)
-                } else {
-                    HookReport::After(call, result)
-                }
+                let is_interrupt = is_set(&self.fields, "is_interrupt");
+                let report = if is_interrupt { HookReport::Interrupted } else { HookReport::After };
+                report(self.call()?, self.result(Err(error)))
             }
             "SubagentStop" => HookReport::SubAgentEnd(self.agent()),
             "Stop" => {

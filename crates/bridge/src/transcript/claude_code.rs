@@ -35,10 +35,8 @@ pub(super) fn requests(path: &Path) -> Vec<ObservedRequest> {
 fn sub_agents(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(path.with_extension("").join("subagents")) else { return Vec::new() };
     let files = entries.flatten().map(|entry| entry.path());
-    files
-        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
-        .take(SUB_AGENTS)
-        .collect()
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    files.take(SUB_AGENTS).collect()
 }
 
 fn request_of(record: &Value) -> Option<ObservedRequest> {

@@ -48,12 +48,9 @@ impl ClaudeTranscript {
     /// with one id of the program. With all three, an engine and the guard find the same record for the same prompt.
     pub fn record_of_answer(&self, prompt: &str) -> Option<String> {
         let prompt = self.place_of_prompt(prompt)?;
-        let places: HashMap<&str, usize> = self
-            .records
-            .iter()
-            .enumerate()
-            .filter_map(|(place, record)| Some((text(record, "uuid")?, place)))
-            .collect();
+        let places = self.records.iter().zip(0..);
+        let places = places.filter_map(|(record, place)| Some((text(record, "uuid")?, place)));
+        let places: HashMap<&str, usize> = places.collect();
         let is_answer =
             |record: &Value| text(record, "type") == Some("assistant") && !is_set(record, "isSidechain");
         let answers = self.records.iter().enumerate().rev().filter(|(_, record)| is_answer(record));
@@ -138,9 +135,8 @@ fn record_id(record: &Value) -> Option<String> {
 /// Returns the calls that a record makes.
 #[cfg(feature = "engines")]
 fn calls(record: &Value) -> impl Iterator<Item = &str> {
-    blocks(record)
-        .filter(|block| text(block, "type") == Some("tool_use"))
-        .filter_map(|block| text(block, "id"))
+    let calls = blocks(record).filter(|block| text(block, "type") == Some("tool_use"));
+    calls.filter_map(|block| text(block, "id"))
 }
 
 #[cfg(all(test, feature = "engines"))]

@@ -188,16 +188,10 @@ impl HistoryArguments {
             let given = given.ok_or_else(|| format!("{}: {name} is missing", tool.name()))?;
             given.parse().map_err(|error: backstitch_runtime::InvalidPoint| error.to_string())
         };
-        let limit = match given.get("limit") {
-            None | Some(Value::Null) => 50,
-            Some(limit) => limit
-                .as_u64()
-                .and_then(|limit| usize::try_from(limit).ok())
-                .filter(|limit| (1..=MOST_ENTRIES).contains(limit))
-                .ok_or_else(|| {
-                    format!("{}: limit has to be a number from 1 to {MOST_ENTRIES}", tool.name())
-                })?,
-        };
+        let limit = given.get("limit").filter(|limit| !limit.is_null());
+        let limit = limit.map_or(Some(50), |limit| usize::try_from(limit.as_u64()?).ok());
+        let out_of_range = || format!("{}: limit has to be a number from 1 to {MOST_ENTRIES}", tool.name());
+        let limit = limit.filter(|limit| (1..=MOST_ENTRIES).contains(limit)).ok_or_else(out_of_range)?;
         Ok(Self {
             limit,
             from: point("from")?.to_string(),

@@ -56,24 +56,21 @@ pub(crate) fn of_reason(
     };
     let known = documented.iter().find(|(known, _)| *known == word);
     match known.map_or(Other, |(_, meaning)| *meaning) {
-        Whole => Ok(Finish::Stop),
-        Length => Ok(Finish::Length),
-        Pause => Ok(Finish::Pause),
-        Other => Ok(Finish::Other(word.to_owned())),
         Withheld => refuse(ErrorKind::ContentFilter, "the answer was withheld"),
         ContextFull => refuse(ErrorKind::ContextTooLong, "the answer did not fit into the model's context"),
         Malformed => refuse(ErrorKind::Malformed, "the answer is not complete"),
+        meaning => Ok(of_meaning(word, meaning)),
     }
 }
 
-/// Maps a word to a [`Finish`] for scripted policies, which only use the words of providers and never fail.
-pub(crate) fn of_meaning(word: &str, meaning: Option<FinishMeaning>) -> Finish {
+/// Maps a word to a [`Finish`]. Scripted policies only use the words of providers, and never fail.
+pub(crate) fn of_meaning(word: &str, meaning: FinishMeaning) -> Finish {
     match meaning {
-        Some(Whole) => Finish::Stop,
-        Some(Length) => Finish::Length,
-        Some(Pause) => Finish::Pause,
-        Some(Withheld) => Finish::Filter,
-        Some(ContextFull | Malformed | Other) | None => Finish::Other(word.to_owned()),
+        Whole => Finish::Stop,
+        Length => Finish::Length,
+        Pause => Finish::Pause,
+        Withheld => Finish::Filter,
+        ContextFull | Malformed | Other => Finish::Other(word.to_owned()),
     }
 }
 

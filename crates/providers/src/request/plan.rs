@@ -49,6 +49,11 @@ impl PlannedCall<'_> {
     pub(crate) fn id(&self) -> &str {
         self.wire_id.as_deref().unwrap_or_default()
     }
+
+    /// The name of the option, in characters that every provider accepts.
+    pub(crate) fn name(&self) -> String {
+        legal::legal_name(&self.call.option_name)
+    }
 }
 
 /// Plans a request.

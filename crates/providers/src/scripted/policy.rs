@@ -16,7 +16,7 @@ use backstitch_core::ports::{
 use serde_json::json;
 
 use super::{Script, ScriptError, ScriptFormat, ScriptedFailure, ScriptedReply};
-use crate::answer::{finished, of_meaning};
+use crate::answer::{FinishMeaning, finished, of_meaning};
 use crate::policy::ModelPolicy;
 use crate::provider::{ModelTarget, Provider};
 use crate::request::RequestOptions;
@@ -215,7 +215,7 @@ async fn pass(millis: Option<u64>) {
 /// The finish for a word of any provider.
 fn of_any(word: &str) -> Finish {
     let known = Provider::ALL.into_iter().flat_map(finish_reasons).find(|(known, _)| *known == word);
-    of_meaning(word, known.map(|(_, meaning)| *meaning))
+    of_meaning(word, known.map_or(FinishMeaning::Other, |(_, meaning)| *meaning))
 }
 
 /// Emits a text word by word.

@@ -81,13 +81,8 @@ fn value_of(item: &Value) -> Value {
     if let Some(content) = item.pointer("/result/content") {
         return content.clone();
     }
-    let paths: Vec<&Value> = item
-        .get("changes")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|change| change.get("path"))
-        .collect();
+    let changes = item.get("changes").and_then(Value::as_array).into_iter().flatten();
+    let paths: Vec<&Value> = changes.filter_map(|change| change.get("path")).collect();
     if paths.is_empty() { Value::from("done") } else { json!({ "changed": paths }) }
 }
 

@@ -1,6 +1,5 @@
 //! How Codex is started: its command line, and the thread that it works in.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use backstitch_core::ports::Sandbox;
@@ -11,7 +10,7 @@ use super::point::{Continuation, continuation};
 use crate::codex::TITLE;
 use crate::codex::server::{AppServer, AppServerSpec, incomplete};
 use crate::codex::thread::{ThreadId, thread_of};
-use crate::process::{ENGINE_VARIABLE, allow_state};
+use crate::process::allow_state;
 use crate::program::Program;
 use crate::relay::SERVER;
 
@@ -30,17 +29,15 @@ pub(super) fn specification(
         settings.push(format!("mcp_servers.{SERVER}.tool_timeout_sec=86400"));
         settings.push(format!("mcp_servers.{SERVER}.required=true"));
     }
-    let variables = [(ENGINE_VARIABLE, Some(Program::Codex.name())), ("CODEX_THREAD_ID", None)];
-    let environment: BTreeMap<_, _> =
-        variables.map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).into();
-    AppServerSpec {
+    let mut spec = AppServerSpec {
         program: program.to_string_lossy().into_owned(),
         settings,
-        environment,
         sandbox: start.sandbox.clone().map_or_else(Sandbox::off, with_state),
         mark: Some(start.mark),
         ..AppServerSpec::new(&start.directory)
-    }
+    };
+    spec.environment.insert("CODEX_THREAD_ID".to_owned(), None);
+    spec
 }
 
 /// Allows the program to write its own state.

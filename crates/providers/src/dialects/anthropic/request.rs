@@ -105,11 +105,8 @@ fn text_block(text: impl Into<String>) -> Value {
 /// mark more, for the first block of a conversation that begins with several: it stays, while the blocks after it
 /// may change with each request, and then a mark at their end would only be paid for.
 fn mark_messages(messages: &mut [Value], has_mark_left: bool) {
-    let mut users: Vec<&mut Vec<Value>> = messages
-        .iter_mut()
-        .filter(|message| message["role"] == "user")
-        .filter_map(|message| message["content"].as_array_mut())
-        .collect();
+    let users = messages.iter_mut().filter(|message| message["role"] == "user");
+    let mut users: Vec<_> = users.filter_map(|message| message["content"].as_array_mut()).collect();
     let is_only = users.len() == 1;
     let begins_with_several = has_mark_left && users.first().is_some_and(|blocks| blocks.len() > 1);
     if begins_with_several {
@@ -186,8 +183,7 @@ fn push_turn(
                 content.push(text_block(text.trim_end()));
             }
             for call in &turn.calls {
-                let name = legal::legal_name(&call.call.option_name);
-                let input = legal::arguments_object(&call.call.arguments)?;
+                let (name, input) = (call.name(), legal::arguments_object(&call.call.arguments)?);
                 content.push(json!({"type": "tool_use", "id": call.id(), "name": name, "input": input}));
             }
             content
@@ -224,7 +220,7 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     content.retain(|block| !is_blank(block));
     let calls = content.iter_mut().filter(|block| block["type"] == "tool_use");
     for (block, call) in calls.zip(&turn.calls) {
-        block["name"] = legal::legal_name(&call.call.option_name).into();
+        block["name"] = call.name().into();
         if !call.call.arguments.is_parsable() || !block["input"].is_object() {
             block["input"] = legal::arguments_object(&call.call.arguments)?.into();
         }

@@ -115,9 +115,8 @@ fn push_turn(
                 parts.push(json!({"text": text}));
             }
             for call in &turn.calls {
-                let name = legal::legal_name(&call.call.option_name);
                 let args = legal::arguments_object(&call.call.arguments)?;
-                parts.push(json!({"functionCall": {"id": call.id(), "name": name, "args": args}}));
+                parts.push(json!({"functionCall": {"id": call.id(), "name": call.name(), "args": args}}));
             }
             parts
         }
@@ -154,10 +153,7 @@ fn response(call: &PlannedCall<'_>, report: &mut RenderReport) -> Result<Value, 
     if !spoken.is_empty() {
         text = if text.is_empty() { spoken } else { format!("{text}\n{spoken}") };
     }
-    let mut response = json!({
-        "name": legal::legal_name(&call.call.option_name),
-        "response": {key: text},
-    });
+    let mut response = json!({"name": call.name(), "response": {key: text}});
     if let Some(id) = &call.wire_id {
         response["id"] = id.as_str().into();
     }
@@ -178,7 +174,7 @@ fn replayed(
     }
     let calls = parts.iter_mut().filter_map(|part| part.get_mut("functionCall"));
     for (raw, call) in calls.zip(&turn.calls) {
-        raw["name"] = legal::legal_name(&call.call.option_name).into();
+        raw["name"] = call.name().into();
         if !raw["args"].is_object() {
             raw["args"] = legal::arguments_object(&call.call.arguments)?.into();
         }

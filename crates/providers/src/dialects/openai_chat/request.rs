@@ -162,10 +162,8 @@ fn render_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Opti
     let text = words(turn.parts.iter().copied(), report)?;
     let mut calls = Vec::new();
     for call in &turn.calls {
-        let function = json!({
-            "name": legal::legal_name(&call.call.option_name),
-            "arguments": legal::arguments_text(&call.call.arguments)?,
-        });
+        let arguments = legal::arguments_text(&call.call.arguments)?;
+        let function = json!({"name": call.name(), "arguments": arguments});
         calls.push(json!({"id": call.id(), "type": "function", "function": function}));
     }
     // All servers accept an empty text; some refuse null.
@@ -212,7 +210,7 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, Render
     let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
     for (raw, call) in calls.into_iter().flatten().zip(&turn.calls) {
         raw["type"] = "function".into();
-        raw["function"]["name"] = legal::legal_name(&call.call.option_name).into();
+        raw["function"]["name"] = call.name().into();
         raw["function"]["arguments"] = legal::arguments_text(&call.call.arguments)?.into();
     }
     Ok(Some(message.into()))

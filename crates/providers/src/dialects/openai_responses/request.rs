@@ -118,7 +118,7 @@ fn push_turn(
                 items.push(json!({
                     "type": "function_call",
                     "call_id": call.id(),
-                    "name": legal::legal_name(&call.call.option_name),
+                    "name": call.name(),
                     "arguments": legal::arguments_text(&call.call.arguments)?,
                 }));
             }
@@ -180,7 +180,7 @@ fn replayed(
     }
     let calls = items.iter_mut().filter(|item| item["type"] == "function_call");
     for (item, call) in calls.zip(&turn.calls) {
-        item["name"] = legal::legal_name(&call.call.option_name).into();
+        item["name"] = call.name().into();
         item["arguments"] = legal::arguments_text(&call.call.arguments)?.into();
     }
     let items = items.into_iter().filter_map(|item| {
