@@ -47,16 +47,12 @@ impl Requests {
         if self.reported.contains(id) || self.open.get(of).is_some_and(|open| open.id == id) {
             return false;
         }
-        match self.seen.iter_mut().find(|seen| seen.id == id) {
-            Some(seen) => {
-                seen.usage.update(usage);
-                false
-            }
-            None => {
-                self.seen.push(OpenAnswer { id: id.to_owned(), model: model.to_owned(), usage });
-                true
-            }
+        if let Some(seen) = self.seen.iter_mut().find(|seen| seen.id == id) {
+            seen.usage.update(usage);
+            return false;
         }
+        self.seen.push(OpenAnswer { id: id.to_owned(), model: model.to_owned(), usage });
+        true
     }
 
     /// Returns the requests that were not reported yet.

@@ -75,17 +75,10 @@ impl McpServer {
     /// Starts the server if it does not run, and lists its tools.
     pub fn list(&self) -> BoxFuture<'_, Result<ToolListing, ClientError>> {
         Box::pin(async move {
-            let mut listing = self.connection(None).await?.listing.clone();
-            let (tools, notes) = (std::mem::take(&mut listing.tools), &mut listing.notes);
-            let is_usable = |tool: &PinnedTool| match self.tool_name(&tool.name) {
-                Ok(_) => true,
-                Err(error) => {
-                    notes.push(error.to_string());
-                    false
-                }
-            };
-            listing.tools = tools.into_iter().filter(is_usable).collect();
-            Ok(listing)
+            let ToolListing { mut tools, mut notes } = self.connection(None).await?.listing.clone();
+            let mut note = |error: ClientError| notes.push(error.to_string());
+            tools.retain(|tool| self.tool_name(&tool.name).map_err(&mut note).is_ok());
+            Ok(ToolListing { tools, notes })
         })
     }
 
@@ -172,18 +165,13 @@ impl McpServer {
             let delay = Duration::from_millis(100).saturating_mul(1 << failures.min(10)).min(LONGEST_DELAY);
             tokio::time::sleep_until(failed_at + delay).await;
         }
-        match Connection::open(&spec).await {
-            Ok(opened) => {
-                let opened = Arc::new(opened);
-                (state.failures, state.failed_at) = (0, None);
-                state.running = Some(opened.clone());
-                Ok(opened)
-            }
-            Err(error) => {
-                (state.failures, state.failed_at) = (state.failures.saturating_add(1), Some(Instant::now()));
-                Err(error)
-            }
-        }
+        let opened = Connection::open(&spec).await.map(Arc::new);
+        state.running = opened.as_ref().ok().cloned();
+        (state.failures, state.failed_at) = match &opened {
+            Ok(_) => (0, None),
+            Err(_) => (state.failures.saturating_add(1), Some(Instant::now())),
+        };
+        opened
     }
 
     /// Forgets a server, whose processes then end with its last user.

@@ -75,11 +75,8 @@ impl ModelPolicy {
         let named = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         let mut begun = Vec::new();
         loop {
-            match opening(&begun) {
-                Opening::Stream => return Ok((begun, true)),
-                Opening::Whole => return Ok((begun, false)),
-                Opening::Neither => return Ok((begun, named)),
-                Opening::TooShort => {}
+            if let Some(streams) = is_stream(&begun, named) {
+                return Ok((begun, streams));
             }
             let chunk = response.body.chunk().await.map_err(|error| {
                 if named { ProviderError::cut_stream(self.target.provider) } else { self.unreached(&error) }
@@ -174,26 +171,17 @@ impl ModelPolicy {
     }
 }
 
-/// Classification of the first bytes of a response.
-enum Opening {
-    /// The first line of a stream of events.
-    Stream,
-    /// JSON, or a page of a proxy.
-    Whole,
-    /// Unknown.
-    Neither,
-    /// Nothing, or the beginning of the first line of a stream.
-    TooShort,
-}
-
-fn opening(bytes: &[u8]) -> Opening {
+/// Whether a response is a stream of events: its first bytes decide, and if they do not, the header, which says
+/// `named`. `None` if there are too few bytes.
+fn is_stream(bytes: &[u8], named: bool) -> Option<bool> {
     const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     match text.first() {
-        Some(b'{' | b'[' | b'<') => Opening::Whole,
-        _ if FIELDS.iter().any(|field| text.starts_with(field)) => Opening::Stream,
-        _ if FIELDS.iter().any(|field| field.starts_with(text)) => Opening::TooShort,
-        _ => Opening::Neither,
+        // JSON, or a page of a proxy.
+        Some(b'{' | b'[' | b'<') => Some(false),
+        _ if FIELDS.iter().any(|field| text.starts_with(field)) => Some(true),
+        _ if FIELDS.iter().any(|field| field.starts_with(text)) => None,
+        _ => Some(named),
     }
 }
 

@@ -14,12 +14,11 @@ pub struct RequestLimits {
 impl RequestLimits {
     /// Refuses a request that exceeds a limit.
     pub fn check(self, provider: Provider, bytes: usize, media: usize) -> Result<(), RequestTooLarge> {
-        let Self { bytes: most_bytes, media: most_media } = self;
-        if bytes > most_bytes {
-            return Err(RequestTooLarge::Bytes { provider, bytes, limit: most_bytes });
+        if bytes > self.bytes {
+            return Err(RequestTooLarge::Bytes { provider, bytes, limit: self.bytes });
         }
-        if media > most_media {
-            return Err(RequestTooLarge::Media { provider, media, limit: most_media });
+        if media > self.media {
+            return Err(RequestTooLarge::Media { provider, media, limit: self.media });
         }
         Ok(())
     }

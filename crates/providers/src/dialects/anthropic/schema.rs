@@ -42,19 +42,14 @@ fn is_recursive(schema: &Value) -> bool {
 /// Whether one definition refers to another, directly or through others.
 fn reaches<'a>(schema: &'a Value, from: &str, to: &str, seen: &mut Vec<&'a str>) -> bool {
     let definition = ["$defs", "definitions"].into_iter().find_map(|name| schema[name].get(from));
-    for reference in definition.map(references).unwrap_or_default() {
-        let Some(name) = reference.rsplit('/').next() else { continue };
-        if name == to {
-            return true;
+    let references = definition.map(references).unwrap_or_default().into_iter();
+    references.filter_map(|reference| reference.rsplit('/').next()).any(|name| {
+        if name != to && seen.contains(&name) {
+            return false;
         }
-        if !seen.contains(&name) {
-            seen.push(name);
-            if reaches(schema, name, to, seen) {
-                return true;
-            }
-        }
-    }
-    false
+        seen.push(name);
+        name == to || reaches(schema, name, to, seen)
+    })
 }
 
 /// The references in a schema.
