@@ -53,10 +53,11 @@ impl Engine for InstalledProgram {
 
     fn start(&self, start: EngineStart) -> EngineFuture<'_, Result<Box<dyn EngineRun>, EngineError>> {
         Box::pin(async move {
-            Ok(match self.program {
-                Program::ClaudeCode => Box::new(ClaudeRun::start(self, start).await?) as Box<dyn EngineRun>,
+            let run: Box<dyn EngineRun> = match self.program {
+                Program::ClaudeCode => Box::new(ClaudeRun::start(self, start).await?),
                 Program::Codex => Box::new(CodexRun::start(self, start).await?),
-            })
+            };
+            Ok(run)
         })
     }
 }

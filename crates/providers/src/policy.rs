@@ -15,7 +15,7 @@ use std::sync::Arc;
 use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::digest::Digest;
-use backstitch_core::message::PolicyName;
+use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::ports::{
     BoxFuture, FailedRequest, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
 };
@@ -178,7 +178,7 @@ impl ModelPolicy {
         options.refused.extend(refused);
         if !question.media.is_empty() {
             let (held, others) = (question.media.clone(), self.options.bytes.clone());
-            options.bytes = Some(Arc::new(move |media| {
+            options.bytes = Some(Arc::new(move |media: &MediaPart| {
                 let of_question = media.url.object_id().and_then(|object| held.get(&object).cloned());
                 of_question.or_else(|| others.as_ref()?(media))
             }));

@@ -67,11 +67,9 @@ pub(crate) fn plan<'a>(
     }
     let RequestInput { thread, target, options, .. } = *input;
     let mut planner = Planner { target, options, raw_calls, report, used: HashSet::new() };
-    let planned = thread.entries.iter().map(|entry| {
-        Ok(match entry {
-            ThreadEntry::Input(message) => PlannedEntry::Input(message),
-            ThreadEntry::Turn(turn) => PlannedEntry::Turn(planner.plan_turn(turn)?),
-        })
+    let planned = thread.entries.iter().map(|entry| match entry {
+        ThreadEntry::Input(message) => Ok(PlannedEntry::Input(message)),
+        ThreadEntry::Turn(turn) => planner.plan_turn(turn).map(PlannedEntry::Turn),
     });
     planned.collect()
 }

@@ -84,9 +84,10 @@ impl<'a> Thread<'a> {
             thread.system = parts_of(system).iter().collect();
         }
         let (turns, unanswered) = group_by_turn(messages);
-        let in_order = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.messages));
+        let in_turns = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.messages));
+        let in_order = in_turns.chain(&unanswered).copied();
         let mut results: HashMap<CallId, &OptionResult> = HashMap::new();
-        for result in in_order.chain(&unanswered).filter_map(|message| message.message.option_result()) {
+        for result in in_order.filter_map(|message| message.message.option_result()) {
             results.entry(result.invocation_id).or_insert(result);
         }
         let mut called = HashSet::new();

@@ -195,7 +195,7 @@ fn push_turn(
     end_with_user(messages, media.report);
     messages.push(json!({"role": "assistant", "content": content}));
     let results = turn.calls.iter().map(|call| result(call, media));
-    push_user(messages, results.collect::<Result<_, _>>()?);
+    push_user(messages, results.collect::<Result<Vec<Value>, RenderError>>()?);
     Ok(())
 }
 

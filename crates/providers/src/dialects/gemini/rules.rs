@@ -71,9 +71,10 @@ pub(super) const RULES: &[Rule] = &[
         })
     }),
     rule("gemini.names", "names begin with a letter or _ and have 1 to 64 characters", |request| {
-        let spoken = |content| [calls(content), responses(content)].concat();
+        let spoken = contents(request).iter();
+        let spoken = spoken.flat_map(|content| [calls(content), responses(content)].concat());
         let begins = |name: &str| name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-        for named in contents(request).iter().flat_map(spoken).chain(declarations(request)) {
+        for named in spoken.chain(declarations(request)) {
             let name = text(named, "name");
             ensure(is_plain_name(name, 64) && begins(name), || format!("{name:?}"))?;
         }
