@@ -5,32 +5,26 @@ use crate::error::Result;
 use crate::value::Value;
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("bit-and", Arity::at_least(2), &[], |_, a| fold("bit-and", a, |x, y| x & y)),
-    Native::leaf("bit-or", Arity::at_least(2), &[], |_, a| fold("bit-or", a, |x, y| x | y)),
-    Native::leaf("bit-xor", Arity::at_least(2), &[], |_, a| fold("bit-xor", a, |x, y| x ^ y)),
-    Native::leaf("bit-and-not", Arity::at_least(2), &[], |_, a| fold("bit-and-not", a, |x, y| x & !y)),
-    Native::leaf("bit-not", Arity::exactly(1), &[], |_, a| Ok(Value::Integer(!integer("bit-not", &a[0])?))),
+    Native::leaf("bit-and", Arity::at_least(2), &[], |c, a| fold(c.name, a, |x, y| x & y)),
+    Native::leaf("bit-or", Arity::at_least(2), &[], |c, a| fold(c.name, a, |x, y| x | y)),
+    Native::leaf("bit-xor", Arity::at_least(2), &[], |c, a| fold(c.name, a, |x, y| x ^ y)),
+    Native::leaf("bit-and-not", Arity::at_least(2), &[], |c, a| fold(c.name, a, |x, y| x & !y)),
+    Native::unary("bit-not", |c, a| Ok(Value::Integer(!integer(c.name, &a[0])?))),
     // Java uses the six lowest bits of a shift.
-    Native::leaf("bit-shift-left", Arity::exactly(2), &[], |_, a| {
-        pair("bit-shift-left", a, |x, n| x << (n & 63))
+    Native::binary("bit-shift-left", |c, a| pair(c.name, a, |x, n| x << (n & 63))),
+    Native::binary("bit-shift-right", |c, a| pair(c.name, a, |x, n| x >> (n & 63))),
+    Native::binary("unsigned-bit-shift-right", |c, a| {
+        pair(c.name, a, |x, n| ((x as u64) >> (n & 63)) as i64)
     }),
-    Native::leaf("bit-shift-right", Arity::exactly(2), &[], |_, a| {
-        pair("bit-shift-right", a, |x, n| x >> (n & 63))
-    }),
-    Native::leaf("unsigned-bit-shift-right", Arity::exactly(2), &[], |_, a| {
-        pair("unsigned-bit-shift-right", a, |x, n| ((x as u64) >> (n & 63)) as i64)
-    }),
-    Native::leaf("bit-set", Arity::exactly(2), &[], |_, a| pair("bit-set", a, |x, n| x | 1 << (n & 63))),
-    Native::leaf("bit-clear", Arity::exactly(2), &[], |_, a| {
-        pair("bit-clear", a, |x, n| x & !(1 << (n & 63)))
-    }),
-    Native::leaf("bit-flip", Arity::exactly(2), &[], |_, a| pair("bit-flip", a, |x, n| x ^ 1 << (n & 63))),
-    Native::leaf("bit-test", Arity::exactly(2), &[], |_, a| {
-        let (bits, at) = (integer("bit-test", &a[0])?, integer("bit-test", &a[1])?);
+    Native::binary("bit-set", |c, a| pair(c.name, a, |x, n| x | 1 << (n & 63))),
+    Native::binary("bit-clear", |c, a| pair(c.name, a, |x, n| x & !(1 << (n & 63)))),
+    Native::binary("bit-flip", |c, a| pair(c.name, a, |x, n| x ^ 1 << (n & 63))),
+    Native::binary("bit-test", |c, a| {
+        let (bits, at) = (integer(c.name, &a[0])?, integer(c.name, &a[1])?);
         Ok(Value::Boolean(bits >> (at & 63) & 1 == 1))
     }),
-    Native::leaf("Long/bitCount", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(i64::from(integer("Long/bitCount", &a[0])?.count_ones())))
+    Native::unary("Long/bitCount", |c, a| {
+        Ok(Value::Integer(i64::from(integer(c.name, &a[0])?.count_ones())))
     }),
 ];
 

@@ -8,6 +8,8 @@ use crate::value::{Value, number};
 
 /// The context of a call. It gives no access to the evaluator.
 pub(crate) struct CallContext<'a> {
+    /// The name of the function that is called.
+    pub(crate) name: &'static str,
     pub(crate) limits: &'a Limits,
     pub(crate) meter: &'a mut Meter,
     pub(crate) random: &'a mut Random,
@@ -95,8 +97,8 @@ impl CallContext<'_> {
     /// The error for an argument of a type that the function does not take: `subs: expected a string, got
     /// nil`.
     #[cold]
-    pub(crate) fn type_error(&self, function: &str, expected: &str, got: &Value) -> Error {
-        type_error(function, expected, got)
+    pub(crate) fn type_error(&self, expected: &str, got: &Value) -> Error {
+        type_error(self.name, expected, got)
     }
 }
 

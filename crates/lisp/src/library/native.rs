@@ -83,13 +83,16 @@ pub(crate) enum Effects {
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     /// Reads its arguments.
-    Leaf(fn(&mut CallContext<'_>, &[Value]) -> Result<Value>),
+    Leaf(Leaf),
     /// May take its arguments out of the slice, to change them in place if they have no other owner. It must
     /// not fail after it has taken one.
     Taking(fn(&mut CallContext<'_>, &mut [Value]) -> Result<Value>),
     /// Pushes frames: for functions that call functions, realise lazily or act on the machine.
     Frame(Enter),
 }
+
+/// The implementation of a function that reads its arguments.
+type Leaf = fn(&mut CallContext<'_>, &[Value]) -> Result<Value>;
 
 /// A library function that is written in Rust.
 pub struct Native {
@@ -111,14 +114,34 @@ pub struct Native {
 type Quick = fn(&Value, &Value) -> Option<Value>;
 
 impl Native {
+    const fn new(
+        name: &'static str,
+        arity: Arity,
+        realise: &'static [Realise],
+        effects: Effects,
+        run: Run,
+    ) -> Self {
+        Self { name, arity, realise, effects, run, sorted: None, quick: None }
+    }
+
     /// Creates a pure function that reads its arguments.
     pub(crate) const fn leaf(
         name: &'static str,
         arity: Arity,
         realise: &'static [Realise],
-        run: fn(&mut CallContext<'_>, &[Value]) -> Result<Value>,
+        run: Leaf,
     ) -> Self {
-        Self { name, arity, realise, effects: Effects::Pure, run: Run::Leaf(run), sorted: None, quick: None }
+        Self::new(name, arity, realise, Effects::Pure, Run::Leaf(run))
+    }
+
+    /// Creates a pure function of one argument, which it takes as it is.
+    pub(crate) const fn unary(name: &'static str, run: Leaf) -> Self {
+        Self::leaf(name, Arity::exactly(1), &[], run)
+    }
+
+    /// Creates a pure function of two arguments, which it takes as they are.
+    pub(crate) const fn binary(name: &'static str, run: Leaf) -> Self {
+        Self::leaf(name, Arity::exactly(2), &[], run)
     }
 
     /// Creates a pure function that may take its arguments.
@@ -128,15 +151,7 @@ impl Native {
         realise: &'static [Realise],
         run: fn(&mut CallContext<'_>, &mut [Value]) -> Result<Value>,
     ) -> Self {
-        Self {
-            name,
-            arity,
-            realise,
-            effects: Effects::Pure,
-            run: Run::Taking(run),
-            sorted: None,
-            quick: None,
-        }
+        Self::new(name, arity, realise, Effects::Pure, Run::Taking(run))
     }
 
     /// Names the function of the prelude that replaces this one for maps and sets with a comparator.
@@ -177,7 +192,18 @@ impl Native {
         effects: Effects,
         enter: Enter,
     ) -> Self {
-        Self { name, arity, realise, effects, run: Run::Frame(enter), sorted: None, quick: None }
+        Self::new(name, arity, realise, effects, Run::Frame(enter))
+    }
+
+    /// Creates a function that pushes frames, takes its arguments as they are, and has the effects of the
+    /// functions that it calls.
+    pub(crate) const fn calling(name: &'static str, arity: Arity, enter: Enter) -> Self {
+        Self::frame(name, arity, &[], Effects::Calls, enter)
+    }
+
+    /// Creates a function that pushes frames, takes its arguments as they are, and acts.
+    pub(crate) const fn acting(name: &'static str, arity: Arity, enter: Enter) -> Self {
+        Self::frame(name, arity, &[], Effects::Acts, enter)
     }
 
     /// Returns the required realisation of the argument at an index.

@@ -350,14 +350,18 @@ impl Fiber {
 }
 
 /// Creates the context of a leaf function.
-pub(super) fn context<'a>(shared: &'a mut SharedState, strand: &'a mut Strand) -> CallContext<'a> {
+pub(super) fn context<'a>(
+    name: &'static str,
+    shared: &'a mut SharedState,
+    strand: &'a mut Strand,
+) -> CallContext<'a> {
     let (limits, meter, now) = (&shared.limits, &mut shared.meter, shared.now);
-    CallContext { limits, meter, random: &mut strand.random, now, only_notes: false }
+    CallContext { name, limits, meter, random: &mut strand.random, now, only_notes: false }
 }
 
 /// Creates the context that a frame passes to library functions.
-pub(super) fn frame_context<'a>(host: &'a mut Host<'_>) -> CallContext<'a> {
-    CallContext { only_notes: true, ..context(host.shared, host.strand) }
+pub(super) fn frame_context<'a>(name: &'static str, host: &'a mut Host<'_>) -> CallContext<'a> {
+    CallContext { only_notes: true, ..context(name, host.shared, host.strand) }
 }
 
 /// Returns the frame that realises the arguments of a native function as far as it requires; `None` if they

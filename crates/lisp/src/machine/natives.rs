@@ -24,8 +24,8 @@ pub(super) fn call(native: &'static Native, mut arguments: Vec<Value>, host: &mu
             host.shared.meter.pay()?;
             return step;
         }
-        Run::Leaf(run) => run(&mut context(host.shared, host.strand), &arguments),
-        Run::Taking(run) => run(&mut context(host.shared, host.strand), &mut arguments),
+        Run::Leaf(run) => run(&mut context(native.name, host.shared, host.strand), &arguments),
+        Run::Taking(run) => run(&mut context(native.name, host.shared, host.strand), &mut arguments),
     };
     host.shared.meter.pay()?;
     match result {
@@ -70,7 +70,7 @@ pub(super) fn call_in_place(
                     return Some(Err(error));
                 }
             }
-            let result = run(&mut context(host.shared, host.strand), arguments);
+            let result = run(&mut context(native.name, host.shared, host.strand), arguments);
             if let Err(error) = host.shared.meter.pay() {
                 return Some(Err(error));
             }
@@ -102,10 +102,13 @@ impl Work for CallNative {
         if let Some(name) = self.native.replacement(&self.arguments) {
             return prelude(host.shared, name, std::mem::take(&mut self.arguments));
         }
+        let name = self.native.name;
         match self.native.run {
-            Run::Leaf(run) => run(&mut context(host.shared, host.strand), &self.arguments).map(Step::Return),
+            Run::Leaf(run) => {
+                run(&mut context(name, host.shared, host.strand), &self.arguments).map(Step::Return)
+            }
             Run::Taking(run) => {
-                run(&mut context(host.shared, host.strand), &mut self.arguments).map(Step::Return)
+                run(&mut context(name, host.shared, host.strand), &mut self.arguments).map(Step::Return)
             }
             Run::Frame(enter) => {
                 let arguments = std::mem::take(&mut self.arguments);

@@ -32,18 +32,18 @@ pub(crate) const NATIVES: &[Native] = &[
             _ => c.number(number::divide(&left, next)?),
         })
     }),
-    Native::leaf("inc", Arity::exactly(1), NOT, |c, a| step(c, &a[0], 1, Overflow::Fail)),
-    Native::leaf("inc'", Arity::exactly(1), NOT, |c, a| step(c, &a[0], 1, Overflow::Promote)),
-    Native::leaf("dec", Arity::exactly(1), NOT, |c, a| step(c, &a[0], -1, Overflow::Fail)),
-    Native::leaf("dec'", Arity::exactly(1), NOT, |c, a| step(c, &a[0], -1, Overflow::Promote)),
-    Native::leaf("quot", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Quotient)),
-    Native::leaf("rem", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Remainder)),
-    Native::leaf("mod", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Modulus)),
-    Native::leaf("max", Arity::at_least(1), NOT, |_, a| extreme("max", a, true)).quick(|a, b| match (a, b) {
+    Native::unary("inc", |c, a| step(c, &a[0], 1, Overflow::Fail)),
+    Native::unary("inc'", |c, a| step(c, &a[0], 1, Overflow::Promote)),
+    Native::unary("dec", |c, a| step(c, &a[0], -1, Overflow::Fail)),
+    Native::unary("dec'", |c, a| step(c, &a[0], -1, Overflow::Promote)),
+    Native::binary("quot", |c, a| whole(c, a, Division::Quotient)),
+    Native::binary("rem", |c, a| whole(c, a, Division::Remainder)),
+    Native::binary("mod", |c, a| whole(c, a, Division::Modulus)),
+    Native::leaf("max", Arity::at_least(1), NOT, |c, a| extreme(c.name, a, true)).quick(|a, b| match (a, b) {
         (Value::Integer(a), Value::Integer(b)) => Some(Value::Integer(*a.max(b))),
         _ => None,
     }),
-    Native::leaf("min", Arity::at_least(1), NOT, |_, a| extreme("min", a, false)).quick(|a, b| {
+    Native::leaf("min", Arity::at_least(1), NOT, |c, a| extreme(c.name, a, false)).quick(|a, b| {
         match (a, b) {
             (Value::Integer(a), Value::Integer(b)) => Some(Value::Integer(*a.min(b))),
             _ => None,

@@ -10,8 +10,8 @@ use crate::value::{List, Map, Sequence, Set, Value, Vector, compare};
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("vector", Arity::at_least(0), NOT, |c, a| c.vector(a.to_vec())),
     Native::taking("vec", Arity::exactly(1), SPINE, vec),
-    Native::leaf("hash-map", Arity::at_least(0), DEEP, |c, a| map_of("hash-map", c, a)),
-    Native::leaf("array-map", Arity::at_least(0), DEEP, |c, a| map_of("array-map", c, a)),
+    Native::leaf("hash-map", Arity::at_least(0), DEEP, |c, a| map_of(c.name, c, a)),
+    Native::leaf("array-map", Arity::at_least(0), DEEP, |c, a| map_of(c.name, c, a)),
     Native::leaf("sorted-map", Arity::at_least(0), DEEP, |c, a| {
         let sorted = map_of("sorted-map", c, a)?;
         all_compare(c, a.iter().step_by(2))?;
@@ -30,7 +30,7 @@ pub(crate) const NATIVES: &[Native] = &[
         }
     }),
     Native::leaf("subvec", Arity::between(2, 3), NOT, subvec),
-    Native::leaf("empty", Arity::exactly(1), NOT, |_, a| {
+    Native::unary("empty", |_, a| {
         Ok(match &a[0] {
             Value::Vector(vector) if vector.is_entry() => Value::Nil,
             Value::Vector(vector) if vector.is_queue() => Value::Vector(Vector::queue(Vec::new())),
@@ -75,18 +75,13 @@ pub(crate) const NATIVES: &[Native] = &[
         sort_values(c, &mut items, |item| item)?;
         Ok(Sequence::realised(items))
     }),
-    Native::leaf(
-        "sort-keyed*",
-        Arity::between(2, 3),
-        &[Realise::Deep, Realise::Spine, Realise::Not],
-        |c, a| {
-            // The arguments are the keys, then their items; a third one reverses the order of the keys.
-            let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
-            let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-            sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
-            Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
-        },
-    ),
+    Native::leaf("sort-keyed*", Arity::between(2, 3), &[Realise::Deep, Realise::Spine, Realise::Not], |c, a| {
+        // The arguments are the keys, then their items; a third one reverses the order of the keys.
+        let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
+        let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+        sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
+        Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
+    }),
 ];
 
 fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {

@@ -32,17 +32,17 @@ pub(crate) const CONSTRUCTORS: &[Native] = constructors! {
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("ex-info", Arity::between(2, 3), NOT, ex_info),
-    Native::leaf("ex-message", Arity::exactly(1), NOT, |_, a| Ok(message(&a[0]))),
-    Native::leaf("ex-data", Arity::exactly(1), NOT, |_, a| {
+    Native::unary("ex-message", |_, a| Ok(message(&a[0]))),
+    Native::unary("ex-data", |_, a| {
         Ok(match &a[0] {
             Value::Exception(exception) => exception.data().clone(),
             _ => Value::Nil,
         })
     }),
-    Native::leaf("ex-cause", Arity::exactly(1), NOT, |_, a| Ok(cause(&a[0]))),
-    Native::leaf(".getMessage", Arity::exactly(1), NOT, |_, a| Ok(message(&a[0]))),
-    Native::leaf(".getCause", Arity::exactly(1), NOT, |_, a| Ok(cause(&a[0]))),
-    Native::leaf("text-of*", Arity::exactly(1), NOT, |_, a| match &a[0] {
+    Native::unary("ex-cause", |_, a| Ok(cause(&a[0]))),
+    Native::unary(".getMessage", |_, a| Ok(message(&a[0]))),
+    Native::unary(".getCause", |_, a| Ok(cause(&a[0]))),
+    Native::unary("text-of*", |_, a| match &a[0] {
         Value::String(_) => Ok(a[0].clone()),
         other => Err(type_error("replace", "a string from the function", other)),
     }),

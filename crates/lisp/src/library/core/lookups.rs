@@ -1,7 +1,7 @@
 //! Lookups in maps, sets and vectors.
 
 use super::sequences::{integer, items};
-use super::{NEXT, NOT, SPINE};
+use super::{NEXT, SPINE};
 use crate::error::Result;
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::machine::lookup;
@@ -18,11 +18,9 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("find", Arity::exactly(2), KEY, find),
     Native::leaf("keys", Arity::exactly(1), SPINE, |c, a| parts(c, "keys", &a[0], 0)),
     Native::leaf("vals", Arity::exactly(1), SPINE, |c, a| parts(c, "vals", &a[0], 1)),
-    Native::leaf("key", Arity::exactly(1), NOT, |_, a| part("key", &a[0], 0)),
-    Native::leaf("val", Arity::exactly(1), NOT, |_, a| part("val", &a[0], 1)),
-    Native::leaf("map-entry*", Arity::exactly(2), NOT, |_, a| {
-        Ok(Value::Vector(Vector::entry(a[0].clone(), a[1].clone())))
-    }),
+    Native::unary("key", |c, a| part(c.name, &a[0], 0)),
+    Native::unary("val", |c, a| part(c.name, &a[0], 1)),
+    Native::binary("map-entry*", |_, a| Ok(Value::Vector(Vector::entry(a[0].clone(), a[1].clone())))),
     // The entry of `zipmap`: a key is compared with others, so all of it is realised and charged.
     Native::leaf("zip-entry*", Arity::exactly(2), &[Realise::Deep, Realise::Not], |c, a| {
         c.allocate(160)?;
@@ -33,7 +31,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("entries", Arity::exactly(1), NEXT, |c, a| match &a[0] {
         Value::Map(map) => c.vector(map.entries()),
         Value::Nil => Ok(Value::vector(Vec::new())),
-        other => Err(type_error("entries", "a map", other)),
+        other => Err(c.type_error("a map", other)),
     }),
     Native::leaf("pluck", Arity::exactly(2), &[Realise::Deep, Realise::Spine], |c, a| {
         let rows = items(c, "pluck", &a[1])?;

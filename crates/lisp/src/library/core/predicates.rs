@@ -91,13 +91,13 @@ fn is_counted(value: &Value) -> bool {
 }
 
 pub(crate) const MORE: &[Native] = &[
-    Native::leaf("empty?", Arity::exactly(1), NEXT, |_, a| match super::sequences::is_empty(&a[0]) {
+    Native::leaf("empty?", Arity::exactly(1), NEXT, |c, a| match super::sequences::is_empty(&a[0]) {
         Some(empty) => Ok(empty.into()),
-        None => Err(type_error("empty?", "a collection", &a[0])),
+        None => Err(c.type_error("a collection", &a[0])),
     }),
-    Native::leaf("instance?", Arity::exactly(2), NOT, |_, a| instance(&a[0], &a[1])),
-    Native::leaf("type", Arity::exactly(1), NOT, |_, a| Ok(class(&a[0]))),
-    Native::leaf("class", Arity::exactly(1), NOT, |_, a| Ok(class(&a[0]))),
+    Native::binary("instance?", |_, a| instance(&a[0], &a[1])),
+    Native::unary("type", |_, a| Ok(class(&a[0]))),
+    Native::unary("class", |_, a| Ok(class(&a[0]))),
 ];
 
 /// Returns the class of a value, as a symbol with the name that the class has in Clojure.

@@ -11,25 +11,25 @@ pub(crate) const CONSTANTS: &[Constant] =
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("seq", Arity::exactly(1), NEXT, |c, a| seq(c, "seq", &a[0])),
-    Native::leaf("first", Arity::exactly(1), NEXT, |_, a| first("first", &a[0])),
+    Native::leaf("first", Arity::exactly(1), NEXT, |c, a| first(c.name, &a[0])),
     Native::leaf("rest", Arity::exactly(1), NEXT, |c, a| rest(c, "rest", &a[0])),
     Native::leaf("step*", Arity::exactly(1), NEXT, |c, a| rest(c, "next", &a[0])),
-    Native::leaf("cons", Arity::exactly(2), NOT, cons),
+    Native::binary("cons", cons),
     Native::leaf("count", Arity::exactly(1), SPINE, |c, a| Ok(Value::Integer(count(c, &a[0])? as i64))),
     Native::leaf("last", Arity::exactly(1), SPINE, last),
-    Native::leaf("peek", Arity::exactly(1), NOT, |_, a| match &a[0] {
+    Native::unary("peek", |c, a| match &a[0] {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(items) if items.is_queue() => Ok(items.get(0).cloned().unwrap_or_default()),
         Value::Vector(items) => Ok(items.last().cloned().unwrap_or_default()),
-        Value::List(list) if list.is_proper() => first("peek", &a[0]),
-        other => Err(type_error("peek", "a vector or a list", other)),
+        Value::List(list) if list.is_proper() => first(c.name, &a[0]),
+        other => Err(c.type_error("a vector or a list", other)),
     }),
     Native::leaf("reverse", Arity::exactly(1), SPINE, |c, a| {
         let mut items = items(c, "reverse", &a[0])?;
         items.reverse();
         Ok(Value::list(items))
     }),
-    Native::leaf("rseq", Arity::exactly(1), NOT, |c, a| match &a[0] {
+    Native::unary("rseq", |c, a| match &a[0] {
         Value::Vector(vector) if vector.is_empty() => Ok(Value::Nil),
         Value::Vector(_) | Value::Map(_) => {
             let mut items = items(c, "rseq", &a[0])?;
@@ -57,7 +57,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(if kept.is_empty() { Value::Nil } else { Sequence::realised(kept) })
     }),
     // Only of what is realised: everything else is flattened lazily.
-    Native::leaf("flatten*", Arity::exactly(1), NOT, |c, a| {
+    Native::unary("flatten*", |c, a| {
         if a[0].may_hold_lazy() { Ok(Value::Nil) } else { flatten(c, a) }
     }),
     Native::leaf("shuffle*", Arity::exactly(1), SPINE, |c, a| {

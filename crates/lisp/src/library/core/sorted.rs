@@ -1,24 +1,22 @@
 //! Maps and sets with a comparator of the program. The search for the place of a key calls that function, so it
 //! is written in the language: these are the parts that it needs.
 
-use super::{DEEP, NOT};
+use super::DEEP;
 use crate::error::Result;
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::{Map, Set, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("sorted-map-of*", Arity::exactly(1), NOT, |c, a| {
+    Native::unary("sorted-map-of*", |c, a| {
         c.allocate(256)?;
         Ok(Value::Map(Map::sorted_by(comparator("sorted-map-by", &a[0])?)))
     }),
-    Native::leaf("sorted-set-of*", Arity::exactly(1), NOT, |c, a| {
+    Native::unary("sorted-set-of*", |c, a| {
         c.allocate(256)?;
         Ok(Value::Set(Set::sorted_by(comparator("sorted-set-by", &a[0])?)))
     }),
-    Native::leaf("sorted-comparator*", Arity::exactly(1), NOT, |_, a| {
-        Ok(comparator_of(&a[0]).cloned().unwrap_or_default())
-    }),
-    Native::leaf("sorted-nth*", Arity::exactly(2), NOT, |_, a| {
+    Native::unary("sorted-comparator*", |_, a| Ok(comparator_of(&a[0]).cloned().unwrap_or_default())),
+    Native::binary("sorted-nth*", |_, a| {
         let found = match (&a[0], index(&a[1])) {
             (Value::Map(map), Some(index)) => map.key_at(index),
             (Value::Set(set), Some(index)) => set.value_at(index),

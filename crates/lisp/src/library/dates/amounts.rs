@@ -13,39 +13,27 @@ use crate::value::{Temporal, TimeUnit, Value};
 const DAY: i128 = 86_400_000_000_000;
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("Period/parse", Arity::exactly(1), &[], |_, a| {
-        parse_period(text("Period/parse", &a[0])?).map(temporal)
+    Native::unary("Period/parse", |c, a| parse_period(text(c.name, &a[0])?).map(temporal)),
+    Native::leaf("Period/of", Arity::exactly(3), &[], |c, a| {
+        Ok(period([part(c.name, &a[0], 1)?, part(c.name, &a[1], 1)?, part(c.name, &a[2], 1)?]))
     }),
-    Native::leaf("Period/of", Arity::exactly(3), &[], |_, a| {
-        Ok(period([part("Period/of", &a[0], 1)?, part("Period/of", &a[1], 1)?, part("Period/of", &a[2], 1)?]))
-    }),
-    Native::leaf("Period/ofDays", Arity::exactly(1), &[], |_, a| {
-        Ok(period([0, 0, part("Period/ofDays", &a[0], 1)?]))
-    }),
-    Native::leaf("Period/ofWeeks", Arity::exactly(1), &[], |_, a| {
-        Ok(period([0, 0, part("Period/ofWeeks", &a[0], 7)?]))
-    }),
-    Native::leaf("Period/ofMonths", Arity::exactly(1), &[], |_, a| {
-        Ok(period([0, part("Period/ofMonths", &a[0], 1)?, 0]))
-    }),
-    Native::leaf("Period/ofYears", Arity::exactly(1), &[], |_, a| {
-        Ok(period([part("Period/ofYears", &a[0], 1)?, 0, 0]))
-    }),
-    Native::leaf("Period/between", Arity::exactly(2), &[], |_, a| {
-        period_between("Period/between", &a[0], &a[1])
-    }),
-    Native::leaf(".getYears", Arity::exactly(1), &[], |_, a| part_of(".getYears", &a[0], 0)),
-    Native::leaf(".getMonths", Arity::exactly(1), &[], |_, a| part_of(".getMonths", &a[0], 1)),
-    Native::leaf(".getDays", Arity::exactly(1), &[], |_, a| part_of(".getDays", &a[0], 2)),
-    Native::leaf(".toTotalMonths", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+    Native::unary("Period/ofDays", |c, a| Ok(period([0, 0, part(c.name, &a[0], 1)?]))),
+    Native::unary("Period/ofWeeks", |c, a| Ok(period([0, 0, part(c.name, &a[0], 7)?]))),
+    Native::unary("Period/ofMonths", |c, a| Ok(period([0, part(c.name, &a[0], 1)?, 0]))),
+    Native::unary("Period/ofYears", |c, a| Ok(period([part(c.name, &a[0], 1)?, 0, 0]))),
+    Native::binary("Period/between", |c, a| period_between(c.name, &a[0], &a[1])),
+    Native::unary(".getYears", |c, a| part_of(c.name, &a[0], 0)),
+    Native::unary(".getMonths", |c, a| part_of(c.name, &a[0], 1)),
+    Native::unary(".getDays", |c, a| part_of(c.name, &a[0], 2)),
+    Native::unary(".toTotalMonths", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Period([years, months, _])) => {
             Ok(Value::Integer(i64::from(*years) * 12 + i64::from(*months)))
         }
-        _ => Err(type_error(".toTotalMonths", "a period", &a[0])),
+        _ => Err(c.type_error("a period", &a[0])),
     }),
-    Native::leaf(".plus", Arity::between(2, 3), &[], |_, a| add(".plus", a, 1)),
-    Native::leaf(".minus", Arity::between(2, 3), &[], |_, a| add(".minus", a, -1)),
-    Native::leaf(".truncatedTo", Arity::exactly(2), &[], |_, a| truncate(&a[0], &a[1])),
+    Native::leaf(".plus", Arity::between(2, 3), &[], |c, a| add(c.name, a, 1)),
+    Native::leaf(".minus", Arity::between(2, 3), &[], |c, a| add(c.name, a, -1)),
+    Native::binary(".truncatedTo", |_, a| truncate(&a[0], &a[1])),
 ];
 
 pub(crate) const CONSTANTS: &[Constant] = &[("Period/ZERO", || period([0; 3]))];

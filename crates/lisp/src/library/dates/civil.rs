@@ -13,22 +13,22 @@ use crate::library::{Arity, Constant, Native, type_error};
 use crate::value::{Temporal, TimeUnit, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("LocalDateTime/parse", Arity::between(1, 2), &[], |_, a| {
-        let written = text("LocalDateTime/parse", &a[0])?;
+    Native::leaf("LocalDateTime/parse", Arity::between(1, 2), &[], |c, a| {
+        let written = text(c.name, &a[0])?;
         let found = match a.get(1) {
             None => parse_date_time(written)?,
             Some(formatter) => {
-                let fields = parse_by("LocalDateTime/parse", written, formatter)?;
+                let fields = parse_by(c.name, written, formatter)?;
                 fields.date_time().ok_or_else(|| unfit(written, formatter))?
             }
         };
         Ok(temporal(Temporal::LocalDateTime(found)))
     }),
-    Native::leaf("LocalDateTime/of", Arity::between(5, 7), &[], |_, a| {
+    Native::leaf("LocalDateTime/of", Arity::between(5, 7), &[], |c, a| {
         let mut parts = [0; 7];
         for (at, (part, value)) in parts.iter_mut().zip(a).enumerate() {
             let read = if at == 1 { month_number } else { integer };
-            *part = read("LocalDateTime/of", value)?;
+            *part = read(c.name, value)?;
         }
         let [year, month, day, hour, minute, second, nano] = parts;
         let date_time = || {
@@ -40,92 +40,78 @@ pub(crate) const NATIVES: &[Native] = &[
         let none = || Error::new(ErrorKind::InvalidArgument, "LocalDateTime/of: there is no such time");
         date_time().map(|found| temporal(Temporal::LocalDateTime(found))).ok_or_else(none)
     }),
-    Native::leaf("LocalDateTime/now", Arity::between(0, 1), &[], |context, a| {
-        Ok(temporal(Temporal::LocalDateTime(super::zones::now("LocalDateTime/now", context, a)?.0)))
+    Native::leaf("LocalDateTime/now", Arity::between(0, 1), &[], |c, a| {
+        Ok(temporal(Temporal::LocalDateTime(super::zones::now(c.name, c, a)?.0)))
     }),
-    Native::leaf(".toLocalDate", Arity::exactly(1), &[], |_, a| {
-        Ok(temporal(Temporal::LocalDate(date_time(".toLocalDate", &a[0])?.date())))
-    }),
-    Native::leaf(".atStartOfDay", Arity::exactly(1), &[], |_, a| {
-        let date = date_of(".atStartOfDay", &a[0])?;
+    Native::unary(".toLocalDate", |c, a| Ok(temporal(Temporal::LocalDate(date_time(c.name, &a[0])?.date())))),
+    Native::unary(".atStartOfDay", |c, a| {
+        let date = date_of(c.name, &a[0])?;
         Ok(temporal(Temporal::LocalDateTime(date.to_datetime(Time::midnight()))))
     }),
-    Native::leaf(".atTime", Arity::between(2, 4), &[], |_, a| {
-        let date = date_of(".atTime", &a[0])?;
+    Native::leaf(".atTime", Arity::between(2, 4), &[], |c, a| {
+        let date = date_of(c.name, &a[0])?;
         if let [_, time] = a {
             return match as_temporal(time) {
                 Some(Temporal::LocalTime(time)) => {
                     Ok(temporal(Temporal::LocalDateTime(date.to_datetime(*time))))
                 }
-                _ => Err(type_error(".atTime", "a time of day", time)),
+                _ => Err(c.type_error("a time of day", time)),
             };
         }
-        let part = |at: usize| a.get(at).map_or(Ok(0), |value| integer(".atTime", value));
+        let part = |at: usize| a.get(at).map_or(Ok(0), |value| integer(c.name, value));
         let (hour, minute, second) = (part(1)?, part(2)?, part(3)?);
         let time =
             || Time::new(hour.try_into().ok()?, minute.try_into().ok()?, second.try_into().ok()?, 0).ok();
         let none = || Error::new(ErrorKind::InvalidArgument, ".atTime: there is no such time of day");
         Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time().ok_or_else(none)?))))
     }),
-    Native::leaf(".getHour", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(time_of(".getHour", &a[0])?.hour().into()))
-    }),
-    Native::leaf(".getMinute", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(time_of(".getMinute", &a[0])?.minute().into()))
-    }),
-    Native::leaf(".getSecond", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(time_of(".getSecond", &a[0])?.second().into()))
-    }),
-    Native::leaf(".getNano", Arity::exactly(1), &[], |_, a| {
+    Native::unary(".getHour", |c, a| Ok(Value::Integer(time_of(c.name, &a[0])?.hour().into()))),
+    Native::unary(".getMinute", |c, a| Ok(Value::Integer(time_of(c.name, &a[0])?.minute().into()))),
+    Native::unary(".getSecond", |c, a| Ok(Value::Integer(time_of(c.name, &a[0])?.second().into()))),
+    Native::unary(".getNano", |c, a| {
         let nanoseconds = match as_temporal(&a[0]) {
             Some(Temporal::Instant(instant)) => instant.as_nanosecond(),
             Some(Temporal::Duration(duration)) => duration.as_nanos(),
-            _ => nanoseconds_of(time_of(".getNano", &a[0])?),
+            _ => nanoseconds_of(time_of(c.name, &a[0])?),
         };
         // The remainder is less than a second.
         Ok(Value::Integer(nanoseconds.rem_euclid(1_000_000_000) as i64))
     }),
-    Native::leaf(".getDayOfWeek", Arity::exactly(1), &[], |_, a| {
-        let day = date_of(".getDayOfWeek", &a[0])?.weekday().to_monday_one_offset();
+    Native::unary(".getDayOfWeek", |c, a| {
+        let day = date_of(c.name, &a[0])?.weekday().to_monday_one_offset();
         Ok(temporal(Temporal::DayOfWeek(day)))
     }),
-    Native::leaf(".getMonth", Arity::exactly(1), &[], |_, a| {
-        Ok(temporal(Temporal::Month(date_or_month(".getMonth", &a[0])?.month())))
-    }),
-    Native::leaf("DayOfWeek/of", Arity::exactly(1), &[], |_, a| {
-        Ok(temporal(Temporal::DayOfWeek(numbered("DayOfWeek/of", &a[0], 7)?)))
-    }),
-    Native::leaf("Month/of", Arity::exactly(1), &[], |_, a| {
-        Ok(temporal(Temporal::Month(numbered("Month/of", &a[0], 12)?)))
-    }),
-    Native::leaf(".getValue", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+    Native::unary(".getMonth", |c, a| Ok(temporal(Temporal::Month(date_or_month(c.name, &a[0])?.month())))),
+    Native::unary("DayOfWeek/of", |c, a| Ok(temporal(Temporal::DayOfWeek(numbered(c.name, &a[0], 7)?)))),
+    Native::unary("Month/of", |c, a| Ok(temporal(Temporal::Month(numbered(c.name, &a[0], 12)?)))),
+    Native::unary(".getValue", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::DayOfWeek(number) | Temporal::Month(number)) => Ok(Value::Integer((*number).into())),
-        _ => Err(type_error(".getValue", "a day of the week or a month", &a[0])),
+        _ => Err(c.type_error("a day of the week or a month", &a[0])),
     }),
-    Native::leaf(".name", Arity::exactly(1), &[], |c, a| match as_temporal(&a[0]) {
+    Native::unary(".name", |c, a| match as_temporal(&a[0]) {
         Some(named @ (Temporal::DayOfWeek(_) | Temporal::Month(_) | Temporal::Unit(_))) => {
             c.string(crate::printer::temporal_text(named))
         }
-        _ => Err(type_error(".name", "a day of the week or a month", &a[0])),
+        _ => Err(c.type_error("a day of the week or a month", &a[0])),
     }),
-    Native::leaf(".withDayOfMonth", Arity::exactly(2), &[], |_, a| with(".withDayOfMonth", a)),
-    Native::leaf(".withMonth", Arity::exactly(2), &[], |_, a| with(".withMonth", a)),
-    Native::leaf(".withYear", Arity::exactly(2), &[], |_, a| with(".withYear", a)),
-    Native::leaf(".between", Arity::exactly(3), &[], |_, a| match as_temporal(&a[0]) {
+    Native::binary(".withDayOfMonth", |c, a| with(c.name, a)),
+    Native::binary(".withMonth", |c, a| with(c.name, a)),
+    Native::binary(".withYear", |c, a| with(c.name, a)),
+    Native::leaf(".between", Arity::exactly(3), &[], |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Unit(unit)) => between(*unit, &a[1], &a[2]),
-        _ => Err(type_error(".between", "a unit such as ChronoUnit/DAYS", &a[0])),
+        _ => Err(c.type_error("a unit such as ChronoUnit/DAYS", &a[0])),
     }),
-    Native::leaf(".until", Arity::between(2, 3), &[], |_, a| match a.get(2).map(as_temporal) {
-        None => super::amounts::period_between(".until", &a[0], &a[1]),
+    Native::leaf(".until", Arity::between(2, 3), &[], |c, a| match a.get(2).map(as_temporal) {
+        None => super::amounts::period_between(c.name, &a[0], &a[1]),
         Some(Some(Temporal::Unit(unit))) => between(*unit, &a[0], &a[1]),
-        _ => Err(type_error(".until", "a unit such as ChronoUnit/DAYS", &a[2])),
+        _ => Err(c.type_error("a unit such as ChronoUnit/DAYS", &a[2])),
     }),
-    Native::leaf("DateTimeFormatter/ofPattern", Arity::exactly(1), &[], |_, a| {
-        let pattern = text("DateTimeFormatter/ofPattern", &a[0])?;
+    Native::unary("DateTimeFormatter/ofPattern", |c, a| {
+        let pattern = text(c.name, &a[0])?;
         DatePattern::parse(pattern)?;
         Ok(temporal(Temporal::Formatter(pattern.into())))
     }),
-    Native::leaf(".format", Arity::exactly(2), &[], |c, a| {
+    Native::binary(".format", |c, a| {
         // Both the date and the formatter have this method.
         let (value, formatter) = match as_temporal(&a[0]) {
             Some(Temporal::Formatter(_)) => (&a[1], &a[0]),
@@ -142,9 +128,9 @@ pub(crate) const NATIVES: &[Native] = &[
             }
             Some(Temporal::LocalTime(time)) => Fields::of_time(*time),
             Some(Temporal::YearMonth(first)) => Fields::of_month(*first),
-            _ => return Err(type_error(".format", "a date or a date-time", value)),
+            _ => return Err(c.type_error("a date or a date-time", value)),
         };
-        let formatted = pattern_of(".format", formatter)?.format(&fields)?;
+        let formatted = pattern_of(c.name, formatter)?.format(&fields)?;
         c.string(formatted)
     }),
 ];

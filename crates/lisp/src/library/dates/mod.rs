@@ -37,8 +37,8 @@ use crate::value::{Temporal, Value};
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("LocalDate/parse", Arity::between(1, 2), &[], local_date_parse),
     Native::leaf("LocalDate/of", Arity::exactly(3), &[], local_date_of),
-    Native::leaf("LocalDate/ofYearDay", Arity::exactly(2), &[], |_, a| {
-        let (year, day) = (integer("LocalDate/ofYearDay", &a[0])?, integer("LocalDate/ofYearDay", &a[1])?);
+    Native::binary("LocalDate/ofYearDay", |c, a| {
+        let (year, day) = (integer(c.name, &a[0])?, integer(c.name, &a[1])?);
         let date = || {
             let first = jiff::civil::Date::new(i16::try_from(year).ok()?, 1, 1).ok()?;
             let date = first.checked_add(Span::new().try_days(day.checked_sub(1)?).ok()?).ok()?;
@@ -47,169 +47,123 @@ pub(crate) const NATIVES: &[Native] = &[
         let none = || Error::new(ErrorKind::InvalidArgument, format!("the year {year} has no day {day}"));
         Ok(temporal(Temporal::LocalDate(date().ok_or_else(none)?)))
     }),
-    Native::leaf("LocalDate/ofEpochDay", Arity::exactly(1), &[], local_date_of_epoch_day),
-    Native::leaf("LocalDate/now", Arity::between(0, 1), &[], |context, a| {
-        Ok(temporal(Temporal::LocalDate(zones::now("LocalDate/now", context, a)?.0.date())))
+    Native::unary("LocalDate/ofEpochDay", local_date_of_epoch_day),
+    Native::leaf("LocalDate/now", Arity::between(0, 1), &[], |c, a| {
+        Ok(temporal(Temporal::LocalDate(zones::now(c.name, c, a)?.0.date())))
     }),
-    Native::leaf("Instant/parse", Arity::exactly(1), &[], instant_parse),
-    Native::leaf("Instant/ofEpochMilli", Arity::exactly(1), &[], |_, arguments| {
-        Ok(temporal(Temporal::Instant(instant_of(integer("Instant/ofEpochMilli", &arguments[0])?)?)))
+    Native::unary("Instant/parse", instant_parse),
+    Native::unary("Instant/ofEpochMilli", |c, a| {
+        Ok(temporal(Temporal::Instant(instant_of(integer(c.name, &a[0])?)?)))
     }),
-    Native::leaf("Instant/ofEpochSecond", Arity::exactly(1), &[], |_, arguments| {
-        let seconds = integer("Instant/ofEpochSecond", &arguments[0])?;
+    Native::unary("Instant/ofEpochSecond", |c, a| {
+        let seconds = integer(c.name, &a[0])?;
         Ok(temporal(Temporal::Instant(Timestamp::from_second(seconds).map_err(|_| out_of_range())?)))
     }),
-    Native::leaf("Instant/now", Arity::exactly(0), &[], |context, _| {
-        Ok(temporal(Temporal::Instant(instant_of(context.now())?)))
+    Native::leaf("Instant/now", Arity::exactly(0), &[], |c, _| {
+        Ok(temporal(Temporal::Instant(instant_of(c.now())?)))
     }),
-    Native::leaf("Duration/between", Arity::exactly(2), &[], duration_between),
-    Native::leaf("Duration/parse", Arity::exactly(1), &[], duration_parse),
-    Native::leaf("Duration/ofDays", Arity::exactly(1), &[], |_, a| {
-        duration_of("Duration/ofDays", a, 86_400_000)
-    }),
-    Native::leaf("Duration/ofHours", Arity::exactly(1), &[], |_, a| {
-        duration_of("Duration/ofHours", a, 3_600_000)
-    }),
-    Native::leaf("Duration/ofMinutes", Arity::exactly(1), &[], |_, a| {
-        duration_of("Duration/ofMinutes", a, 60_000)
-    }),
-    Native::leaf("Duration/ofSeconds", Arity::exactly(1), &[], |_, a| {
-        duration_of("Duration/ofSeconds", a, 1_000)
-    }),
-    Native::leaf("Duration/ofMillis", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofMillis", a, 1)),
+    Native::binary("Duration/between", duration_between),
+    Native::unary("Duration/parse", duration_parse),
+    Native::unary("Duration/ofDays", |c, a| duration_of(c.name, a, 86_400_000)),
+    Native::unary("Duration/ofHours", |c, a| duration_of(c.name, a, 3_600_000)),
+    Native::unary("Duration/ofMinutes", |c, a| duration_of(c.name, a, 60_000)),
+    Native::unary("Duration/ofSeconds", |c, a| duration_of(c.name, a, 1_000)),
+    Native::unary("Duration/ofMillis", |c, a| duration_of(c.name, a, 1)),
     Native::leaf("Date.", Arity::between(0, 1), &[], new_date),
-    Native::leaf("Date/from", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::unary("Date/from", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Instant(instant)) => Ok(temporal(Temporal::Date(instant.as_millisecond()))),
-        _ => Err(type_error("Date/from", "an instant", &arguments[0])),
+        _ => Err(c.type_error("an instant", &a[0])),
     }),
-    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |context, _| {
-        Ok(Value::Integer(context.now()))
-    }),
-    Native::leaf(".getTime", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |c, _| Ok(Value::Integer(c.now()))),
+    Native::unary(".getTime", |c, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
-        _ => Err(type_error(".getTime", "a date", &arguments[0])),
+        _ => Err(c.type_error("a date", &arguments[0])),
     }),
-    Native::leaf(".toInstant", Arity::between(1, 2), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::leaf(".toInstant", Arity::between(1, 2), &[], |c, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::LocalDateTime(found)) => {
             let offset = arguments.get(1).ok_or_else(|| {
-                type_error(".toInstant", "a date-time with an offset", &arguments[0])
+                c.type_error("a date-time with an offset", &arguments[0])
                     .hint("name the offset of its clock: `(.toInstant d ZoneOffset/UTC)`")
             })?;
-            let found = zones::at_offset(*found, zones::offset(".toInstant", offset)?, 0)?;
+            let found = zones::at_offset(*found, zones::offset(c.name, offset)?, 0)?;
             let zoned = found.to_zoned(TimeZone::UTC).map_err(|_| out_of_range())?;
             Ok(temporal(Temporal::Instant(zoned.timestamp())))
         }
         Some(Temporal::Date(milliseconds)) => Ok(temporal(Temporal::Instant(instant_of(*milliseconds)?))),
         other => match other.and_then(zones::instant_of_stamp) {
             Some(instant) => Ok(temporal(Temporal::Instant(instant?))),
-            None => Err(type_error(".toInstant", "a date", &arguments[0])),
+            None => Err(c.type_error("a date", &arguments[0])),
         },
     }),
-    Native::leaf(".toEpochMilli", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::unary(".toEpochMilli", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
-        _ => Err(type_error(".toEpochMilli", "an instant", &arguments[0])),
+        _ => Err(c.type_error("an instant", &a[0])),
     }),
-    Native::leaf(".getEpochSecond", Arity::exactly(1), &[], |_, arguments| {
-        match as_temporal(&arguments[0]) {
-            Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_second())),
-            _ => Err(type_error(".getEpochSecond", "an instant", &arguments[0])),
-        }
+    Native::unary(".getEpochSecond", |c, a| match as_temporal(&a[0]) {
+        Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_second())),
+        _ => Err(c.type_error("an instant", &a[0])),
     }),
-    Native::leaf(".isBefore", Arity::exactly(2), &[], |_, a| {
-        ordered(".isBefore", a, std::cmp::Ordering::Less)
-    }),
-    Native::leaf(".isAfter", Arity::exactly(2), &[], |_, a| {
-        ordered(".isAfter", a, std::cmp::Ordering::Greater)
-    }),
-    Native::leaf(".isEqual", Arity::exactly(2), &[], |_, a| {
-        ordered(".isEqual", a, std::cmp::Ordering::Equal)
-    }),
-    Native::leaf(".before", Arity::exactly(2), &[], |_, a| ordered(".before", a, std::cmp::Ordering::Less)),
-    Native::leaf(".after", Arity::exactly(2), &[], |_, a| ordered(".after", a, std::cmp::Ordering::Greater)),
-    Native::leaf(".plusDays", Arity::exactly(2), &[], |_, a| {
-        shift(".plusDays", a, |n| Span::new().try_days(n))
-    }),
-    Native::leaf(".minusDays", Arity::exactly(2), &[], |_, a| {
-        shift(".minusDays", a, |n| Span::new().try_days(n.saturating_neg()))
-    }),
-    Native::leaf(".plusWeeks", Arity::exactly(2), &[], |_, a| {
-        shift(".plusWeeks", a, |n| Span::new().try_weeks(n))
-    }),
-    Native::leaf(".minusWeeks", Arity::exactly(2), &[], |_, a| {
-        shift(".minusWeeks", a, |n| Span::new().try_weeks(n.saturating_neg()))
-    }),
-    Native::leaf(".plusMonths", Arity::exactly(2), &[], |_, a| {
-        shift(".plusMonths", a, |n| Span::new().try_months(n))
-    }),
-    Native::leaf(".minusMonths", Arity::exactly(2), &[], |_, a| {
-        shift(".minusMonths", a, |n| Span::new().try_months(n.saturating_neg()))
-    }),
-    Native::leaf(".plusYears", Arity::exactly(2), &[], |_, a| {
-        shift(".plusYears", a, |n| Span::new().try_years(n))
-    }),
-    Native::leaf(".minusYears", Arity::exactly(2), &[], |_, a| {
-        shift(".minusYears", a, |n| Span::new().try_years(n.saturating_neg()))
-    }),
-    Native::leaf(".plusHours", Arity::exactly(2), &[], |_, a| move_by(".plusHours", a, 3_600_000)),
-    Native::leaf(".minusHours", Arity::exactly(2), &[], |_, a| move_by(".minusHours", a, -3_600_000)),
-    Native::leaf(".plusMinutes", Arity::exactly(2), &[], |_, a| move_by(".plusMinutes", a, 60_000)),
-    Native::leaf(".minusMinutes", Arity::exactly(2), &[], |_, a| move_by(".minusMinutes", a, -60_000)),
-    Native::leaf(".plusSeconds", Arity::exactly(2), &[], |_, a| move_by(".plusSeconds", a, 1_000)),
-    Native::leaf(".minusSeconds", Arity::exactly(2), &[], |_, a| move_by(".minusSeconds", a, -1_000)),
-    Native::leaf(".plusMillis", Arity::exactly(2), &[], |_, a| move_by(".plusMillis", a, 1)),
-    Native::leaf(".minusMillis", Arity::exactly(2), &[], |_, a| move_by(".minusMillis", a, -1)),
-    Native::leaf(".toEpochDay", Arity::exactly(1), &[], |_, a| on_date(".toEpochDay", a, epoch_day)),
-    Native::leaf(".getYear", Arity::exactly(1), &[], |_, a| {
-        on_month(".getYear", a, |date| i64::from(date.year()))
-    }),
-    Native::leaf(".getMonthValue", Arity::exactly(1), &[], |_, a| {
-        on_month(".getMonthValue", a, |date| i64::from(date.month()))
-    }),
-    Native::leaf(".getDayOfMonth", Arity::exactly(1), &[], |_, a| {
-        on_date(".getDayOfMonth", a, |date| i64::from(date.day()))
-    }),
-    Native::leaf(".getDayOfYear", Arity::exactly(1), &[], |_, a| {
-        on_date(".getDayOfYear", a, |date| i64::from(date.day_of_year()))
-    }),
-    Native::leaf(".lengthOfMonth", Arity::exactly(1), &[], |_, a| {
-        on_month(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))
-    }),
-    Native::leaf(".lengthOfYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::binary(".isBefore", |c, a| ordered(c.name, a, std::cmp::Ordering::Less)),
+    Native::binary(".isAfter", |c, a| ordered(c.name, a, std::cmp::Ordering::Greater)),
+    Native::binary(".isEqual", |c, a| ordered(c.name, a, std::cmp::Ordering::Equal)),
+    Native::binary(".before", |c, a| ordered(c.name, a, std::cmp::Ordering::Less)),
+    Native::binary(".after", |c, a| ordered(c.name, a, std::cmp::Ordering::Greater)),
+    Native::binary(".plusDays", |c, a| shift(c.name, a, |n| Span::new().try_days(n))),
+    Native::binary(".minusDays", |c, a| shift(c.name, a, |n| Span::new().try_days(n.saturating_neg()))),
+    Native::binary(".plusWeeks", |c, a| shift(c.name, a, |n| Span::new().try_weeks(n))),
+    Native::binary(".minusWeeks", |c, a| shift(c.name, a, |n| Span::new().try_weeks(n.saturating_neg()))),
+    Native::binary(".plusMonths", |c, a| shift(c.name, a, |n| Span::new().try_months(n))),
+    Native::binary(".minusMonths", |c, a| shift(c.name, a, |n| Span::new().try_months(n.saturating_neg()))),
+    Native::binary(".plusYears", |c, a| shift(c.name, a, |n| Span::new().try_years(n))),
+    Native::binary(".minusYears", |c, a| shift(c.name, a, |n| Span::new().try_years(n.saturating_neg()))),
+    Native::binary(".plusHours", |c, a| move_by(c.name, a, 3_600_000)),
+    Native::binary(".minusHours", |c, a| move_by(c.name, a, -3_600_000)),
+    Native::binary(".plusMinutes", |c, a| move_by(c.name, a, 60_000)),
+    Native::binary(".minusMinutes", |c, a| move_by(c.name, a, -60_000)),
+    Native::binary(".plusSeconds", |c, a| move_by(c.name, a, 1_000)),
+    Native::binary(".minusSeconds", |c, a| move_by(c.name, a, -1_000)),
+    Native::binary(".plusMillis", |c, a| move_by(c.name, a, 1)),
+    Native::binary(".minusMillis", |c, a| move_by(c.name, a, -1)),
+    Native::unary(".toEpochDay", |c, a| on_date(c.name, a, epoch_day)),
+    Native::unary(".getYear", |c, a| on_month(c.name, a, |date| i64::from(date.year()))),
+    Native::unary(".getMonthValue", |c, a| on_month(c.name, a, |date| i64::from(date.month()))),
+    Native::unary(".getDayOfMonth", |c, a| on_date(c.name, a, |date| i64::from(date.day()))),
+    Native::unary(".getDayOfYear", |c, a| on_date(c.name, a, |date| i64::from(date.day_of_year()))),
+    Native::unary(".lengthOfMonth", |c, a| on_month(c.name, a, |date| i64::from(date.days_in_month()))),
+    Native::unary(".lengthOfYear", |c, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => {
             Ok(Value::Integer(date.days_in_year().into()))
         }
-        _ => Err(type_error(".lengthOfYear", "a local date", &arguments[0])),
+        _ => Err(c.type_error("a local date", &arguments[0])),
     }),
-    Native::leaf(".isLeapYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::unary(".isLeapYear", |c, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => {
             Ok(Value::Boolean(date.in_leap_year()))
         }
-        _ => Err(type_error(".isLeapYear", "a local date", &arguments[0])),
+        _ => Err(c.type_error("a local date", &arguments[0])),
     }),
-    Native::leaf(".toNanos", Arity::exactly(1), &[], |_, a| in_units(".toNanos", a, 1)),
-    Native::leaf(".toMillis", Arity::exactly(1), &[], |_, a| in_units(".toMillis", a, 1_000_000)),
-    Native::leaf(".toSeconds", Arity::exactly(1), &[], |_, a| in_units(".toSeconds", a, 1_000_000_000)),
-    Native::leaf(".getSeconds", Arity::exactly(1), &[], |_, a| in_units(".getSeconds", a, 1_000_000_000)),
-    Native::leaf(".toMinutes", Arity::exactly(1), &[], |_, a| in_units(".toMinutes", a, 60_000_000_000)),
-    Native::leaf(".toHours", Arity::exactly(1), &[], |_, a| in_units(".toHours", a, 3_600_000_000_000)),
-    Native::leaf(".toDays", Arity::exactly(1), &[], |_, a| in_units(".toDays", a, 86_400_000_000_000)),
-    Native::leaf("inst?", Arity::exactly(1), &[], |_, arguments| {
+    Native::unary(".toNanos", |c, a| in_units(c.name, a, 1)),
+    Native::unary(".toMillis", |c, a| in_units(c.name, a, 1_000_000)),
+    Native::unary(".toSeconds", |c, a| in_units(c.name, a, 1_000_000_000)),
+    Native::unary(".getSeconds", |c, a| in_units(c.name, a, 1_000_000_000)),
+    Native::unary(".toMinutes", |c, a| in_units(c.name, a, 60_000_000_000)),
+    Native::unary(".toHours", |c, a| in_units(c.name, a, 3_600_000_000_000)),
+    Native::unary(".toDays", |c, a| in_units(c.name, a, 86_400_000_000_000)),
+    Native::unary("inst?", |_, a| {
         Ok(Value::Boolean(matches!(
-            as_temporal(&arguments[0]),
+            as_temporal(&a[0]),
             Some(Temporal::Instant(_) | Temporal::Date(_))
         )))
     }),
-    Native::leaf("inst-ms", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+    Native::unary("inst-ms", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
-        _ => Err(type_error("inst-ms", "an instant", &arguments[0])),
+        _ => Err(c.type_error("an instant", &a[0])),
     }),
-    Native::leaf("uuid?", Arity::exactly(1), &[], |_, arguments| {
-        Ok(Value::Boolean(matches!(as_temporal(&arguments[0]), Some(Temporal::Uuid(_)))))
-    }),
-    Native::leaf("parse-uuid", Arity::exactly(1), &[], |_, arguments| match &arguments[0] {
+    Native::unary("uuid?", |_, a| Ok(Value::Boolean(matches!(as_temporal(&a[0]), Some(Temporal::Uuid(_)))))),
+    Native::unary("parse-uuid", |c, arguments| match &arguments[0] {
         Value::String(text) => Ok(parse_uuid(text).map_or(Value::Nil, temporal)),
-        other => Err(type_error("parse-uuid", "a string", other)),
+        other => Err(c.type_error("a string", other)),
     }),
 ];
 

@@ -11,32 +11,30 @@ use crate::library::{Arity, Native, type_error};
 use crate::value::{Temporal, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("YearMonth/parse", Arity::between(1, 2), &[], |_, a| {
-        let written = text("YearMonth/parse", &a[0])?;
+    Native::leaf("YearMonth/parse", Arity::between(1, 2), &[], |c, a| {
+        let written = text(c.name, &a[0])?;
         let first = match a.get(1) {
             None => parse_month(written)?,
             Some(formatter) => {
-                let fields = parse_by("YearMonth/parse", written, formatter)?;
+                let fields = parse_by(c.name, written, formatter)?;
                 fields.month().ok_or_else(|| unfit(written, formatter))?
             }
         };
         Ok(month(first))
     }),
-    Native::leaf("YearMonth/of", Arity::exactly(2), &[], |_, a| {
-        let (year, number) = (integer("YearMonth/of", &a[0])?, month_number("YearMonth/of", &a[1])?);
+    Native::binary("YearMonth/of", |c, a| {
+        let (year, number) = (integer(c.name, &a[0])?, month_number(c.name, &a[1])?);
         let first = || Date::new(year.try_into().ok()?, number.try_into().ok()?, 1).ok();
         let none = || Error::new(ErrorKind::InvalidArgument, format!("there is no month {year}-{number:02}"));
         Ok(month(first().ok_or_else(none)?))
     }),
-    Native::leaf("YearMonth/from", Arity::exactly(1), &[], |_, a| {
-        Ok(month(date_or_month("YearMonth/from", &a[0])?.first_of_month()))
+    Native::unary("YearMonth/from", |c, a| Ok(month(date_or_month(c.name, &a[0])?.first_of_month()))),
+    Native::leaf("YearMonth/now", Arity::between(0, 1), &[], |c, a| {
+        Ok(month(now(c.name, c, a)?.0.date().first_of_month()))
     }),
-    Native::leaf("YearMonth/now", Arity::between(0, 1), &[], |context, a| {
-        Ok(month(now("YearMonth/now", context, a)?.0.date().first_of_month()))
-    }),
-    Native::leaf(".atDay", Arity::exactly(2), &[], |_, a| {
-        let first = first_day(".atDay", &a[0])?;
-        let day = integer(".atDay", &a[1])?;
+    Native::binary(".atDay", |c, a| {
+        let first = first_day(c.name, &a[0])?;
+        let day = integer(c.name, &a[1])?;
         let date = || Date::new(first.year(), first.month(), day.try_into().ok()?).ok();
         let none = || {
             let month = first.strftime("%Y-%m");
@@ -44,8 +42,8 @@ pub(crate) const NATIVES: &[Native] = &[
         };
         Ok(temporal(Temporal::LocalDate(date().ok_or_else(none)?)))
     }),
-    Native::leaf(".atEndOfMonth", Arity::exactly(1), &[], |_, a| {
-        Ok(temporal(Temporal::LocalDate(first_day(".atEndOfMonth", &a[0])?.last_of_month())))
+    Native::unary(".atEndOfMonth", |c, a| {
+        Ok(temporal(Temporal::LocalDate(first_day(c.name, &a[0])?.last_of_month())))
     }),
 ];
 

@@ -14,11 +14,11 @@ use crate::library::{Arity, CallContext, Constant, Native, type_error};
 use crate::value::{Temporal, Value, Zone};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("OffsetDateTime/parse", Arity::between(1, 2), &[], |_, a| {
-        stamp("OffsetDateTime/parse", a, parse_offset_date_time)
+    Native::leaf("OffsetDateTime/parse", Arity::between(1, 2), &[], |c, a| {
+        stamp(c.name, a, parse_offset_date_time)
     }),
-    Native::leaf("ZonedDateTime/parse", Arity::between(1, 2), &[], |_, a| {
-        Ok(match stamp("ZonedDateTime/parse", a, parse_zoned_date_time)? {
+    Native::leaf("ZonedDateTime/parse", Arity::between(1, 2), &[], |c, a| {
+        Ok(match stamp(c.name, a, parse_zoned_date_time)? {
             Value::Temporal(found) => match &*found {
                 Temporal::OffsetDateTime(local, offset) => {
                     temporal(Temporal::ZonedDateTime(*local, Zone::Offset(*offset)))
@@ -28,119 +28,111 @@ pub(crate) const NATIVES: &[Native] = &[
             other => other,
         })
     }),
-    Native::leaf("OffsetDateTime/of", Arity::exactly(2), &[], |_, a| at_offset_of("OffsetDateTime/of", a)),
-    Native::leaf("ZonedDateTime/of", Arity::exactly(2), &[], |_, a| at_zone("ZonedDateTime/of", a)),
-    Native::leaf("OffsetDateTime/ofInstant", Arity::exactly(2), &[], |_, a| {
+    Native::binary("OffsetDateTime/of", |c, a| at_offset_of(c.name, a)),
+    Native::binary("ZonedDateTime/of", |c, a| at_zone(c.name, a)),
+    Native::binary("OffsetDateTime/ofInstant", |c, a| {
         let (instant, zone) =
-            (instant("OffsetDateTime/ofInstant", &a[0])?, zone("OffsetDateTime/ofInstant", &a[1])?);
+            (instant(c.name, &a[0])?, zone(c.name, &a[1])?);
         Ok(temporal(Temporal::OffsetDateTime(local_of(instant, zone.seconds())?, zone.seconds())))
     }),
-    Native::leaf("ZonedDateTime/ofInstant", Arity::exactly(2), &[], |_, a| {
-        at_zone("ZonedDateTime/ofInstant", a)
-    }),
-    Native::leaf("LocalDateTime/ofInstant", Arity::exactly(2), &[], |_, a| {
+    Native::binary("ZonedDateTime/ofInstant", |c, a| at_zone(c.name, a)),
+    Native::binary("LocalDateTime/ofInstant", |c, a| {
         let (instant, zone) =
-            (instant("LocalDateTime/ofInstant", &a[0])?, zone("LocalDateTime/ofInstant", &a[1])?);
+            (instant(c.name, &a[0])?, zone(c.name, &a[1])?);
         Ok(temporal(Temporal::LocalDateTime(local_of(instant, zone.seconds())?)))
     }),
-    Native::leaf("LocalDate/ofInstant", Arity::exactly(2), &[], |_, a| {
-        let (instant, zone) = (instant("LocalDate/ofInstant", &a[0])?, zone("LocalDate/ofInstant", &a[1])?);
+    Native::binary("LocalDate/ofInstant", |c, a| {
+        let (instant, zone) = (instant(c.name, &a[0])?, zone(c.name, &a[1])?);
         Ok(temporal(Temporal::LocalDate(local_of(instant, zone.seconds())?.date())))
     }),
-    Native::leaf("OffsetDateTime/now", Arity::between(0, 1), &[], |context, a| {
-        let (local, zone) = now("OffsetDateTime/now", context, a)?;
+    Native::leaf("OffsetDateTime/now", Arity::between(0, 1), &[], |c, a| {
+        let (local, zone) = now(c.name, c, a)?;
         Ok(temporal(Temporal::OffsetDateTime(local, zone.seconds())))
     }),
-    Native::leaf("ZonedDateTime/now", Arity::between(0, 1), &[], |context, a| {
-        let (local, zone) = now("ZonedDateTime/now", context, a)?;
+    Native::leaf("ZonedDateTime/now", Arity::between(0, 1), &[], |c, a| {
+        let (local, zone) = now(c.name, c, a)?;
         Ok(temporal(Temporal::ZonedDateTime(local, zone)))
     }),
-    Native::leaf("LocalTime/now", Arity::between(0, 1), &[], |context, a| {
-        Ok(temporal(Temporal::LocalTime(now("LocalTime/now", context, a)?.0.time())))
+    Native::leaf("LocalTime/now", Arity::between(0, 1), &[], |c, a| {
+        Ok(temporal(Temporal::LocalTime(now(c.name, c, a)?.0.time())))
     }),
-    Native::leaf("ZoneOffset/of", Arity::exactly(1), &[], |_, a| {
-        let offset = parse_zone_offset(text("ZoneOffset/of", &a[0])?)?;
+    Native::unary("ZoneOffset/of", |c, a| {
+        let offset = parse_zone_offset(text(c.name, &a[0])?)?;
         Ok(temporal(Temporal::Zone(Zone::Offset(offset))))
     }),
-    Native::leaf("ZoneOffset/ofHours", Arity::exactly(1), &[], |_, a| {
-        let hours = integer("ZoneOffset/ofHours", &a[0])?;
+    Native::unary("ZoneOffset/ofHours", |c, a| {
+        let hours = integer(c.name, &a[0])?;
         let seconds = i32::try_from(hours).ok().filter(|hours| hours.abs() <= 18).map(|hours| hours * 3600);
         let refused =
             || Error::new(ErrorKind::InvalidArgument, "ZoneOffset/ofHours: an offset has at most 18 hours");
         Ok(temporal(Temporal::Zone(Zone::Offset(seconds.ok_or_else(refused)?))))
     }),
-    Native::leaf("ZoneId/of", Arity::exactly(1), &[], |_, a| {
-        parse_zone(text("ZoneId/of", &a[0])?).map(|zone| temporal(Temporal::Zone(zone)))
+    Native::unary("ZoneId/of", |c, a| {
+        parse_zone(text(c.name, &a[0])?).map(|zone| temporal(Temporal::Zone(zone)))
     }),
-    Native::leaf(".atZone", Arity::exactly(2), &[], |_, a| at_zone(".atZone", a)),
-    Native::leaf(".atOffset", Arity::exactly(2), &[], |_, a| at_offset_of(".atOffset", a)),
-    Native::leaf(".toLocalDateTime", Arity::exactly(1), &[], |_, a| {
+    Native::binary(".atZone", |c, a| at_zone(c.name, a)),
+    Native::binary(".atOffset", |c, a| at_offset_of(c.name, a)),
+    Native::unary(".toLocalDateTime", |c, a| {
         let local = as_temporal(&a[0]).filter(|found| found.epoch_nanoseconds().is_some()).and_then(civil_of);
         let local =
-            local.ok_or_else(|| type_error(".toLocalDateTime", "a date-time with an offset", &a[0]))?;
+            local.ok_or_else(|| c.type_error("a date-time with an offset", &a[0]))?;
         Ok(temporal(Temporal::LocalDateTime(local)))
     }),
-    Native::leaf(".toLocalTime", Arity::exactly(1), &[], |_, a| {
-        match as_temporal(&a[0]).and_then(civil_of) {
-            Some(local) => Ok(temporal(Temporal::LocalTime(local.time()))),
-            None => Err(type_error(".toLocalTime", "a date-time", &a[0])),
-        }
+    Native::unary(".toLocalTime", |c, a| match as_temporal(&a[0]).and_then(civil_of) {
+        Some(local) => Ok(temporal(Temporal::LocalTime(local.time()))),
+        None => Err(c.type_error("a date-time", &a[0])),
     }),
-    Native::leaf(".toOffsetDateTime", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+    Native::unary(".toOffsetDateTime", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::ZonedDateTime(local, zone)) => {
             Ok(temporal(Temporal::OffsetDateTime(*local, zone.seconds())))
         }
-        _ => Err(type_error(".toOffsetDateTime", "a zoned date-time", &a[0])),
+        _ => Err(c.type_error("a zoned date-time", &a[0])),
     }),
-    Native::leaf(".toEpochSecond", Arity::exactly(1), &[], |_, a| {
-        match as_temporal(&a[0]).and_then(Temporal::epoch_nanoseconds) {
-            Some(nanoseconds) => i64::try_from(nanoseconds.div_euclid(1_000_000_000))
-                .map(Value::Integer)
-                .map_err(|_| out_of_range()),
-            None => Err(type_error(".toEpochSecond", "a date-time with an offset", &a[0])),
-        }
+    Native::unary(".toEpochSecond", |c, a| match as_temporal(&a[0]).and_then(Temporal::epoch_nanoseconds) {
+        Some(nanoseconds) => i64::try_from(nanoseconds.div_euclid(1_000_000_000))
+            .map(Value::Integer)
+            .map_err(|_| out_of_range()),
+        None => Err(c.type_error("a date-time with an offset", &a[0])),
     }),
-    Native::leaf(".getOffset", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+    Native::unary(".getOffset", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::OffsetDateTime(_, offset)) => Ok(temporal(Temporal::Zone(Zone::Offset(*offset)))),
         Some(Temporal::ZonedDateTime(_, zone)) => Ok(temporal(Temporal::Zone(Zone::Offset(zone.seconds())))),
-        _ => Err(type_error(".getOffset", "a date-time with an offset", &a[0])),
+        _ => Err(c.type_error("a date-time with an offset", &a[0])),
     }),
-    Native::leaf(".getZone", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+    Native::unary(".getZone", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::ZonedDateTime(_, zone)) => Ok(temporal(Temporal::Zone(zone.clone()))),
-        _ => Err(type_error(".getZone", "a zoned date-time", &a[0])),
+        _ => Err(c.type_error("a zoned date-time", &a[0])),
     }),
-    Native::leaf(".withOffsetSameInstant", Arity::exactly(2), &[], |_, a| {
-        match (as_temporal(&a[0]), offset(".withOffsetSameInstant", &a[1])?) {
-            (Some(Temporal::OffsetDateTime(local, from)), to) => {
-                Ok(temporal(Temporal::OffsetDateTime(at_offset(*local, *from, to)?, to)))
-            }
-            _ => Err(type_error(".withOffsetSameInstant", "an offset date-time", &a[0])),
+    Native::binary(".withOffsetSameInstant", |c, a| match (as_temporal(&a[0]), offset(c.name, &a[1])?) {
+        (Some(Temporal::OffsetDateTime(local, from)), to) => {
+            Ok(temporal(Temporal::OffsetDateTime(at_offset(*local, *from, to)?, to)))
         }
+        _ => Err(c.type_error("an offset date-time", &a[0])),
     }),
-    Native::leaf(".withZoneSameInstant", Arity::exactly(2), &[], |_, a| {
-        match (as_temporal(&a[0]), zone(".withZoneSameInstant", &a[1])?) {
+    Native::binary(".withZoneSameInstant", |c, a| {
+        match (as_temporal(&a[0]), zone(c.name, &a[1])?) {
             (Some(Temporal::ZonedDateTime(local, from)), to) => {
                 let local = at_offset(*local, from.seconds(), to.seconds())?;
                 Ok(temporal(Temporal::ZonedDateTime(local, to.clone())))
             }
-            _ => Err(type_error(".withZoneSameInstant", "a zoned date-time", &a[0])),
+            _ => Err(c.type_error("a zoned date-time", &a[0])),
         }
     }),
-    Native::leaf("LocalTime/parse", Arity::between(1, 2), &[], |_, a| {
-        let written = text("LocalTime/parse", &a[0])?;
+    Native::leaf("LocalTime/parse", Arity::between(1, 2), &[], |c, a| {
+        let written = text(c.name, &a[0])?;
         let time = match a.get(1) {
             None => parse_time(written)?,
             Some(formatter) => {
-                let fields = parse_by("LocalTime/parse", written, formatter)?;
+                let fields = parse_by(c.name, written, formatter)?;
                 fields.time().ok_or_else(|| unfit(written, formatter))?
             }
         };
         Ok(temporal(Temporal::LocalTime(time)))
     }),
-    Native::leaf("LocalTime/of", Arity::between(2, 4), &[], |_, a| {
+    Native::leaf("LocalTime/of", Arity::between(2, 4), &[], |c, a| {
         let mut parts = [0; 4];
         for (part, value) in parts.iter_mut().zip(a) {
-            *part = integer("LocalTime/of", value)?;
+            *part = integer(c.name, value)?;
         }
         let [hour, minute, second, nano] = parts;
         let time = || {
@@ -155,20 +147,20 @@ pub(crate) const NATIVES: &[Native] = &[
         let none = || Error::new(ErrorKind::InvalidArgument, "LocalTime/of: there is no such time of day");
         Ok(temporal(Temporal::LocalTime(time().ok_or_else(none)?)))
     }),
-    Native::leaf(".atDate", Arity::exactly(2), &[], |_, a| match as_temporal(&a[0]) {
+    Native::binary(".atDate", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::LocalTime(time)) => {
-            let date = date_of(".atDate", &a[1])?;
+            let date = date_of(c.name, &a[1])?;
             Ok(temporal(Temporal::LocalDateTime(date.to_datetime(*time))))
         }
-        _ => Err(type_error(".atDate", "a time of day", &a[0])),
+        _ => Err(c.type_error("a time of day", &a[0])),
     }),
-    Native::leaf(".toSecondOfDay", Arity::exactly(1), &[], |_, a| match as_temporal(&a[0]) {
+    Native::unary(".toSecondOfDay", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::LocalTime(_)) => {
-            let time = time_of(".toSecondOfDay", &a[0])?;
+            let time = time_of(c.name, &a[0])?;
             let minutes = i64::from(time.hour()) * 60 + i64::from(time.minute());
             Ok(Value::Integer(minutes * 60 + i64::from(time.second())))
         }
-        _ => Err(type_error(".toSecondOfDay", "a time of day", &a[0])),
+        _ => Err(c.type_error("a time of day", &a[0])),
     }),
 ];
 

@@ -11,7 +11,7 @@ mod write;
 use read::JsonReader;
 use write::JsonWriter;
 
-use super::{Arity, CallContext, Native, Realise, type_error};
+use super::{Arity, CallContext, Native, Realise};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::Keys;
 use crate::value::Value;
@@ -19,24 +19,21 @@ use crate::value::Value;
 const DEEP: &[Realise] = &[Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("json/read-str", Arity::at_least(1), DEEP, |c, a| read(c, "json/read-str", a)),
-    Native::leaf("json/parse-string", Arity::between(1, 2), DEEP, |c, a| read(c, "json/parse-string", a)),
-    Native::leaf("json/write-str", Arity::at_least(1), DEEP, |c, a| write(c, "json/write-str", a)),
-    Native::leaf("json/generate-string", Arity::between(1, 2), DEEP, |c, a| {
-        write(c, "json/generate-string", a)
-    }),
+    Native::leaf("json/read-str", Arity::at_least(1), DEEP, read),
+    Native::leaf("json/parse-string", Arity::between(1, 2), DEEP, read),
+    Native::leaf("json/write-str", Arity::at_least(1), DEEP, write),
+    Native::leaf("json/generate-string", Arity::between(1, 2), DEEP, write),
 ];
 
-fn read(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
-    let text = match &arguments[0] {
-        Value::String(text) => text,
-        other => return Err(type_error(function, "a string", other)),
+fn read(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let Value::String(text) = &arguments[0] else {
+        return Err(context.type_error("a string", &arguments[0]));
     };
     let keys = match &arguments[1..] {
         [] => Keys::Strings,
         [flag] if flag.is_truthy() => Keys::Keywords,
         [_] => Keys::Strings,
-        options => key_option(function, options)?,
+        options => key_option(context.name, options)?,
     };
     context.work(text.len() / 8)?;
     // A character of JSON may become an item of sixteen bytes; most become less.
@@ -60,28 +57,26 @@ fn key_option(function: &str, options: &[Value]) -> Result<Keys> {
                 keys = Keys::Strings;
             }
             _ => {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!("{function}: an option it does not know"),
-                )
-                .hint("the option is `:key-fn keyword`; change keys afterwards with `update-keys`"));
+                return Err(unknown_option(function)
+                    .hint("the option is `:key-fn keyword`; change keys afterwards with `update-keys`"));
             }
         }
     }
     Ok(keys)
 }
 
-fn write(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+fn unknown_option(function: &str) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("{function}: an option it does not know"))
+}
+
+fn write(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let pretty = match &arguments[1..] {
         [] => false,
         [Value::Map(options)] => options.get(&Value::keyword("pretty")).is_some_and(Value::is_truthy),
         [Value::Keyword(name), flag] if matches!(name.full(), "indent" | "pretty") => flag.is_truthy(),
         _ => {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("{function}: an option it does not know"),
-            )
-            .hint("the option is `:indent true` or `{:pretty true}`"));
+            let error = unknown_option(context.name);
+            return Err(error.hint("the option is `:indent true` or `{:pretty true}`"));
         }
     };
     let mut writer = JsonWriter::new(pretty, context.limits().string_bytes);

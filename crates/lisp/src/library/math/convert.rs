@@ -8,47 +8,35 @@ use num_traits::ToPrimitive;
 use super::{double, overflow};
 use crate::effort::given_up;
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, CallContext, Native, type_error};
+use crate::library::{CallContext, Native, type_error};
 use crate::value::integers::count_reading;
 use crate::value::{Ratio, Value, number};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("long", Arity::exactly(1), &[], |_, a| bounded("long", &a[0], i64::MIN, i64::MAX)),
-    Native::leaf("int", Arity::exactly(1), &[], |_, a| {
-        bounded("int", &a[0], i64::from(i32::MIN), i64::from(i32::MAX))
-    }),
-    Native::leaf("short", Arity::exactly(1), &[], |_, a| {
-        bounded("short", &a[0], i64::from(i16::MIN), i64::from(i16::MAX))
-    }),
-    Native::leaf("byte", Arity::exactly(1), &[], |_, a| {
-        bounded("byte", &a[0], i64::from(i8::MIN), i64::from(i8::MAX))
-    }),
-    Native::leaf("double", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("double", &a[0])?))),
+    Native::unary("long", |c, a| bounded(c.name, &a[0], i64::MIN, i64::MAX)),
+    Native::unary("int", |c, a| bounded(c.name, &a[0], i64::from(i32::MIN), i64::from(i32::MAX))),
+    Native::unary("short", |c, a| bounded(c.name, &a[0], i64::from(i16::MIN), i64::from(i16::MAX))),
+    Native::unary("byte", |c, a| bounded(c.name, &a[0], i64::from(i8::MIN), i64::from(i8::MAX))),
+    Native::unary("double", |c, a| Ok(Value::Float(double(c.name, &a[0])?))),
     // There is one floating-point type; `float` keeps its full precision.
-    Native::leaf("float", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("float", &a[0])?))),
-    Native::leaf("num", Arity::exactly(1), &[], |_, a| {
-        if number::is_number(&a[0]) { Ok(a[0].clone()) } else { Err(type_error("num", "a number", &a[0])) }
+    Native::unary("float", |c, a| Ok(Value::Float(double(c.name, &a[0])?))),
+    Native::unary("num", |c, a| {
+        if number::is_number(&a[0]) { Ok(a[0].clone()) } else { Err(c.type_error("a number", &a[0])) }
     }),
-    Native::leaf("bigint", Arity::exactly(1), &[], |c, a| big_integer(c, "bigint", a)),
-    Native::leaf("biginteger", Arity::exactly(1), &[], |c, a| big_integer(c, "biginteger", a)),
-    Native::leaf("numerator", Arity::exactly(1), &[], |c, a| match &a[0] {
+    Native::unary("bigint", big_integer),
+    Native::unary("biginteger", big_integer),
+    Native::unary("numerator", |c, a| match &a[0] {
         Value::Ratio(ratio) => c.number(number::integer(ratio.numerator.clone())),
-        other => Err(type_error("numerator", "a ratio", other)),
+        other => Err(c.type_error("a ratio", other)),
     }),
-    Native::leaf("denominator", Arity::exactly(1), &[], |c, a| match &a[0] {
+    Native::unary("denominator", |c, a| match &a[0] {
         Value::Ratio(ratio) => c.number(number::integer(ratio.denominator.clone())),
-        other => Err(type_error("denominator", "a ratio", other)),
+        other => Err(c.type_error("a ratio", other)),
     }),
-    Native::leaf("rationalize", Arity::exactly(1), &[], rationalize),
-    Native::leaf(".intValue", Arity::exactly(1), &[], |_, a| {
-        truncated(".intValue", &a[0]).map(|v| Value::Integer(i64::from(v as i32)))
-    }),
-    Native::leaf(".longValue", Arity::exactly(1), &[], |_, a| {
-        truncated(".longValue", &a[0]).map(Value::Integer)
-    }),
-    Native::leaf(".doubleValue", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Float(double(".doubleValue", &a[0])?))
-    }),
+    Native::unary("rationalize", rationalize),
+    Native::unary(".intValue", |c, a| truncated(c.name, &a[0]).map(|v| Value::Integer(i64::from(v as i32)))),
+    Native::unary(".longValue", |c, a| truncated(c.name, &a[0]).map(Value::Integer)),
+    Native::unary(".doubleValue", |c, a| Ok(Value::Float(double(c.name, &a[0])?))),
 ];
 
 /// Truncates a number to an integer within bounds. Characters are their codes.
@@ -94,7 +82,8 @@ fn truncated(function: &str, value: &Value) -> Result<i64> {
     }
 }
 
-fn big_integer(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+fn big_integer(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let function = context.name;
     let value = match &arguments[0] {
         Value::Integer(value) => BigInt::from(*value),
         Value::BigInteger(_) => return Ok(arguments[0].clone()),

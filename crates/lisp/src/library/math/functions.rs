@@ -6,19 +6,19 @@ use num_traits::Signed;
 
 use super::{double, long, overflow};
 use crate::error::Result;
-use crate::library::{Arity, CallContext, Native, type_error};
+use crate::library::{CallContext, Native, type_error};
 use crate::value::{Value, number};
 
 macro_rules! of_doubles {
     ($($java:literal $clojure:literal $function:expr;)*) => {
         &[$(
-            Native::leaf($java, Arity::exactly(1), &[], |_, a| {
+            Native::unary($java, |c, a| {
                 let function: fn(f64) -> f64 = $function;
-                Ok(Value::Float(function(double($java, &a[0])?)))
+                Ok(Value::Float(function(double(c.name, &a[0])?)))
             }),
-            Native::leaf($clojure, Arity::exactly(1), &[], |_, a| {
+            Native::unary($clojure, |c, a| {
                 let function: fn(f64) -> f64 = $function;
-                Ok(Value::Float(function(double($clojure, &a[0])?)))
+                Ok(Value::Float(function(double(c.name, &a[0])?)))
             }),
         )*]
     };
@@ -51,48 +51,34 @@ pub(crate) const OF_DOUBLES: &[Native] = of_doubles! {
 };
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("Math/pow", Arity::exactly(2), &[], |_, a| of_two("Math/pow", a, power)),
-    Native::leaf("clojure.math/pow", Arity::exactly(2), &[], |_, a| of_two("pow", a, power)),
-    Native::leaf("Math/hypot", Arity::exactly(2), &[], |_, a| of_two("Math/hypot", a, f64::hypot)),
-    Native::leaf("clojure.math/hypot", Arity::exactly(2), &[], |_, a| of_two("hypot", a, f64::hypot)),
-    Native::leaf("Math/atan2", Arity::exactly(2), &[], |_, a| of_two("Math/atan2", a, f64::atan2)),
-    Native::leaf("clojure.math/atan2", Arity::exactly(2), &[], |_, a| of_two("atan2", a, f64::atan2)),
-    Native::leaf("Math/round", Arity::exactly(1), &[], |_, a| match &a[0] {
-        Value::Float(_) => round("Math/round", a),
-        other => Err(type_error("Math/round", "a double", other).hint("convert it with `(double x)`")),
+    Native::binary("Math/pow", |c, a| of_two(c.name, a, power)),
+    Native::binary("clojure.math/pow", |_, a| of_two("pow", a, power)),
+    Native::binary("Math/hypot", |c, a| of_two(c.name, a, f64::hypot)),
+    Native::binary("clojure.math/hypot", |_, a| of_two("hypot", a, f64::hypot)),
+    Native::binary("Math/atan2", |c, a| of_two(c.name, a, f64::atan2)),
+    Native::binary("clojure.math/atan2", |_, a| of_two("atan2", a, f64::atan2)),
+    Native::unary("Math/round", |c, a| match &a[0] {
+        Value::Float(_) => round(c.name, a),
+        other => Err(c.type_error("a double", other).hint("convert it with `(double x)`")),
     }),
-    Native::leaf("clojure.math/round", Arity::exactly(1), &[], |_, a| round("round", a)),
-    Native::leaf("Math/abs", Arity::exactly(1), &[], |c, a| match &a[0] {
+    Native::unary("clojure.math/round", |_, a| round("round", a)),
+    Native::unary("Math/abs", |c, a| match &a[0] {
         Value::Integer(_) | Value::Float(_) => absolute(c, "Math/abs", a),
         other => {
             Err(type_error("Math/abs", "an integer or a double", other)
                 .hint("`abs` takes every kind of number"))
         }
     }),
-    Native::leaf("abs", Arity::exactly(1), &[], |c, a| absolute(c, "abs", a)),
-    Native::leaf("Math/max", Arity::exactly(2), &[], |_, a| {
-        extreme("Math/max", a, std::cmp::Ordering::Greater)
-    }),
-    Native::leaf("Math/min", Arity::exactly(2), &[], |_, a| extreme("Math/min", a, std::cmp::Ordering::Less)),
-    Native::leaf("Math/floorDiv", Arity::exactly(2), &[], |_, a| {
-        floor_division("Math/floorDiv", a, Part::Quotient)
-    }),
-    Native::leaf("Math/floorMod", Arity::exactly(2), &[], |_, a| {
-        floor_division("Math/floorMod", a, Part::Modulus)
-    }),
-    Native::leaf("clojure.math/floor-div", Arity::exactly(2), &[], |_, a| {
-        floor_division("floor-div", a, Part::Quotient)
-    }),
-    Native::leaf("clojure.math/floor-mod", Arity::exactly(2), &[], |_, a| {
-        floor_division("floor-mod", a, Part::Modulus)
-    }),
-    Native::leaf("Math/addExact", Arity::exactly(2), &[], |_, a| exact("Math/addExact", a, i64::checked_add)),
-    Native::leaf("Math/subtractExact", Arity::exactly(2), &[], |_, a| {
-        exact("Math/subtractExact", a, i64::checked_sub)
-    }),
-    Native::leaf("Math/multiplyExact", Arity::exactly(2), &[], |_, a| {
-        exact("Math/multiplyExact", a, i64::checked_mul)
-    }),
+    Native::unary("abs", |c, a| absolute(c, "abs", a)),
+    Native::binary("Math/max", |c, a| extreme(c.name, a, std::cmp::Ordering::Greater)),
+    Native::binary("Math/min", |c, a| extreme(c.name, a, std::cmp::Ordering::Less)),
+    Native::binary("Math/floorDiv", |c, a| floor_division(c.name, a, Part::Quotient)),
+    Native::binary("Math/floorMod", |c, a| floor_division(c.name, a, Part::Modulus)),
+    Native::binary("clojure.math/floor-div", |_, a| floor_division("floor-div", a, Part::Quotient)),
+    Native::binary("clojure.math/floor-mod", |_, a| floor_division("floor-mod", a, Part::Modulus)),
+    Native::binary("Math/addExact", |c, a| exact(c.name, a, i64::checked_add)),
+    Native::binary("Math/subtractExact", |c, a| exact(c.name, a, i64::checked_sub)),
+    Native::binary("Math/multiplyExact", |c, a| exact(c.name, a, i64::checked_mul)),
 ];
 
 /// Java's `pow` differs from C's for one to the power of NaN.

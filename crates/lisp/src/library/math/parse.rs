@@ -8,66 +8,44 @@ use crate::printer::double_text;
 use crate::value::Value;
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("parse-long", Arity::exactly(1), &[], |_, a| {
-        Ok(parse_long(text("parse-long", &a[0])?, 10).map_or(Value::Nil, Value::Integer))
+    Native::unary("parse-long", |c, a| {
+        Ok(parse_long(text(c.name, &a[0])?, 10).map_or(Value::Nil, Value::Integer))
     }),
-    Native::leaf("parse-double", Arity::exactly(1), &[], |_, a| {
-        Ok(parse_double(text("parse-double", &a[0])?).map_or(Value::Nil, Value::Float))
+    Native::unary("parse-double", |c, a| {
+        Ok(parse_double(text(c.name, &a[0])?).map_or(Value::Nil, Value::Float))
     }),
-    Native::leaf("parse-boolean", Arity::exactly(1), &[], |_, a| {
-        Ok(match text("parse-boolean", &a[0])? {
+    Native::unary("parse-boolean", |c, a| {
+        Ok(match text(c.name, &a[0])? {
             "true" => Value::Boolean(true),
             "false" => Value::Boolean(false),
             _ => Value::Nil,
         })
     }),
-    Native::leaf("Integer/parseInt", Arity::between(1, 2), &[], |_, a| {
-        integer("Integer/parseInt", a, i64::from(i32::MAX))
+    Native::leaf("Integer/parseInt", Arity::between(1, 2), &[], |c, a| {
+        integer(c.name, a, i64::from(i32::MAX))
     }),
-    Native::leaf("Integer/valueOf", Arity::exactly(1), &[], |_, a| {
-        integer("Integer/valueOf", a, i64::from(i32::MAX))
-    }),
-    Native::leaf("Long/parseLong", Arity::between(1, 2), &[], |_, a| integer("Long/parseLong", a, i64::MAX)),
-    Native::leaf("Long/valueOf", Arity::exactly(1), &[], |_, a| integer("Long/valueOf", a, i64::MAX)),
-    Native::leaf("Double/parseDouble", Arity::exactly(1), &[], |_, a| floating("Double/parseDouble", a)),
-    Native::leaf("Double/valueOf", Arity::exactly(1), &[], |_, a| floating("Double/valueOf", a)),
-    Native::leaf("Float/parseFloat", Arity::exactly(1), &[], |_, a| floating("Float/parseFloat", a)),
-    Native::leaf("Boolean/parseBoolean", Arity::exactly(1), &[], |_, a| match &a[0] {
+    Native::unary("Integer/valueOf", |c, a| integer(c.name, a, i64::from(i32::MAX))),
+    Native::leaf("Long/parseLong", Arity::between(1, 2), &[], |c, a| integer(c.name, a, i64::MAX)),
+    Native::unary("Long/valueOf", |c, a| integer(c.name, a, i64::MAX)),
+    Native::unary("Double/parseDouble", |c, a| floating(c.name, a)),
+    Native::unary("Double/valueOf", |c, a| floating(c.name, a)),
+    Native::unary("Float/parseFloat", |c, a| floating(c.name, a)),
+    Native::unary("Boolean/parseBoolean", |c, a| match &a[0] {
         Value::Nil => Ok(Value::Boolean(false)),
-        other => Ok(Value::Boolean(text("Boolean/parseBoolean", other)?.eq_ignore_ascii_case("true"))),
+        other => Ok(Value::Boolean(text(c.name, other)?.eq_ignore_ascii_case("true"))),
     }),
-    Native::leaf("Double/isNaN", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Boolean(super::double("Double/isNaN", &a[0])?.is_nan()))
+    Native::unary("Double/isNaN", |c, a| Ok(Value::Boolean(super::double(c.name, &a[0])?.is_nan()))),
+    Native::unary("Double/isInfinite", |c, a| {
+        Ok(Value::Boolean(super::double(c.name, &a[0])?.is_infinite()))
     }),
-    Native::leaf("Double/isInfinite", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Boolean(super::double("Double/isInfinite", &a[0])?.is_infinite()))
-    }),
-    Native::leaf("Integer/toString", Arity::between(1, 2), &[], |c, a| to_text(c, "Integer/toString", a)),
-    Native::leaf("Long/toString", Arity::between(1, 2), &[], |c, a| to_text(c, "Long/toString", a)),
-    Native::leaf("Double/toString", Arity::exactly(1), &[], |context, a| {
-        let text = double_text(super::double("Double/toString", &a[0])?);
-        context.string(text)
-    }),
-    Native::leaf("Integer/toBinaryString", Arity::exactly(1), &[], |c, a| {
-        let value = long("Integer/toBinaryString", &a[0])? as i32;
-        c.string(format!("{value:b}"))
-    }),
-    Native::leaf("Integer/toHexString", Arity::exactly(1), &[], |c, a| {
-        let value = long("Integer/toHexString", &a[0])? as i32;
-        c.string(format!("{value:x}"))
-    }),
-    Native::leaf("Integer/toOctalString", Arity::exactly(1), &[], |c, a| {
-        let value = long("Integer/toOctalString", &a[0])? as i32;
-        c.string(format!("{value:o}"))
-    }),
-    Native::leaf("Long/toBinaryString", Arity::exactly(1), &[], |c, a| {
-        let value = long("Long/toBinaryString", &a[0])?;
-        c.string(format!("{value:b}"))
-    }),
-    Native::leaf("Long/toHexString", Arity::exactly(1), &[], |c, a| {
-        let value = long("Long/toHexString", &a[0])?;
-        c.string(format!("{value:x}"))
-    }),
+    Native::leaf("Integer/toString", Arity::between(1, 2), &[], to_text),
+    Native::leaf("Long/toString", Arity::between(1, 2), &[], to_text),
+    Native::unary("Double/toString", |c, a| c.string(double_text(super::double(c.name, &a[0])?))),
+    Native::unary("Integer/toBinaryString", |c, a| c.string(format!("{:b}", long(c.name, &a[0])? as i32))),
+    Native::unary("Integer/toHexString", |c, a| c.string(format!("{:x}", long(c.name, &a[0])? as i32))),
+    Native::unary("Integer/toOctalString", |c, a| c.string(format!("{:o}", long(c.name, &a[0])? as i32))),
+    Native::unary("Long/toBinaryString", |c, a| c.string(format!("{:b}", long(c.name, &a[0])?))),
+    Native::unary("Long/toHexString", |c, a| c.string(format!("{:x}", long(c.name, &a[0])?))),
 ];
 
 fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
@@ -157,14 +135,14 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent - half))
 }
 
-fn to_text(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
-    let value = long(function, &arguments[0])?;
+fn to_text(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let value = long(context.name, &arguments[0])?;
     let text = match arguments.get(1) {
         None => value.to_string(),
         Some(Value::Integer(radix @ 2..=36)) => {
             num_bigint::BigInt::from(value).to_str_radix(u32::try_from(*radix).unwrap_or(10))
         }
-        Some(other) => return Err(type_error(function, "a radix from 2 to 36", other)),
+        Some(other) => return Err(context.type_error("a radix from 2 to 36", other)),
     };
     context.string(text)
 }

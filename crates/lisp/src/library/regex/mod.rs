@@ -21,12 +21,12 @@ use crate::error::Result;
 use crate::value::{Pattern, Text, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("re-pattern", Arity::exactly(1), &[], re_pattern),
-    Native::leaf("re-find", Arity::exactly(2), &[], re_find),
-    Native::leaf("re-matches", Arity::exactly(2), &[], re_matches),
-    Native::leaf("re-seq", Arity::exactly(2), &[], re_seq),
-    Native::leaf("regex?", Arity::exactly(1), &[Realise::Not], |_, arguments| {
-        Ok(Value::Boolean(matches!(arguments[0], Value::Regex(_))))
+    Native::unary("re-pattern", re_pattern),
+    Native::binary("re-find", re_find),
+    Native::binary("re-matches", re_matches),
+    Native::binary("re-seq", re_seq),
+    Native::leaf("regex?", Arity::exactly(1), &[Realise::Not], |_, a| {
+        Ok(Value::Boolean(matches!(a[0], Value::Regex(_))))
     }),
 ];
 

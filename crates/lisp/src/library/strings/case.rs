@@ -3,7 +3,7 @@
 use super::{any_text, is_space, string, whole_string};
 use crate::effort::touch_bytes;
 use crate::error::Result;
-use crate::library::{Arity, CallContext, Native, Realise};
+use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::Value;
 
 const DEEP: &[Realise] = &[Realise::Deep];
@@ -18,24 +18,22 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/capitalize", Arity::exactly(1), DEEP, |c, a| {
         changed(c, "capitalize", a, capitalized)
     }),
-    Native::leaf("clojure.string/reverse", Arity::exactly(1), &[], |context, arguments| {
-        let text = whole_string("reverse", &arguments[0])?;
-        context.text(text.len())?;
+    Native::unary("clojure.string/reverse", |c, a| {
+        let text = whole_string("reverse", &a[0])?;
+        c.text(text.len())?;
         Ok(Value::from(text.chars().rev().collect::<String>()))
     }),
-    Native::leaf("clojure.string/trim", Arity::exactly(1), &[], |c, a| {
-        trimmed(c, "trim", a, |text| text.trim_matches(is_space))
-    }),
-    Native::leaf("clojure.string/triml", Arity::exactly(1), &[], |c, a| {
+    Native::unary("clojure.string/trim", |c, a| trimmed(c, "trim", a, |text| text.trim_matches(is_space))),
+    Native::unary("clojure.string/triml", |c, a| {
         trimmed(c, "triml", a, |text| text.trim_start_matches(is_space))
     }),
-    Native::leaf("clojure.string/trimr", Arity::exactly(1), &[], |c, a| {
+    Native::unary("clojure.string/trimr", |c, a| {
         trimmed(c, "trimr", a, |text| text.trim_end_matches(is_space))
     }),
-    Native::leaf("clojure.string/trim-newline", Arity::exactly(1), &[], |c, a| {
+    Native::unary("clojure.string/trim-newline", |c, a| {
         trimmed(c, "trim-newline", a, |text| text.trim_end_matches(['\n', '\r']))
     }),
-    Native::leaf("clojure.string/blank?", Arity::exactly(1), &[], |_, arguments| match &arguments[0] {
+    Native::unary("clojure.string/blank?", |_, a| match &a[0] {
         Value::Nil => Ok(Value::Boolean(true)),
         other => Ok(Value::Boolean(whole_string("blank?", other)?.chars().all(is_space))),
     }),
@@ -78,7 +76,7 @@ pub(super) fn trimmed(
 fn escape(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let text = whole_string("escape", &arguments[0])?;
     let Value::Map(map) = &arguments[1] else {
-        return Err(context.type_error("escape", "a map from characters to strings", &arguments[1]));
+        return Err(type_error("escape", "a map from characters to strings", &arguments[1]));
     };
     context.work(text.len())?;
     let most = context.limits().string_bytes;

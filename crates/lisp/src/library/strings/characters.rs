@@ -1,14 +1,14 @@
 //! Characters: `char` and the predicates of Java's Character.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, Native, type_error};
+use crate::library::{Native, type_error};
 use crate::value::Value;
 
 use super::is_space;
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("char", Arity::exactly(1), &[], |_, arguments| match &arguments[0] {
-        Value::Character(_) => Ok(arguments[0].clone()),
+    Native::unary("char", |c, a| match &a[0] {
+        Value::Character(_) => Ok(a[0].clone()),
         Value::Integer(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
             Some(character) => Ok(Value::Character(character)),
             None => Err(Error::new(
@@ -16,43 +16,33 @@ pub(crate) const NATIVES: &[Native] = &[
                 format!("char: there is no character of the code {code}"),
             )),
         },
-        other => Err(type_error("char", "an integer", other)),
+        other => Err(c.type_error("an integer", other)),
     }),
-    Native::leaf("Character/isDigit", Arity::exactly(1), &[], |_, a| test("Character/isDigit", a, is_digit)),
-    Native::leaf("Character/isLetter", Arity::exactly(1), &[], |_, a| {
-        test("Character/isLetter", a, char::is_alphabetic)
+    Native::unary("Character/isDigit", |c, a| test(c.name, a, is_digit)),
+    Native::unary("Character/isLetter", |c, a| test(c.name, a, char::is_alphabetic)),
+    Native::unary("Character/isAlphabetic", |c, a| test(c.name, a, char::is_alphabetic)),
+    Native::unary("Character/isLetterOrDigit", |c, a| {
+        test(c.name, a, |character| character.is_alphabetic() || is_digit(character))
     }),
-    Native::leaf("Character/isAlphabetic", Arity::exactly(1), &[], |_, a| {
-        test("Character/isAlphabetic", a, char::is_alphabetic)
+    Native::unary("Character/isUpperCase", |c, a| test(c.name, a, char::is_uppercase)),
+    Native::unary("Character/isLowerCase", |c, a| test(c.name, a, char::is_lowercase)),
+    Native::unary("Character/isWhitespace", |c, a| test(c.name, a, is_space)),
+    Native::unary("Character/toUpperCase", |c, a| {
+        change(c.name, a, |character| single(character.to_uppercase(), character))
     }),
-    Native::leaf("Character/isLetterOrDigit", Arity::exactly(1), &[], |_, a| {
-        test("Character/isLetterOrDigit", a, |character| character.is_alphabetic() || is_digit(character))
+    Native::unary("Character/toLowerCase", |c, a| {
+        change(c.name, a, |character| single(character.to_lowercase(), character))
     }),
-    Native::leaf("Character/isUpperCase", Arity::exactly(1), &[], |_, a| {
-        test("Character/isUpperCase", a, char::is_uppercase)
-    }),
-    Native::leaf("Character/isLowerCase", Arity::exactly(1), &[], |_, a| {
-        test("Character/isLowerCase", a, char::is_lowercase)
-    }),
-    Native::leaf("Character/isWhitespace", Arity::exactly(1), &[], |_, a| {
-        test("Character/isWhitespace", a, is_space)
-    }),
-    Native::leaf("Character/toUpperCase", Arity::exactly(1), &[], |_, a| {
-        change("Character/toUpperCase", a, |character| single(character.to_uppercase(), character))
-    }),
-    Native::leaf("Character/toLowerCase", Arity::exactly(1), &[], |_, a| {
-        change("Character/toLowerCase", a, |character| single(character.to_lowercase(), character))
-    }),
-    Native::leaf("Character/getNumericValue", Arity::exactly(1), &[], |_, arguments| {
-        let digit = character("Character/getNumericValue", &arguments[0])?.to_digit(36);
+    Native::unary("Character/getNumericValue", |c, a| {
+        let digit = character(c.name, &a[0])?.to_digit(36);
         Ok(Value::Integer(digit.map_or(-1, i64::from)))
     }),
-    Native::leaf("Character/digit", Arity::exactly(2), &[], |_, arguments| {
+    Native::binary("Character/digit", |c, arguments| {
         let radix = match &arguments[1] {
             Value::Integer(radix @ 2..=36) => u32::try_from(*radix).unwrap_or(10),
-            other => return Err(type_error("Character/digit", "a radix from 2 to 36", other)),
+            other => return Err(c.type_error("a radix from 2 to 36", other)),
         };
-        let digit = character("Character/digit", &arguments[0])?.to_digit(radix);
+        let digit = character(c.name, &arguments[0])?.to_digit(radix);
         Ok(Value::Integer(digit.map_or(-1, i64::from)))
     }),
 ];

@@ -18,12 +18,12 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("print-str", Arity::at_least(0), DEEP, |c, a| printed(c, a, Style::Raw, "")),
     Native::leaf("println-str", Arity::at_least(0), DEEP, |c, a| printed(c, a, Style::Raw, "\n")),
     Native::leaf("subs", Arity::between(2, 3), &[], |c, a| substring(c, "subs", a)),
-    Native::leaf("name", Arity::exactly(1), &[], name),
-    Native::leaf("namespace", Arity::exactly(1), &[], namespace),
+    Native::unary("name", name),
+    Native::unary("namespace", namespace),
     Native::leaf("keyword", Arity::between(1, 2), &[], keyword),
     Native::leaf("symbol", Arity::between(1, 2), &[], symbol),
-    Native::leaf("read-string", Arity::exactly(1), &[], |c, a| read_string(c, "read-string", a)),
-    Native::leaf("clojure.edn/read-string", Arity::exactly(1), &[], |c, a| match &a[0] {
+    Native::unary("read-string", |c, a| read_string(c, "read-string", a)),
+    Native::unary("clojure.edn/read-string", |c, a| match &a[0] {
         Value::Nil => Ok(Value::Nil),
         _ => read_string(c, "clojure.edn/read-string", a),
     }),

@@ -9,27 +9,25 @@ use super::split::{join, split_by, strings};
 use super::{is_space, piece, string, whole_string};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::regex::{Replacement, Times, make_pattern, replace_matches, whole_match};
-use crate::library::{Arity, CallContext, Native, Realise, type_error};
+use crate::library::{Arity, CallContext, Native, Realise};
 use crate::value::{Cursor, CursorStep, Value, equal};
 
 const DEEP: &[Realise] = &[Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf(".length", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Integer(i64::try_from(string(".length", &a[0])?.units()).unwrap_or(i64::MAX)))
+    Native::unary(".length", |c, a| {
+        Ok(Value::Integer(i64::try_from(string(c.name, &a[0])?.units()).unwrap_or(i64::MAX)))
     }),
     Native::leaf(".isEmpty", Arity::exactly(1), &[Realise::Next], is_empty),
-    Native::leaf(".isBlank", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Boolean(whole_string(".isBlank", &a[0])?.chars().all(is_space)))
-    }),
-    Native::leaf(".contains", Arity::exactly(2), DEEP, |_, a| {
+    Native::unary(".isBlank", |c, a| Ok(Value::Boolean(whole_string(c.name, &a[0])?.chars().all(is_space)))),
+    Native::leaf(".contains", Arity::exactly(2), DEEP, |c, a| {
         if let Some(found) = place_of(&a[0], &a[1], Direction::Forwards) {
             return Ok(Value::Boolean(found >= 0));
         }
         if let Value::Set(set) = &a[0] {
             return Ok(Value::Boolean(set.contains(&a[1])));
         }
-        let (text, wanted) = (whole_string(".contains", &a[0])?, whole_string(".contains", &a[1])?);
+        let (text, wanted) = (whole_string(c.name, &a[0])?, whole_string(c.name, &a[1])?);
         Ok(Value::Boolean(text.contains(wanted.as_str())))
     }),
     Native::leaf(".indexOf", Arity::between(2, 3), DEEP, |c, a| {
@@ -45,93 +43,81 @@ pub(crate) const NATIVES: &[Native] = &[
         last_index(c, ".lastIndexOf", string(".lastIndexOf", &a[0])?, a).map(Value::Integer)
     }),
     Native::leaf(".substring", Arity::between(2, 3), &[], |c, a| substring(c, ".substring", a)),
-    Native::leaf(".startsWith", Arity::between(2, 3), &[], |_, a| {
-        let (text, wanted) = (string(".startsWith", &a[0])?, whole_string(".startsWith", &a[1])?);
-        let from = a.get(2).map_or(Ok(0), |from| index(".startsWith", from))?;
+    Native::leaf(".startsWith", Arity::between(2, 3), &[], |c, a| {
+        let (text, wanted) = (string(c.name, &a[0])?, whole_string(c.name, &a[1])?);
+        let from = a.get(2).map_or(Ok(0), |from| index(c.name, from))?;
         // No match can start beyond either end.
         let inside = from >= 0 && from <= i64::try_from(text.units()).unwrap_or(i64::MAX);
         let rest = if inside {
-            &text[byte_of(".startsWith", text, from)?..]
+            &text[byte_of(c.name, text, from)?..]
         } else {
             return Ok(Value::Boolean(false));
         };
         Ok(Value::Boolean(rest.starts_with(wanted.as_str())))
     }),
-    Native::leaf(".endsWith", Arity::exactly(2), &[], |_, a| {
-        let (text, wanted) = (string(".endsWith", &a[0])?, whole_string(".endsWith", &a[1])?);
+    Native::binary(".endsWith", |c, a| {
+        let (text, wanted) = (string(c.name, &a[0])?, whole_string(c.name, &a[1])?);
         Ok(Value::Boolean(text.ends_with(wanted.as_str())))
     }),
-    Native::leaf(".trim", Arity::exactly(1), &[], |c, a| {
+    Native::unary(".trim", |c, a| {
         // Java's `trim` tests the character code, not the white-space property.
         trimmed(c, ".trim", a, |text| text.trim_matches(|character: char| character <= ' '))
     }),
-    Native::leaf(".strip", Arity::exactly(1), &[], |c, a| {
-        trimmed(c, ".strip", a, |text| text.trim_matches(is_space))
-    }),
-    Native::leaf(".toUpperCase", Arity::exactly(1), &[], |context, a| {
-        let text = whole_string(".toUpperCase", &a[0])?.to_uppercase();
-        context.string(text)
-    }),
-    Native::leaf(".toLowerCase", Arity::exactly(1), &[], |context, a| {
-        let text = whole_string(".toLowerCase", &a[0])?.to_lowercase();
-        context.string(text)
-    }),
-    Native::leaf(".concat", Arity::exactly(2), &[], |context, a| {
-        let (text, more) = (string(".concat", &a[0])?, string(".concat", &a[1])?);
-        context.text(text.len() + more.len())?;
+    Native::unary(".strip", |c, a| trimmed(c, ".strip", a, |text| text.trim_matches(is_space))),
+    Native::unary(".toUpperCase", |c, a| c.string(whole_string(c.name, &a[0])?.to_uppercase())),
+    Native::unary(".toLowerCase", |c, a| c.string(whole_string(c.name, &a[0])?.to_lowercase())),
+    Native::binary(".concat", |c, a| {
+        let (text, more) = (string(c.name, &a[0])?, string(c.name, &a[1])?);
+        c.text(text.len() + more.len())?;
         Ok(Value::from(format!("{}{}", text.as_str(), more.as_str())))
     }),
-    Native::leaf(".charAt", Arity::exactly(2), &[], char_at),
-    Native::leaf(".codePointAt", Arity::exactly(2), &[], |context, a| match char_at(context, a)? {
+    Native::binary(".charAt", char_at),
+    Native::binary(".codePointAt", |c, a| match char_at(c, a)? {
         Value::Character(character) => Ok(Value::Integer(i64::from(u32::from(character)))),
         other => Ok(other),
     }),
-    Native::leaf(".repeat", Arity::exactly(2), &[], |context, a| {
-        let text = string(".repeat", &a[0])?;
-        let count = usize::try_from(index(".repeat", &a[1])?)
+    Native::binary(".repeat", |c, a| {
+        let text = string(c.name, &a[0])?;
+        let count = usize::try_from(index(c.name, &a[1])?)
             .map_err(|_| Error::new(ErrorKind::InvalidArgument, ".repeat: the count is negative"))?;
-        context.text(text.len().saturating_mul(count))?;
+        c.text(text.len().saturating_mul(count))?;
         Ok(Value::from(text.repeat(count)))
     }),
-    Native::leaf(".replace", Arity::exactly(3), &[], |context, a| {
+    Native::leaf(".replace", Arity::exactly(3), &[], |c, a| {
         let text = whole_string(".replace", &a[0])?;
         let (wanted, replacement) = (piece(".replace", &a[1])?, piece(".replace", &a[2])?);
-        let replaced = plain(context, text, &wanted, &replacement, Times::All)?;
-        context.string(replaced)
+        let replaced = plain(c, text, &wanted, &replacement, Times::All)?;
+        c.string(replaced)
     }),
-    Native::leaf(".replaceAll", Arity::exactly(3), &[], |c, a| {
-        replace_pattern(c, ".replaceAll", a, Times::All)
-    }),
-    Native::leaf(".replaceFirst", Arity::exactly(3), &[], |c, a| {
-        replace_pattern(c, ".replaceFirst", a, Times::Once)
-    }),
-    Native::leaf(".matches", Arity::exactly(2), &[], |context, a| {
+    Native::leaf(".replaceAll", Arity::exactly(3), &[], |c, a| replace_pattern(c, a, Times::All)),
+    Native::leaf(".replaceFirst", Arity::exactly(3), &[], |c, a| replace_pattern(c, a, Times::Once)),
+    Native::binary(".matches", |c, a| {
         let text = string(".matches", &a[0])?;
-        let pattern = make_pattern(context, string(".matches", &a[1])?)?;
-        Ok(Value::Boolean(whole_match(context, &pattern, text)?.is_some()))
+        let pattern = make_pattern(c, string(".matches", &a[1])?)?;
+        Ok(Value::Boolean(whole_match(c, &pattern, text)?.is_some()))
     }),
-    Native::leaf(".split", Arity::between(2, 3), &[], |context, a| {
+    Native::leaf(".split", Arity::between(2, 3), &[], |c, a| {
         let text = string(".split", &a[0])?;
-        let pattern = make_pattern(context, string(".split", &a[1])?)?;
+        let pattern = make_pattern(c, string(".split", &a[1])?)?;
         let limit = a.get(2).map_or(Ok(0), |limit| index(".split", limit))?;
-        let parts = split_by(context, text, &pattern, limit)?;
-        strings(context, parts)
+        let parts = split_by(c, text, &pattern, limit)?;
+        strings(c, parts)
     }),
     Native::leaf(".equals", Arity::exactly(2), DEEP, |_, a| Ok(Value::Boolean(equal(&a[0], &a[1])))),
-    Native::leaf(".equalsIgnoreCase", Arity::exactly(2), &[], |_, a| {
-        let text = whole_string(".equalsIgnoreCase", &a[0])?;
+    Native::binary(".equalsIgnoreCase", |c, a| {
+        let text = whole_string(c.name, &a[0])?;
         Ok(Value::Boolean(match &a[1] {
             Value::String(_) => {
-                text.to_lowercase() == whole_string(".equalsIgnoreCase", &a[1])?.to_lowercase()
+                text.to_lowercase() == whole_string(c.name, &a[1])?.to_lowercase()
             }
             _ => false,
         }))
     }),
-    Native::leaf(".compareTo", Arity::exactly(2), &[], |_, a| crate::library::compare_values(&a[0], &a[1])),
+    Native::binary(".compareTo", |_, a| crate::library::compare_values(&a[0], &a[1])),
     Native::leaf(".toString", Arity::exactly(1), DEEP, to_string),
-    Native::leaf("String/valueOf", Arity::exactly(1), DEEP, |context, a| match &a[0] {
-        Value::Nil => context.string("null"),
-        _ => to_string(context, a),
+    Native::leaf("String/valueOf", Arity::exactly(1), DEEP, |c, a| match &a[0] {
+        Value::Nil => c.string("null"),
+        _ => to_string(c, a),
     }),
     Native::leaf("String/join", Arity::exactly(2), DEEP, |c, a| join(c, "String/join", a)),
 ];
@@ -171,7 +157,7 @@ fn is_empty(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value>
         Value::Set(set) => set.is_empty(),
         Value::List(list) => list.is_empty(),
         Value::Sequence(_) => false,
-        other => return Err(context.type_error(".isEmpty", "a string or a collection", other)),
+        other => return Err(context.type_error("a string or a collection", other)),
     }))
 }
 
@@ -187,18 +173,13 @@ fn char_at(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     })
 }
 
-fn replace_pattern(
-    context: &mut CallContext<'_>,
-    function: &str,
-    arguments: &[Value],
-    times: Times,
-) -> Result<Value> {
-    let text = string(function, &arguments[0])?;
+fn replace_pattern(context: &mut CallContext<'_>, arguments: &[Value], times: Times) -> Result<Value> {
+    let text = string(context.name, &arguments[0])?;
     let pattern = match &arguments[1] {
         Value::String(source) => make_pattern(context, source)?,
-        other => return Err(type_error(function, "a pattern as a string", other)),
+        other => return Err(context.type_error("a pattern as a string", other)),
     };
-    let replacement = Replacement::parse(string(function, &arguments[2])?, &pattern)?;
+    let replacement = Replacement::parse(string(context.name, &arguments[2])?, &pattern)?;
     let replaced = replace_matches(context, text, &pattern, &replacement, times)?;
     context.string(replaced)
 }

@@ -6,26 +6,20 @@ use crate::library::regex::{Replacement, Times, groups, next_match, replace_matc
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::Value;
 
+const TEXT: &[Realise] = &[Realise::Deep, Realise::Not];
+
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("clojure.string/replace", Arity::exactly(3), &[Realise::Deep, Realise::Not], |c, a| {
+    Native::leaf("clojure.string/replace", Arity::exactly(3), TEXT, |c, a| {
         replace(c, "replace", a, Times::All)
     }),
-    Native::leaf(
-        "clojure.string/replace-first",
-        Arity::exactly(3),
-        &[Realise::Deep, Realise::Not],
-        |c, a| replace(c, "replace-first", a, Times::Once),
-    ),
-    Native::leaf(
-        "clojure.string/re-quote-replacement",
-        Arity::exactly(1),
-        &[Realise::Deep],
-        |context, arguments| {
-            let text = any_text(context, "re-quote-replacement", &arguments[0])?;
-            let quoted = text.replace('\\', "\\\\").replace('$', "\\$");
-            context.string(quoted)
-        },
-    ),
+    Native::leaf("clojure.string/replace-first", Arity::exactly(3), TEXT, |c, a| {
+        replace(c, "replace-first", a, Times::Once)
+    }),
+    Native::leaf("clojure.string/re-quote-replacement", Arity::exactly(1), &[Realise::Deep], |c, a| {
+        let text = any_text(c, "re-quote-replacement", &a[0])?;
+        let quoted = text.replace('\\', "\\\\").replace('$', "\\$");
+        c.string(quoted)
+    }),
     Native::leaf("clojure.string/match-pieces*", Arity::between(2, 3), &[], match_pieces),
 ];
 

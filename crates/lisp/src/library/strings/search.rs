@@ -7,30 +7,19 @@ use crate::library::{Arity, CallContext, Native, Realise};
 use crate::value::{Text, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("clojure.string/includes?", Arity::exactly(2), &[], |c, a| {
-        test(c, "includes?", a, |s, p| s.contains(p))
-    }),
-    Native::leaf("clojure.string/starts-with?", Arity::exactly(2), &[], |c, a| {
-        test(c, "starts-with?", a, |s, p| s.starts_with(p))
-    }),
-    Native::leaf("clojure.string/ends-with?", Arity::exactly(2), &[], |c, a| {
-        test(c, "ends-with?", a, |s, p| s.ends_with(p))
-    }),
-    Native::leaf("clojure.string/index-of", Arity::between(2, 3), &[Realise::Deep], |context, arguments| {
-        let text = any_value(context, "index-of", &arguments[0])?;
-        let found = first_index(context, "index-of", &text, arguments)?;
+    Native::binary("clojure.string/includes?", |c, a| test(c, "includes?", a, |s, p| s.contains(p))),
+    Native::binary("clojure.string/starts-with?", |c, a| test(c, "starts-with?", a, |s, p| s.starts_with(p))),
+    Native::binary("clojure.string/ends-with?", |c, a| test(c, "ends-with?", a, |s, p| s.ends_with(p))),
+    Native::leaf("clojure.string/index-of", Arity::between(2, 3), &[Realise::Deep], |c, a| {
+        let text = any_value(c, "index-of", &a[0])?;
+        let found = first_index(c, "index-of", &text, a)?;
         Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
     }),
-    Native::leaf(
-        "clojure.string/last-index-of",
-        Arity::between(2, 3),
-        &[Realise::Deep],
-        |context, arguments| {
-            let text = any_value(context, "last-index-of", &arguments[0])?;
-            let found = last_index(context, "last-index-of", &text, arguments)?;
-            Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
-        },
-    ),
+    Native::leaf("clojure.string/last-index-of", Arity::between(2, 3), &[Realise::Deep], |c, a| {
+        let text = any_value(c, "last-index-of", &a[0])?;
+        let found = last_index(c, "last-index-of", &text, a)?;
+        Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
+    }),
 ];
 
 fn test(

@@ -9,7 +9,7 @@ use crate::value::{Cursor, CursorStep, Pattern, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/split", Arity::between(2, 3), &[], split),
-    Native::leaf("clojure.string/split-lines", Arity::exactly(1), &[], split_lines),
+    Native::unary("clojure.string/split-lines", split_lines),
     Native::leaf("clojure.string/join", Arity::between(1, 2), &[Realise::Deep], |c, a| join(c, "join", a)),
 ];
 

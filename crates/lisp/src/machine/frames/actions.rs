@@ -12,10 +12,11 @@ use crate::printer::Style;
 use crate::value::{AtomRef, Value};
 
 const DEEP: &[Realise] = &[Realise::Deep];
+const KEY: &[Realise] = &[Realise::Not, Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::frame("apply", Arity::at_least(2), &[], Effects::Calls, apply),
-    Native::frame("atom", Arity::at_least(1), &[], Effects::Acts, |host, a| {
+    Native::calling("apply", Arity::at_least(2), apply),
+    Native::acting("atom", Arity::at_least(1), |host, a| {
         let validator = |pair: &[Value]| matches!(pair, [Value::Keyword(name), check] if name.full() == "validator" && *check != Value::Nil);
         if a[1..].chunks(2).any(validator) {
             return Err(Error::new(ErrorKind::Unsupported, "atom: there are no validators")
@@ -23,9 +24,9 @@ pub(crate) const NATIVES: &[Native] = &[
         }
         atom(host, a)
     }),
-    Native::frame("volatile!", Arity::exactly(1), &[], Effects::Acts, atom),
-    Native::frame("deref", Arity::exactly(1), &[], Effects::Acts, deref),
-    Native::frame("reset!", Arity::exactly(2), &[], Effects::Acts, |host, a| {
+    Native::acting("volatile!", Arity::exactly(1), atom),
+    Native::acting("deref", Arity::exactly(1), deref),
+    Native::acting("reset!", Arity::exactly(2), |host, a| {
         let mut a = ArgumentReader::new(a);
         let atom = changeable(host, "reset!", &a.take())?;
         let value = a.take();
@@ -33,58 +34,42 @@ pub(crate) const NATIVES: &[Native] = &[
         set(host, &atom, value.clone());
         notify_watches(host, &atom, old, value.clone(), value)
     }),
-    Native::frame(
-        "add-watch",
-        Arity::exactly(3),
-        &[Realise::Not, Realise::Deep],
-        Effects::Acts,
-        |host, a| {
-            let mut a = ArgumentReader::new(a);
-            let target = a.take();
-            let atom = changeable(host, "add-watch", &target)?;
-            host.shared.meter.note(160);
-            host.shared.watches.entry(atom.number()).or_default().insert(a.take(), a.take());
-            Ok(Step::Return(target))
-        },
-    ),
-    Native::frame(
-        "remove-watch",
-        Arity::exactly(2),
-        &[Realise::Not, Realise::Deep],
-        Effects::Acts,
-        |host, a| {
-            let mut a = ArgumentReader::new(a);
-            let (target, key) = (a.take(), a.take());
-            let atom = changeable(host, "remove-watch", &target)?;
-            if let Some(watches) = host.shared.watches.get_mut(&atom.number()) {
-                watches.remove(&key);
-            }
-            Ok(Step::Return(target))
-        },
-    ),
-    Native::frame("swap!", Arity::at_least(2), &[], Effects::Acts, |host, a| swap(host, a, Answer::New)),
-    Native::frame("swap-vals!", Arity::at_least(2), &[], Effects::Acts, |host, a| {
-        swap(host, a, Answer::Both)
+    Native::frame("add-watch", Arity::exactly(3), KEY, Effects::Acts, |host, a| {
+        let mut a = ArgumentReader::new(a);
+        let target = a.take();
+        let atom = changeable(host, "add-watch", &target)?;
+        host.shared.meter.note(160);
+        host.shared.watches.entry(atom.number()).or_default().insert(a.take(), a.take());
+        Ok(Step::Return(target))
     }),
+    Native::frame("remove-watch", Arity::exactly(2), KEY, Effects::Acts, |host, a| {
+        let mut a = ArgumentReader::new(a);
+        let (target, key) = (a.take(), a.take());
+        let atom = changeable(host, "remove-watch", &target)?;
+        if let Some(watches) = host.shared.watches.get_mut(&atom.number()) {
+            watches.remove(&key);
+        }
+        Ok(Step::Return(target))
+    }),
+    Native::acting("swap!", Arity::at_least(2), |host, a| swap(host, a, Answer::New)),
+    Native::acting("swap-vals!", Arity::at_least(2), |host, a| swap(host, a, Answer::Both)),
     Native::frame("print", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw, false)),
     Native::frame("println", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw, true)),
     Native::frame("pr", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable, false)),
     Native::frame("prn", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable, true)),
-    Native::frame("newline", Arity::exactly(0), &[], Effects::Acts, |h, a| print(h, a, Style::Raw, true)),
-    Native::frame("with-out-str*", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+    Native::acting("newline", Arity::exactly(0), |h, a| print(h, a, Style::Raw, true)),
+    Native::acting("with-out-str*", Arity::exactly(1), |host, a| {
         host.strand.prints.begin_capture();
         Ok(Step::Push(Box::new(WithOutStr { function: ArgumentReader::new(a).take() })))
     }),
-    Native::frame("flush", Arity::exactly(0), &[], Effects::Acts, |_, _| Ok(Step::Return(Value::Nil))),
-    Native::frame("throw", Arity::exactly(1), &[], Effects::Calls, |_, a| {
-        Ok(Step::Throw(ArgumentReader::new(a).take()))
-    }),
+    Native::acting("flush", Arity::exactly(0), |_, _| Ok(Step::Return(Value::Nil))),
+    Native::calling("throw", Arity::exactly(1), |_, a| Ok(Step::Throw(ArgumentReader::new(a).take()))),
     Native::frame("return", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Return)),
     Native::frame("fail", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Fail)),
     Native::frame("reduced", Arity::exactly(1), &[], Effects::Pure, |_, a| {
         Ok(Step::Return(Value::Reduced(Arc::new(ArgumentReader::new(a).take()))))
     }),
-    Native::frame("rand", Arity::between(0, 1), &[], Effects::Acts, |host, a| {
+    Native::acting("rand", Arity::between(0, 1), |host, a| {
         let most = match a.first() {
             Some(value) => {
                 crate::value::number::to_f64(value).ok_or_else(|| type_error("rand", "a number", value))?
@@ -94,13 +79,13 @@ pub(crate) const NATIVES: &[Native] = &[
         check_allowed(host, "rand")?;
         Ok(Step::Return(Value::Float(host.strand.random.unit() * most)))
     }),
-    Native::frame("rand-int", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+    Native::acting("rand-int", Arity::exactly(1), |host, a| {
         let most = crate::library::integer("rand-int", &a[0])?;
         check_allowed(host, "rand-int")?;
         let drawn = host.strand.random.below(most.unsigned_abs()) as i64;
         Ok(Step::Return(Value::Integer(if most < 0 { -drawn } else { drawn })))
     }),
-    Native::frame("random-uuid", Arity::exactly(0), &[], Effects::Acts, |host, _| {
+    Native::acting("random-uuid", Arity::exactly(0), |host, _| {
         check_allowed(host, "random-uuid")?;
         let random = &mut host.strand.random;
         let bits = u128::from(random.below(u64::MAX)) << 64 | u128::from(random.below(u64::MAX));
@@ -108,7 +93,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::frame("shuffle", Arity::exactly(1), &[Realise::Spine], Effects::Acts, |host, a| {
         check_allowed(host, "shuffle")?;
-        let mut context = super::super::execute::frame_context(host);
+        let mut context = super::super::execute::frame_context("shuffle", host);
         let mut items = items(&mut context, "shuffle", &a[0])?;
         for at in (1..items.len()).rev() {
             items.swap(at, host.strand.random.below(at as u64 + 1) as usize);
@@ -263,7 +248,7 @@ fn swap_in_place(
     arguments.extend_from_slice(more);
     let weight: u64 = more.iter().map(|value| value.shape().weight() / 8).sum();
     let result = match host.shared.meter.work(weight) {
-        Ok(()) => run(&mut super::super::execute::frame_context(host), &mut arguments),
+        Ok(()) => run(&mut super::super::execute::frame_context(native.name, host), &mut arguments),
         Err(error) => Err(error),
     };
     Some(match result.and_then(|value| host.shared.limits.check_depth(value.depth()).map(|()| value)) {

@@ -7,20 +7,20 @@ use super::super::work::{Host, Step, Work};
 use super::ArgumentReader;
 use super::actions::{changeable, create_atom, set};
 use crate::error::Result;
-use crate::library::{Arity, Effects, Native};
+use crate::library::{Arity, Native};
 use crate::value::{AtomRef, DELAY, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::frame("delay*", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+    Native::acting("delay*", Arity::exactly(1), |host, a| {
         let function = ArgumentReader::new(a).take();
         let cell = Value::vector(vec![Value::keyword(DELAY), function]);
         Ok(Step::Return(create_atom(host, cell)))
     }),
-    Native::frame("force", Arity::exactly(1), &[], Effects::Acts, |host, a| match force(host, &a[0])? {
+    Native::acting("force", Arity::exactly(1), |host, a| match force(host, &a[0])? {
         Some(step) => Ok(step),
         None => Ok(Step::Return(a[0].clone())),
     }),
-    Native::frame("delay?", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+    Native::acting("delay?", Arity::exactly(1), |host, a| {
         Ok(Step::Return(Value::Boolean(cell_of(host, &a[0]).is_some())))
     }),
 ];

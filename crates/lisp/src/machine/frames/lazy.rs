@@ -7,20 +7,20 @@ use crate::library::{Arity, Effects, Native, Realise};
 use crate::value::{Cursor, CursorStep, List, Thunk, Value, Vector};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::frame("map", Arity::at_least(1), &[], Effects::Calls, map),
-    Native::frame("map-indexed", Arity::between(1, 2), &[], Effects::Calls, map_indexed),
-    Native::frame("filter", Arity::between(1, 2), &[], Effects::Calls, |h, a| filter(h, a, true)),
-    Native::frame("remove", Arity::between(1, 2), &[], Effects::Calls, |h, a| filter(h, a, false)),
-    Native::frame("keep", Arity::between(1, 2), &[], Effects::Calls, keep),
-    Native::frame("take-while", Arity::between(1, 2), &[], Effects::Calls, take_while),
-    Native::frame("mapcat*", Arity::at_least(2), &[], Effects::Calls, mapcat),
+    Native::calling("map", Arity::at_least(1), map),
+    Native::calling("map-indexed", Arity::between(1, 2), map_indexed),
+    Native::calling("filter", Arity::between(1, 2), |h, a| filter(h, a, true)),
+    Native::calling("remove", Arity::between(1, 2), |h, a| filter(h, a, false)),
+    Native::calling("keep", Arity::between(1, 2), keep),
+    Native::calling("take-while", Arity::between(1, 2), take_while),
+    Native::calling("mapcat*", Arity::at_least(2), mapcat),
     Native::frame("concat", Arity::at_least(0), &[], Effects::Pure, concat),
     Native::frame("concat-all*", Arity::exactly(1), &[], Effects::Pure, |h, a| {
         let sources = cursor("concat", &a[0])?;
         lazy(h, Thunk::Concat { current: Cursor::End, sources })
     }),
     Native::frame("take", Arity::between(1, 2), &[], Effects::Pure, take),
-    Native::frame("iterate", Arity::exactly(2), &[], Effects::Calls, |h, a| {
+    Native::calling("iterate", Arity::exactly(2), |h, a| {
         let mut a = ArgumentReader::new(a);
         let (function, value) = (a.take(), a.take());
         let rest = cell(h, Thunk::Iterate { function, value: value.clone() });
@@ -51,7 +51,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("dorun", Arity::between(1, 2), &[Realise::Spine], Effects::Pure, |_, _| {
         Ok(Step::Return(Value::Nil))
     }),
-    Native::frame("realized?", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+    Native::acting("realized?", Arity::exactly(1), |host, a| {
         let is_realised = match &a[0] {
             Value::Lazy(cell) => cell.is_realised(),
             other => super::delay::is_realised(host, other).unwrap_or(true),

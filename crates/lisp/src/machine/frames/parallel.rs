@@ -7,7 +7,7 @@ use crate::value::{Sequence, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("pmap", Arity::at_least(2), &[Realise::Not, Realise::Spine], Effects::Acts, |host, a| {
-        let mut context = super::super::execute::frame_context(host);
+        let mut context = super::super::execute::frame_context("pmap", host);
         let sources =
             a[1..].iter().map(|value| items(&mut context, "pmap", value)).collect::<Result<Vec<_>>>()?;
         let length = sources.iter().map(Vec::len).min().unwrap_or(0);
@@ -17,7 +17,7 @@ pub(crate) const NATIVES: &[Native] = &[
             .collect();
         Ok(Step::Push(Box::new(Branches { calls: Some(branches) })))
     }),
-    Native::frame("pcalls", Arity::at_least(0), &[], Effects::Acts, |_, a| {
+    Native::acting("pcalls", Arity::at_least(0), |_, a| {
         let branches = a.into_iter().map(|function| (function, Vec::new())).collect();
         Ok(Step::Push(Box::new(Branches { calls: Some(branches) })))
     }),

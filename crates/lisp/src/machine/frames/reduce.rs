@@ -4,11 +4,11 @@ use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
 use super::{ArgumentReader, cursor};
 use crate::error::Result;
-use crate::library::{Arity, Effects, Native, Realise};
+use crate::library::{Arity, Native, Realise};
 use crate::value::{Cursor, CursorStep, Map, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::frame("reduce", Arity::between(2, 3), &[], Effects::Calls, |_, a| {
+    Native::calling("reduce", Arity::between(2, 3), |_, a| {
         let with_initial = a.len() == 3;
         let mut a = ArgumentReader::new(a);
         let function = a.take();
@@ -16,7 +16,7 @@ pub(crate) const NATIVES: &[Native] = &[
         let source = cursor("reduce", &a.take())?;
         Ok(Step::Push(Box::new(Reduce { function, total, source, empty: !with_initial })))
     }),
-    Native::frame("reduce-kv", Arity::exactly(3), &[], Effects::Calls, |_, a| {
+    Native::calling("reduce-kv", Arity::exactly(3), |_, a| {
         let mut a = ArgumentReader::new(a);
         let (function, total) = (a.take(), a.take());
         let source = match a.take() {
@@ -31,15 +31,11 @@ pub(crate) const NATIVES: &[Native] = &[
         };
         Ok(Step::Push(Box::new(ReduceEntries { function, total, source })))
     }),
-    Native::frame("mapv*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("mapv", a, Keep::Result)),
-    Native::frame("filterv*", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        collect("filterv", a, Keep::Item)
-    }),
-    Native::frame("run!*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("run!", a, Keep::Nothing)),
-    Native::frame("doseq*", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        collect("doseq", a, Keep::Nothing)
-    }),
-    Native::frame("group-by", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+    Native::calling("mapv*", Arity::exactly(2), |_, a| collect("mapv", a, Keep::Result)),
+    Native::calling("filterv*", Arity::exactly(2), |_, a| collect("filterv", a, Keep::Item)),
+    Native::calling("run!*", Arity::exactly(2), |_, a| collect("run!", a, Keep::Nothing)),
+    Native::calling("doseq*", Arity::exactly(2), |_, a| collect("doseq", a, Keep::Nothing)),
+    Native::calling("group-by", Arity::exactly(2), |_, a| {
         let mut a = ArgumentReader::new(a);
         let function = a.take();
         let source = cursor("group-by", &a.take())?;

@@ -4,22 +4,14 @@ use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
 use super::{ArgumentReader, cursor};
 use crate::error::Result;
-use crate::library::{Arity, Effects, Native};
+use crate::library::{Arity, Native};
 use crate::value::{Cursor, CursorStep, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::frame("some", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        search("some", a, SearchEnd::Truthy)
-    }),
-    Native::frame("every?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        search("every?", a, SearchEnd::Falsy)
-    }),
-    Native::frame("not-any?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        search("not-any?", a, SearchEnd::AnyTruthy)
-    }),
-    Native::frame("not-every?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        search("not-every?", a, SearchEnd::AnyFalsy)
-    }),
+    Native::calling("some", Arity::exactly(2), |_, a| search("some", a, SearchEnd::Truthy)),
+    Native::calling("every?", Arity::exactly(2), |_, a| search("every?", a, SearchEnd::Falsy)),
+    Native::calling("not-any?", Arity::exactly(2), |_, a| search("not-any?", a, SearchEnd::AnyTruthy)),
+    Native::calling("not-every?", Arity::exactly(2), |_, a| search("not-every?", a, SearchEnd::AnyFalsy)),
 ];
 
 /// The condition that ends the search, and its result.

@@ -6,37 +6,33 @@ use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise, items, type_error};
 use crate::value::{Sequence, Value, number};
 
+const VALUES: &[Realise] = &[Realise::Not, Realise::Spine];
+
 pub(crate) const NATIVES: &[Native] = &[
     // The arguments are a comparator, the items, and their sort keys.
-    Native::frame(
-        "sort-with*",
-        Arity::exactly(3),
-        &[Realise::Not, Realise::Spine],
-        Effects::Calls,
-        |host, a| {
-            let mut a = ArgumentReader::new(a);
-            let (comparator, values, keys) = (a.take(), a.take(), a.take());
-            if !matches!(comparator, Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Var(_)) {
-                return Err(type_error("sort", "a function as comparator", &comparator));
-            }
-            let mut context = super::super::execute::frame_context(host);
-            let values = items(&mut context, "sort", &values)?;
-            let keys = items(&mut context, "sort", &keys)?;
-            let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-            let length = items.len();
-            let (target, width) = (Vec::with_capacity(length), 1);
-            Ok(Step::Push(Box::new(Sort {
-                comparator,
-                items,
-                target,
-                width,
-                start: 0,
-                left: 0,
-                right: 0,
-                asked: false,
-            })))
-        },
-    ),
+    Native::frame("sort-with*", Arity::exactly(3), VALUES, Effects::Calls, |host, a| {
+        let mut a = ArgumentReader::new(a);
+        let (comparator, values, keys) = (a.take(), a.take(), a.take());
+        if !matches!(comparator, Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Var(_)) {
+            return Err(type_error("sort", "a function as comparator", &comparator));
+        }
+        let mut context = super::super::execute::frame_context("sort", host);
+        let values = items(&mut context, "sort", &values)?;
+        let keys = items(&mut context, "sort", &keys)?;
+        let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+        let length = items.len();
+        let (target, width) = (Vec::with_capacity(length), 1);
+        Ok(Step::Push(Box::new(Sort {
+            comparator,
+            items,
+            target,
+            width,
+            start: 0,
+            left: 0,
+            right: 0,
+            asked: false,
+        })))
+    }),
 ];
 
 /// A bottom-up merge sort: runs of `width` are merged pairwise into `target`, then the width doubles.

@@ -63,9 +63,10 @@ impl Fiber {
             let step = prelude(shared, name, arguments)?;
             return Err(Stop::Then(FrameExit::Step(Box::new(step))));
         }
+        let (name, strand) = (native.name, &mut self.strand);
         let result = match native.run {
-            Run::Leaf(run) => run(&mut context(shared, &mut self.strand), &self.stack[floor..]),
-            Run::Taking(run) => run(&mut context(shared, &mut self.strand), &mut self.stack[floor..]),
+            Run::Leaf(run) => run(&mut context(name, shared, strand), &self.stack[floor..]),
+            Run::Taking(run) => run(&mut context(name, shared, strand), &mut self.stack[floor..]),
             Run::Frame(enter) => {
                 if shared.meter.is_pressed() {
                     return Err(Stop::Retry(FrameExit::Collect));
