@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::full::Style;
 use super::number::double_text;
-use super::temporal::temporal_text;
+use super::temporal::{literal_text, temporal_text};
 use crate::reader::NAMED_CHARACTERS;
 use crate::value::integers::count_digits;
 use crate::value::{Closure, Value};
@@ -80,11 +80,10 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
             out.push('"');
         }
         Value::Temporal(temporal) => {
-            let (tag, text) = super::temporal::tagged_text(temporal);
             out.push('#');
-            out.push_str(tag.name());
+            out.push_str(temporal.tag().name());
             out.push(' ');
-            escape_string(&text, out);
+            escape_string(&literal_text(temporal), out);
         }
         Value::Native(native) => {
             out.push_str("#fn[");

@@ -6,7 +6,6 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::library::{DAYS, MONTHS};
-use crate::reader::Tag;
 use crate::value::{Temporal, Zone};
 
 /// Returns the text of `toString`, which `str` returns.
@@ -96,33 +95,17 @@ pub(crate) fn temporal_json(temporal: &Temporal) -> String {
     }
 }
 
-/// Returns the tag and the text of a literal that reads back as the same value.
-pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
+/// Returns the text of a literal that reads back as the same value.
+pub(super) fn literal_text(temporal: &Temporal) -> String {
     match temporal {
-        Temporal::LocalDate(_) => (Tag::LocalDate, temporal_text(temporal)),
-        Temporal::Instant(_) => (Tag::Instant, temporal_text(temporal)),
-        Temporal::Duration(_) => (Tag::Duration, temporal_text(temporal)),
-        Temporal::Uuid(_) => (Tag::Uuid, temporal_text(temporal)),
-        Temporal::LocalDateTime(_) => (Tag::LocalDateTime, temporal_text(temporal)),
-        Temporal::DayOfWeek(_) => (Tag::DayOfWeek, temporal_text(temporal)),
-        Temporal::Month(_) => (Tag::Month, temporal_text(temporal)),
-        Temporal::Unit(unit) => (Tag::Unit, unit.name().to_owned()),
-        Temporal::Formatter(_) => (Tag::Formatter, temporal_text(temporal)),
-        Temporal::OffsetDateTime(..) => (Tag::OffsetDateTime, temporal_text(temporal)),
-        Temporal::ZonedDateTime(..) => (Tag::ZonedDateTime, temporal_text(temporal)),
-        Temporal::Zone(_) => (Tag::Zone, temporal_text(temporal)),
-        Temporal::Period(_) => (Tag::Period, temporal_text(temporal)),
-        Temporal::LocalTime(_) => (Tag::LocalTime, temporal_text(temporal)),
-        Temporal::YearMonth(_) => (Tag::YearMonth, temporal_text(temporal)),
-        Temporal::Date(milliseconds) => {
-            let text = match Timestamp::from_millisecond(*milliseconds) {
-                Ok(instant) => {
-                    instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3f-00:00").to_string()
-                }
-                Err(_) => milliseconds.to_string(),
-            };
-            (Tag::Inst, text)
-        }
+        Temporal::Unit(unit) => unit.name().to_owned(),
+        Temporal::Date(milliseconds) => match Timestamp::from_millisecond(*milliseconds) {
+            Ok(instant) => {
+                instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3f-00:00").to_string()
+            }
+            Err(_) => milliseconds.to_string(),
+        },
+        other => temporal_text(other),
     }
 }
 

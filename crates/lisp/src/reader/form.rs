@@ -187,19 +187,20 @@ impl FormKind {
     }
 }
 
-/// The tags of tagged literals. The text is validated when it is converted to a value.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// The tags of tagged literals, in the order of their values. The text is validated when it is converted to a
+/// value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Tag {
-    /// `#inst "2026-01-02T03:04:05.000Z"`: a `java.util.Date`.
-    Inst,
-    /// `#uuid "..."`
-    Uuid,
     /// `#time/date "2026-01-02"`: a `LocalDate`.
     LocalDate,
     /// `#time/instant "2026-01-02T03:04:05Z"`: an `Instant`.
     Instant,
     /// `#time/duration "PT1H"`: a `Duration`.
     Duration,
+    /// `#inst "2026-01-02T03:04:05.000Z"`: a `java.util.Date`.
+    Inst,
+    /// `#uuid "..."`
+    Uuid,
     /// `#time/date-time "2026-01-02T03:04"`: a `LocalDateTime`.
     LocalDateTime,
     /// `#time/day-of-week "FRIDAY"`: a `DayOfWeek`.
@@ -225,51 +226,34 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// All tags.
-    pub const ALL: [Tag; 16] = [
-        Tag::Inst,
-        Tag::Uuid,
-        Tag::LocalDate,
-        Tag::Instant,
-        Tag::Duration,
-        Tag::LocalDateTime,
-        Tag::DayOfWeek,
-        Tag::Month,
-        Tag::Unit,
-        Tag::Formatter,
-        Tag::OffsetDateTime,
-        Tag::ZonedDateTime,
-        Tag::Zone,
-        Tag::Period,
-        Tag::LocalTime,
-        Tag::YearMonth,
+    /// All tags as they are written, without the hash.
+    pub(crate) const NAMES: [(Tag, &'static str); 16] = [
+        (Tag::Inst, "inst"),
+        (Tag::Uuid, "uuid"),
+        (Tag::LocalDate, "time/date"),
+        (Tag::Instant, "time/instant"),
+        (Tag::Duration, "time/duration"),
+        (Tag::LocalDateTime, "time/date-time"),
+        (Tag::DayOfWeek, "time/day-of-week"),
+        (Tag::Month, "time/month"),
+        (Tag::Unit, "time/unit"),
+        (Tag::Formatter, "time/formatter"),
+        (Tag::OffsetDateTime, "time/offset-date-time"),
+        (Tag::ZonedDateTime, "time/zoned-date-time"),
+        (Tag::Zone, "time/zone"),
+        (Tag::Period, "time/period"),
+        (Tag::LocalTime, "time/time"),
+        (Tag::YearMonth, "time/year-month"),
     ];
 
     /// Returns the tag as it is written, without the hash.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Tag::Inst => "inst",
-            Tag::Uuid => "uuid",
-            Tag::LocalDate => "time/date",
-            Tag::Instant => "time/instant",
-            Tag::Duration => "time/duration",
-            Tag::LocalDateTime => "time/date-time",
-            Tag::DayOfWeek => "time/day-of-week",
-            Tag::Month => "time/month",
-            Tag::Unit => "time/unit",
-            Tag::Formatter => "time/formatter",
-            Tag::OffsetDateTime => "time/offset-date-time",
-            Tag::ZonedDateTime => "time/zoned-date-time",
-            Tag::Zone => "time/zone",
-            Tag::Period => "time/period",
-            Tag::LocalTime => "time/time",
-            Tag::YearMonth => "time/year-month",
-        }
+    pub fn name(self) -> &'static str {
+        Tag::NAMES.iter().find(|(tag, _)| *tag == self).map_or("", |(_, name)| *name)
     }
 
     /// Returns the tag with this name.
     pub fn from_name(name: &str) -> Option<Tag> {
-        Tag::ALL.into_iter().find(|tag| tag.name() == name)
+        Tag::NAMES.iter().find(|(_, known)| *known == name).map(|(tag, _)| *tag)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::reader::Tag;
+
 /// A date, an instant, a duration or a UUID.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Temporal {
@@ -82,36 +84,27 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    const ALL: [TimeUnit; 9] = [
-        Self::Nanos,
-        Self::Millis,
-        Self::Seconds,
-        Self::Minutes,
-        Self::Hours,
-        Self::Days,
-        Self::Weeks,
-        Self::Months,
-        Self::Years,
+    /// All units with the names of their constants in Java.
+    pub(crate) const NAMES: [(TimeUnit, &'static str); 9] = [
+        (Self::Nanos, "NANOS"),
+        (Self::Millis, "MILLIS"),
+        (Self::Seconds, "SECONDS"),
+        (Self::Minutes, "MINUTES"),
+        (Self::Hours, "HOURS"),
+        (Self::Days, "DAYS"),
+        (Self::Weeks, "WEEKS"),
+        (Self::Months, "MONTHS"),
+        (Self::Years, "YEARS"),
     ];
 
     /// Returns the name of the constant in Java.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Nanos => "NANOS",
-            Self::Millis => "MILLIS",
-            Self::Seconds => "SECONDS",
-            Self::Minutes => "MINUTES",
-            Self::Hours => "HOURS",
-            Self::Days => "DAYS",
-            Self::Weeks => "WEEKS",
-            Self::Months => "MONTHS",
-            Self::Years => "YEARS",
-        }
+        Self::NAMES.iter().find(|(unit, _)| *unit == self).map_or("", |(_, name)| *name)
     }
 
     /// Returns the unit with this name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|unit| unit.name() == name)
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(unit, _)| *unit)
     }
 
     /// Returns its length, if it has the same on every day.
@@ -131,43 +124,31 @@ impl TimeUnit {
 impl Temporal {
     /// Returns the name of the type in messages and types.
     pub fn type_name(&self) -> &'static str {
-        match self {
-            Temporal::LocalDate(_) | Temporal::Date(_) => "date",
-            Temporal::Instant(_) => "instant",
-            Temporal::Duration(_) => "duration",
-            Temporal::Uuid(_) => "uuid",
-            Temporal::LocalDateTime(_) => "date-time",
-            Temporal::DayOfWeek(_) => "day-of-week",
-            Temporal::Month(_) => "month",
-            Temporal::Unit(_) => "unit",
-            Temporal::Formatter(_) => "formatter",
-            Temporal::OffsetDateTime(..) => "offset-date-time",
-            Temporal::ZonedDateTime(..) => "zoned-date-time",
-            Temporal::Zone(_) => "zone",
-            Temporal::Period(_) => "period",
-            Temporal::LocalTime(_) => "time",
-            Temporal::YearMonth(_) => "year-month",
+        match self.tag() {
+            Tag::Inst => "date",
+            tag => tag.name().trim_start_matches("time/"),
         }
     }
 
-    fn rank(&self) -> u8 {
+    /// Returns the tag of its literal.
+    pub(crate) fn tag(&self) -> Tag {
         match self {
-            Temporal::LocalDate(_) => 0,
-            Temporal::Instant(_) => 1,
-            Temporal::Duration(_) => 2,
-            Temporal::Date(_) => 3,
-            Temporal::Uuid(_) => 4,
-            Temporal::LocalDateTime(_) => 5,
-            Temporal::DayOfWeek(_) => 6,
-            Temporal::Month(_) => 7,
-            Temporal::Unit(_) => 8,
-            Temporal::Formatter(_) => 9,
-            Temporal::OffsetDateTime(..) => 10,
-            Temporal::ZonedDateTime(..) => 11,
-            Temporal::Zone(_) => 12,
-            Temporal::Period(_) => 13,
-            Temporal::LocalTime(_) => 14,
-            Temporal::YearMonth(_) => 15,
+            Temporal::LocalDate(_) => Tag::LocalDate,
+            Temporal::Instant(_) => Tag::Instant,
+            Temporal::Duration(_) => Tag::Duration,
+            Temporal::Date(_) => Tag::Inst,
+            Temporal::Uuid(_) => Tag::Uuid,
+            Temporal::LocalDateTime(_) => Tag::LocalDateTime,
+            Temporal::DayOfWeek(_) => Tag::DayOfWeek,
+            Temporal::Month(_) => Tag::Month,
+            Temporal::Unit(_) => Tag::Unit,
+            Temporal::Formatter(_) => Tag::Formatter,
+            Temporal::OffsetDateTime(..) => Tag::OffsetDateTime,
+            Temporal::ZonedDateTime(..) => Tag::ZonedDateTime,
+            Temporal::Zone(_) => Tag::Zone,
+            Temporal::Period(_) => Tag::Period,
+            Temporal::LocalTime(_) => Tag::LocalTime,
+            Temporal::YearMonth(_) => Tag::YearMonth,
         }
     }
 
@@ -215,7 +196,7 @@ impl Ord for Temporal {
             (Temporal::Zone(a), Temporal::Zone(b)) => a.cmp(b),
             (Temporal::Period(a), Temporal::Period(b)) => a.cmp(b),
             (Temporal::LocalTime(a), Temporal::LocalTime(b)) => a.cmp(b),
-            _ => self.rank().cmp(&other.rank()),
+            _ => self.tag().cmp(&other.tag()),
         }
     }
 }

@@ -51,7 +51,7 @@ impl Parser<'_> {
         let end = self.token_end(self.at + 1);
         let name = &self.source[self.at + 1..end];
         let Some(tag) = Tag::from_name(name) else {
-            let known: Vec<String> = Tag::ALL.iter().map(|tag| format!("#{}", tag.name())).collect();
+            let known: Vec<String> = Tag::NAMES.iter().map(|(_, name)| format!("#{name}")).collect();
             return Err(Error::new(ErrorKind::Unsupported, format!("unknown tag `#{name}`"))
                 .at(self.span(self.at, end))
                 .hint(format!("the tags are {}", known.join(", "))));
