@@ -68,6 +68,9 @@ impl Engine {
         for (name, value) in crate::library::constants().iter().flat_map(|table| table.iter()) {
             builtins.define(name, value());
         }
+        for (name, value) in crate::library::enumerated() {
+            builtins.define(&name, value);
+        }
         for class in crate::library::CLASSES {
             builtins.define(class, Value::symbol(*class));
         }

@@ -23,7 +23,7 @@ pub(crate) use core::comparison::compare_values;
 pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{count_of, integer, items, out_of_bounds};
 pub(crate) use core::sorted::comparator_of;
-pub(crate) use dates::{DAYS, MONTHS, parse_tagged, random_uuid};
+pub(crate) use dates::{DAYS, MONTHS, enumerated, parse_tagged, random_uuid};
 pub(crate) use regex::CompiledPattern;
 pub(crate) use regex::compile_pattern;
 pub(crate) use strings::print_all;

@@ -22,14 +22,12 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary("Period/ofMonths", |c, a| Ok(period([0, part(c.name, &a[0], 1)?, 0]))),
     Native::unary("Period/ofYears", |c, a| Ok(period([part(c.name, &a[0], 1)?, 0, 0]))),
     Native::binary("Period/between", |c, a| period_between(c.name, &a[0], &a[1])),
-    Native::unary(".getYears", |c, a| part_of(c.name, &a[0], 0)),
-    Native::unary(".getMonths", |c, a| part_of(c.name, &a[0], 1)),
-    Native::unary(".getDays", |c, a| part_of(c.name, &a[0], 2)),
-    Native::unary(".toTotalMonths", |c, a| match as_temporal(&a[0]) {
-        Some(Temporal::Period([years, months, _])) => {
-            Ok(Value::Integer(i64::from(*years) * 12 + i64::from(*months)))
-        }
-        _ => Err(c.type_error("a period", &a[0])),
+    Native::unary(".getYears", |c, a| Ok(Value::Integer(parts(c.name, &a[0])?[0].into()))),
+    Native::unary(".getMonths", |c, a| Ok(Value::Integer(parts(c.name, &a[0])?[1].into()))),
+    Native::unary(".getDays", |c, a| Ok(Value::Integer(parts(c.name, &a[0])?[2].into()))),
+    Native::unary(".toTotalMonths", |c, a| {
+        let [years, months, _] = parts(c.name, &a[0])?.map(i64::from);
+        Ok(Value::Integer(years * 12 + months))
     }),
     Native::leaf(".plus", Arity::between(2, 3), &[], |c, a| add(c.name, a, 1)),
     Native::leaf(".minus", Arity::between(2, 3), &[], |c, a| add(c.name, a, -1)),
@@ -47,9 +45,10 @@ fn part(function: &str, value: &Value, times: i64) -> Result<i32> {
     count.ok_or_else(|| Error::new(ErrorKind::Arithmetic, format!("{function}: integer overflow")))
 }
 
-fn part_of(function: &str, value: &Value, at: usize) -> Result<Value> {
+/// The years, months and days of a period.
+fn parts(function: &str, value: &Value) -> Result<[i32; 3]> {
     match as_temporal(value) {
-        Some(Temporal::Period(parts)) => Ok(Value::Integer(parts[at].into())),
+        Some(Temporal::Period(parts)) => Ok(*parts),
         _ => Err(type_error(function, "a period", value)),
     }
 }
@@ -76,6 +75,7 @@ pub(super) fn period_between(function: &str, from: &Value, to: &Value) -> Result
 }
 
 /// An amount of time to add.
+#[derive(Clone, Copy)]
 enum Amount {
     Calendar { months: i64, days: i64 },
     Nanoseconds(i128),
@@ -139,43 +139,65 @@ fn add(function: &str, a: &[Value], sign: i64) -> Result<Value> {
         return Ok(period(sum));
     }
     let amount = amount(function, a, sign)?;
-    let refused = || type_error(function, "a date or a time that has this unit", &a[0]);
-    Ok(temporal(match (start, amount) {
-        (Temporal::LocalDate(date), Amount::Calendar { months, days }) => {
-            let moved = by_calendar(date.to_datetime(Time::midnight()), months, days)?;
-            Temporal::LocalDate(moved.date())
+    // A day of a duration has 24 hours; a period is not one.
+    let is_period = matches!(as_temporal(&a[1]), Some(Temporal::Period(_)));
+    let start = Some(start).filter(|start| !(is_period && matches!(start, Temporal::Duration(_))));
+    moved(start, amount)?.ok_or_else(|| type_error(function, "a date or a time that has this unit", &a[0]))
+}
+
+/// Adds months and days, `count` times.
+pub(super) fn shift(function: &str, a: &[Value], months: i64, days: i64) -> Result<Value> {
+    let count = integer(function, &a[1])?;
+    let amount = Amount::Calendar { months: count.saturating_mul(months), days: count.saturating_mul(days) };
+    let start = as_temporal(&a[0]).filter(|start| match start {
+        Temporal::YearMonth(_) => months != 0,
+        Temporal::Duration(_) => days.abs() == 1,
+        start => !matches!(start, Temporal::Instant(_)),
+    });
+    moved(start, amount)?.ok_or_else(|| type_error(function, "a local date", &a[0]))
+}
+
+/// Adds milliseconds, `count` times.
+pub(super) fn move_by(function: &str, a: &[Value], milliseconds: i64) -> Result<Value> {
+    let total = integer(function, &a[1])?.checked_mul(milliseconds).ok_or_else(out_of_range)?;
+    let amount = Amount::Nanoseconds(i128::from(total) * 1_000_000);
+    moved(as_temporal(&a[0]), amount)?
+        .ok_or_else(|| type_error(function, "an instant or a duration", &a[0]))
+}
+
+/// The value that is an amount later; `None` if it does not have the unit.
+fn moved(start: Option<&Temporal>, amount: Amount) -> Result<Option<Value>> {
+    let Some(start) = start else { return Ok(None) };
+    let later = |local: DateTime| match amount {
+        Amount::Calendar { months, days } => by_calendar(local, months, days),
+        Amount::Nanoseconds(length) => local.checked_add(duration(length)?).map_err(|_| out_of_range()),
+    };
+    let length = match amount {
+        Amount::Nanoseconds(length) => Some(length),
+        Amount::Calendar { months: 0, days } => Some(i128::from(days) * DAY),
+        Amount::Calendar { .. } => None,
+    };
+    Ok(Some(temporal(match (start, amount, length) {
+        (Temporal::LocalDate(date), Amount::Calendar { .. }, _) => {
+            Temporal::LocalDate(later(date.to_datetime(Time::midnight()))?.date())
         }
-        (Temporal::YearMonth(first), Amount::Calendar { months, days: 0 }) => {
-            let moved = by_calendar(first.to_datetime(Time::midnight()), months, 0)?;
-            Temporal::YearMonth(moved.date())
+        (Temporal::YearMonth(first), Amount::Calendar { days: 0, .. }, _) => {
+            Temporal::YearMonth(later(first.to_datetime(Time::midnight()))?.date())
         }
-        (start, Amount::Calendar { months, days }) if civil_of(start).is_some() => {
-            let local = civil_of(start).unwrap_or_default();
-            at_civil(start, by_calendar(local, months, days)?)
+        (Temporal::LocalTime(time), Amount::Nanoseconds(length), _) => {
+            Temporal::LocalTime(time_at((nanoseconds_of(*time) + length).rem_euclid(DAY)))
         }
-        (start, Amount::Nanoseconds(nanoseconds)) if civil_of(start).is_some() => {
-            let local = civil_of(start).unwrap_or_default();
-            at_civil(start, local.checked_add(duration(nanoseconds)?).map_err(|_| out_of_range())?)
+        (Temporal::Instant(instant), _, Some(length)) => {
+            Temporal::Instant(instant.checked_add(duration(length)?).map_err(|_| out_of_range())?)
         }
-        (Temporal::LocalTime(time), Amount::Nanoseconds(nanoseconds)) => {
-            Temporal::LocalTime(time_at((nanoseconds_of(*time) + nanoseconds).rem_euclid(DAY)))
+        (Temporal::Duration(one), _, Some(length)) => {
+            Temporal::Duration(one.checked_add(duration(length)?).ok_or_else(out_of_range)?)
         }
-        (Temporal::Instant(instant), Amount::Nanoseconds(nanoseconds)) => {
-            Temporal::Instant(instant.checked_add(duration(nanoseconds)?).map_err(|_| out_of_range())?)
-        }
-        (Temporal::Instant(instant), Amount::Calendar { months: 0, days }) => {
-            let by = duration(i128::from(days) * DAY)?;
-            Temporal::Instant(instant.checked_add(by).map_err(|_| out_of_range())?)
-        }
-        (Temporal::Duration(one), Amount::Nanoseconds(nanoseconds)) => {
-            Temporal::Duration(one.checked_add(duration(nanoseconds)?).ok_or_else(out_of_range)?)
-        }
-        // A day of a duration has 24 hours; a period is not one.
-        (Temporal::Duration(one), Amount::Calendar { months: 0, days }) if a.len() == 3 => {
-            Temporal::Duration(one.checked_add(duration(i128::from(days) * DAY)?).ok_or_else(out_of_range)?)
-        }
-        _ => return Err(refused()),
-    }))
+        _ => match civil_of(start) {
+            Some(local) => at_civil(start, later(local)?),
+            None => return Ok(None),
+        },
+    })))
 }
 
 fn by_calendar(local: DateTime, months: i64, days: i64) -> Result<DateTime> {
@@ -184,7 +206,7 @@ fn by_calendar(local: DateTime, months: i64, days: i64) -> Result<DateTime> {
     local.checked_add(months).and_then(|moved| moved.checked_add(days)).map_err(|_| out_of_range())
 }
 
-fn duration(nanoseconds: i128) -> Result<SignedDuration> {
+pub(super) fn duration(nanoseconds: i128) -> Result<SignedDuration> {
     let seconds = i64::try_from(nanoseconds / 1_000_000_000).map_err(|_| out_of_range())?;
     // The remainder is less than a second.
     Ok(SignedDuration::new(seconds, (nanoseconds % 1_000_000_000) as i32))
@@ -219,10 +241,9 @@ fn truncate(value: &Value, unit: &Value) -> Result<Value> {
             Temporal::Instant(Timestamp::from_nanosecond(nanoseconds).map_err(|_| out_of_range())?)
         }
         Some(Temporal::Duration(found)) => Temporal::Duration(duration(found.as_nanos() / length * length)?),
-        Some(found) if civil_of(found).is_some() => {
-            let local = civil_of(found).unwrap_or_default();
-            at_civil(found, local.date().to_datetime(cut(local.time())))
-        }
-        _ => return Err(type_error(".truncatedTo", "a date-time, an instant or a time of day", value)),
+        found => match found.zip(found.and_then(civil_of)) {
+            Some((found, local)) => at_civil(found, local.date().to_datetime(cut(local.time()))),
+            None => return Err(type_error(".truncatedTo", "a date-time, an instant or a time of day", value)),
+        },
     }))
 }

@@ -3,26 +3,21 @@
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 
-use super::amounts::nanoseconds_of;
+use super::amounts::{duration, nanoseconds_of};
 use super::functions::epoch_day;
-use super::pattern::{DatePattern, Fields};
+use super::pattern::{DAYS, DatePattern, Fields, MONTHS};
 use super::text::{parse_date_time, unreadable};
-use super::{as_temporal, at_civil, civil_of, integer, month_number, out_of_range, temporal, text};
+use super::{
+    as_temporal, at_civil, civil_date, civil_of, civil_time, integer, month_number, out_of_range, temporal,
+    text,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Constant, Native, type_error};
 use crate::value::{Temporal, TimeUnit, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("LocalDateTime/parse", Arity::between(1, 2), &[], |c, a| {
-        let written = text(c.name, &a[0])?;
-        let found = match a.get(1) {
-            None => parse_date_time(written)?,
-            Some(formatter) => {
-                let fields = parse_by(c.name, written, formatter)?;
-                fields.date_time().ok_or_else(|| unfit(written, formatter))?
-            }
-        };
-        Ok(temporal(Temporal::LocalDateTime(found)))
+        Ok(temporal(Temporal::LocalDateTime(parse(c.name, a, parse_date_time, Fields::date_time)?)))
     }),
     Native::leaf("LocalDateTime/of", Arity::between(5, 7), &[], |c, a| {
         let mut parts = [0; 7];
@@ -31,14 +26,10 @@ pub(crate) const NATIVES: &[Native] = &[
             *part = read(c.name, value)?;
         }
         let [year, month, day, hour, minute, second, nano] = parts;
-        let date_time = || {
-            let date = Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()?;
-            let (hour, minute) = (hour.try_into().ok()?, minute.try_into().ok()?);
-            let time = Time::new(hour, minute, second.try_into().ok()?, nano.try_into().ok()?).ok()?;
-            Some(DateTime::from_parts(date, time))
-        };
+        let parts = civil_date(year, month, day).zip(civil_time([hour, minute, second, nano]));
         let none = || Error::new(ErrorKind::InvalidArgument, "LocalDateTime/of: there is no such time");
-        date_time().map(|found| temporal(Temporal::LocalDateTime(found))).ok_or_else(none)
+        let (date, time) = parts.ok_or_else(none)?;
+        Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time))))
     }),
     Native::leaf("LocalDateTime/now", Arity::between(0, 1), &[], |c, a| {
         Ok(temporal(Temporal::LocalDateTime(super::zones::now(c.name, c, a)?.0)))
@@ -59,11 +50,9 @@ pub(crate) const NATIVES: &[Native] = &[
             };
         }
         let part = |at: usize| a.get(at).map_or(Ok(0), |value| integer(c.name, value));
-        let (hour, minute, second) = (part(1)?, part(2)?, part(3)?);
-        let time =
-            || Time::new(hour.try_into().ok()?, minute.try_into().ok()?, second.try_into().ok()?, 0).ok();
+        let time = civil_time([part(1)?, part(2)?, part(3)?, 0]);
         let none = || Error::new(ErrorKind::InvalidArgument, ".atTime: there is no such time of day");
-        Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time().ok_or_else(none)?))))
+        Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time.ok_or_else(none)?))))
     }),
     Native::unary(".getHour", |c, a| Ok(Value::Integer(time_of(c.name, &a[0])?.hour().into()))),
     Native::unary(".getMinute", |c, a| Ok(Value::Integer(time_of(c.name, &a[0])?.minute().into()))),
@@ -136,34 +125,6 @@ pub(crate) const NATIVES: &[Native] = &[
 ];
 
 pub(crate) const CONSTANTS: &[Constant] = &[
-    ("DayOfWeek/MONDAY", || temporal(Temporal::DayOfWeek(1))),
-    ("DayOfWeek/TUESDAY", || temporal(Temporal::DayOfWeek(2))),
-    ("DayOfWeek/WEDNESDAY", || temporal(Temporal::DayOfWeek(3))),
-    ("DayOfWeek/THURSDAY", || temporal(Temporal::DayOfWeek(4))),
-    ("DayOfWeek/FRIDAY", || temporal(Temporal::DayOfWeek(5))),
-    ("DayOfWeek/SATURDAY", || temporal(Temporal::DayOfWeek(6))),
-    ("DayOfWeek/SUNDAY", || temporal(Temporal::DayOfWeek(7))),
-    ("Month/JANUARY", || temporal(Temporal::Month(1))),
-    ("Month/FEBRUARY", || temporal(Temporal::Month(2))),
-    ("Month/MARCH", || temporal(Temporal::Month(3))),
-    ("Month/APRIL", || temporal(Temporal::Month(4))),
-    ("Month/MAY", || temporal(Temporal::Month(5))),
-    ("Month/JUNE", || temporal(Temporal::Month(6))),
-    ("Month/JULY", || temporal(Temporal::Month(7))),
-    ("Month/AUGUST", || temporal(Temporal::Month(8))),
-    ("Month/SEPTEMBER", || temporal(Temporal::Month(9))),
-    ("Month/OCTOBER", || temporal(Temporal::Month(10))),
-    ("Month/NOVEMBER", || temporal(Temporal::Month(11))),
-    ("Month/DECEMBER", || temporal(Temporal::Month(12))),
-    ("ChronoUnit/NANOS", || temporal(Temporal::Unit(TimeUnit::Nanos))),
-    ("ChronoUnit/MILLIS", || temporal(Temporal::Unit(TimeUnit::Millis))),
-    ("ChronoUnit/SECONDS", || temporal(Temporal::Unit(TimeUnit::Seconds))),
-    ("ChronoUnit/MINUTES", || temporal(Temporal::Unit(TimeUnit::Minutes))),
-    ("ChronoUnit/HOURS", || temporal(Temporal::Unit(TimeUnit::Hours))),
-    ("ChronoUnit/DAYS", || temporal(Temporal::Unit(TimeUnit::Days))),
-    ("ChronoUnit/WEEKS", || temporal(Temporal::Unit(TimeUnit::Weeks))),
-    ("ChronoUnit/MONTHS", || temporal(Temporal::Unit(TimeUnit::Months))),
-    ("ChronoUnit/YEARS", || temporal(Temporal::Unit(TimeUnit::Years))),
     ("DateTimeFormatter/ISO_LOCAL_DATE", || temporal(Temporal::Formatter("yyyy-MM-dd".into()))),
     ("DateTimeFormatter/ISO_DATE", || temporal(Temporal::Formatter("yyyy-MM-dd".into()))),
     ("DateTimeFormatter/BASIC_ISO_DATE", || temporal(Temporal::Formatter("yyyyMMdd".into()))),
@@ -171,6 +132,15 @@ pub(crate) const CONSTANTS: &[Constant] = &[
         temporal(Temporal::Formatter("yyyy-MM-dd'T'HH:mm:ss".into()))
     }),
 ];
+
+/// The constants of the enumerations, such as `DayOfWeek/MONDAY`, `Month/JANUARY` and `ChronoUnit/DAYS`.
+pub(crate) fn enumerated() -> impl Iterator<Item = (String, Value)> {
+    let days = (1..).zip(DAYS).map(|(day, name)| ("DayOfWeek", name, Temporal::DayOfWeek(day)));
+    let months = (1..).zip(MONTHS).map(|(month, name)| ("Month", name, Temporal::Month(month)));
+    let units = TimeUnit::NAMES.into_iter().map(|(unit, name)| ("ChronoUnit", name, Temporal::Unit(unit)));
+    let all = days.chain(months).chain(units);
+    all.map(|(class, name, value)| (format!("{class}/{}", name.to_uppercase()), temporal(value)))
+}
 
 /// A number from 1 to `most`.
 fn numbered(function: &str, value: &Value, most: i8) -> Result<i8> {
@@ -180,22 +150,22 @@ fn numbered(function: &str, value: &Value, most: i8) -> Result<i8> {
     })
 }
 
-/// Reads a local date with a formatter.
-pub(super) fn date_by(written: &str, formatter: &Value) -> Result<Date> {
-    parse_by("LocalDate/parse", written, formatter)?.date().ok_or_else(|| unfit(written, formatter))
-}
-
-pub(super) fn parse_by(function: &str, written: &str, formatter: &Value) -> Result<Fields> {
-    pattern_of(function, formatter)?.read(written).ok_or_else(|| unfit(written, formatter))
-}
-
-pub(super) fn unfit(written: &str, formatter: &Value) -> Error {
-    match as_temporal(formatter) {
+/// Reads a text in its usual form, or by a formatter if there is one.
+pub(super) fn parse<T>(
+    function: &str,
+    a: &[Value],
+    plain: fn(&str) -> Result<T>,
+    of_fields: fn(&Fields) -> Option<T>,
+) -> Result<T> {
+    let written = text(function, &a[0])?;
+    let Some(formatter) = a.get(1) else { return plain(written) };
+    let fields = pattern_of(function, formatter)?.read(written);
+    fields.and_then(|fields| of_fields(&fields)).ok_or_else(|| match as_temporal(formatter) {
         Some(Temporal::Formatter(pattern)) => {
             unreadable("a date in the form of the pattern", written, pattern)
         }
         _ => unreadable("a date", written, "2026-01-02"),
-    }
+    })
 }
 
 fn pattern_of(function: &str, formatter: &Value) -> Result<DatePattern> {
@@ -206,7 +176,7 @@ fn pattern_of(function: &str, formatter: &Value) -> Result<DatePattern> {
     }
 }
 
-fn date_time(function: &str, value: &Value) -> Result<DateTime> {
+pub(super) fn date_time(function: &str, value: &Value) -> Result<DateTime> {
     as_temporal(value).and_then(civil_of).ok_or_else(|| type_error(function, "a date-time", value))
 }
 
@@ -222,11 +192,10 @@ pub(super) fn time_of(function: &str, value: &Value) -> Result<Time> {
 pub(super) fn date_of(function: &str, value: &Value) -> Result<Date> {
     match as_temporal(value) {
         Some(Temporal::LocalDate(date)) => Ok(*date),
-        other => {
-            let local =
-                other.and_then(civil_of).ok_or_else(|| type_error(function, "a local date", value))?;
-            Ok(local.date())
-        }
+        other => match other.and_then(civil_of) {
+            Some(local) => Ok(local.date()),
+            None => Err(type_error(function, "a local date", value)),
+        },
     }
 }
 
@@ -254,11 +223,10 @@ fn with(function: &str, arguments: &[Value]) -> Result<Value> {
     let last = Date::new(year, month, 1).map_err(|_| none())?.days_in_month();
     let day = if function == ".withDayOfMonth" { day } else { day.min(last) };
     let moved = Date::new(year, month, day).map_err(|_| none())?;
-    Ok(temporal(match as_temporal(&arguments[0]) {
-        Some(found) if civil_of(found).is_some() => {
-            at_civil(found, moved.to_datetime(civil_of(found).unwrap_or_default().time()))
-        }
-        Some(Temporal::YearMonth(_)) => Temporal::YearMonth(moved),
+    let found = as_temporal(&arguments[0]);
+    Ok(temporal(match (found, found.and_then(civil_of)) {
+        (Some(found), Some(local)) => at_civil(found, moved.to_datetime(local.time())),
+        (Some(Temporal::YearMonth(_)), None) => Temporal::YearMonth(moved),
         _ => Temporal::LocalDate(moved),
     }))
 }
@@ -266,10 +234,8 @@ fn with(function: &str, arguments: &[Value]) -> Result<Value> {
 /// `ChronoUnit.between`: whole units from one time to another.
 fn between(unit: TimeUnit, from: &Value, to: &Value) -> Result<Value> {
     let unsupported = |value: &Value| {
-        Error::new(
-            ErrorKind::Type,
-            format!("a {} is not measured in {}", value.type_name(), unit.name().to_lowercase()),
-        )
+        let unit = unit.name().to_lowercase();
+        Error::new(ErrorKind::Type, format!("a {} is not measured in {unit}", value.type_name()))
     };
     let stamps = as_temporal(from).zip(as_temporal(to)).filter(|(from, to)| {
         from.epoch_nanoseconds().is_some() && std::mem::discriminant(*from) == std::mem::discriminant(*to)
@@ -278,8 +244,7 @@ fn between(unit: TimeUnit, from: &Value, to: &Value) -> Result<Value> {
         // Both on the clock of the first, whose days count.
         let local = |value: &Temporal| civil_of(value).unwrap_or_default();
         let moved = to.epoch_nanoseconds().unwrap_or(0) - from.epoch_nanoseconds().unwrap_or(0);
-        let by = jiff::SignedDuration::new((moved / 1_000_000_000) as i64, (moved % 1_000_000_000) as i32);
-        let end = local(from).checked_add(by).map_err(|_| out_of_range())?;
+        let end = local(from).checked_add(duration(moved)?).map_err(|_| out_of_range())?;
         let (from, to) = (Temporal::LocalDateTime(local(from)), Temporal::LocalDateTime(end));
         return between(unit, &temporal(from), &temporal(to));
     }

@@ -1,57 +1,29 @@
 //! The functions and methods of dates, instants and durations.
 
+use jiff::SignedDuration;
 use jiff::civil::Date;
-use jiff::{SignedDuration, Span};
 
-use super::amounts::nanoseconds_of;
-use super::text::{date_text, inst, parse_date, parse_duration, parse_instant, unreadable};
-use super::{
-    as_temporal, at_civil, civil_of, instant_of, integer, month_number, out_of_range, temporal, text,
-};
+use super::amounts::{duration, nanoseconds_of};
+use super::text::{date_text, inst, unreadable};
+use super::{as_temporal, civil_date, instant_of, integer, month_number, temporal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, type_error};
 use crate::value::{Temporal, Value};
 
-pub(super) fn local_date_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let written = text("LocalDate/parse", &arguments[0])?;
-    let date = match arguments.get(1) {
-        Some(formatter) => super::civil::date_by(written, formatter)?,
-        None => parse_date(written)?,
-    };
-    Ok(temporal(Temporal::LocalDate(date)))
-}
-
 pub(super) fn local_date_of(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let part = |at: usize| integer("LocalDate/of", &arguments[at]);
     let (year, month, day) = (part(0)?, month_number("LocalDate/of", &arguments[1])?, part(2)?);
-    let date = || Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok();
-    match date() {
+    match civil_date(year, month, day) {
         Some(date) => Ok(temporal(Temporal::LocalDate(date))),
-        None => Err(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("there is no date {year}-{month:02}-{day:02}"),
-        )),
+        None => {
+            let message = format!("there is no date {year}-{month:02}-{day:02}");
+            Err(Error::new(ErrorKind::InvalidArgument, message))
+        }
     }
-}
-
-pub(super) fn local_date_of_epoch_day(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let days = integer("LocalDate/ofEpochDay", &arguments[0])?;
-    let span = Span::new().try_days(days).map_err(|_| out_of_range())?;
-    let date = jiff::civil::date(1970, 1, 1).checked_add(span).map_err(|_| out_of_range())?;
-    Ok(temporal(Temporal::LocalDate(date)))
 }
 
 pub(super) fn epoch_day(date: Date) -> i64 {
     jiff::civil::date(1970, 1, 1).until(date).map_or(0, |span| i64::from(span.get_days()))
-}
-
-pub(super) fn instant_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    parse_instant(text("Instant/parse", &arguments[0])?).map(|instant| temporal(Temporal::Instant(instant)))
-}
-
-pub(super) fn duration_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    parse_duration(text("Duration/parse", &arguments[0])?)
-        .map(|duration| temporal(Temporal::Duration(duration)))
 }
 
 pub(super) fn duration_of(function: &str, arguments: &[Value], milliseconds: i64) -> Result<Value> {
@@ -73,13 +45,11 @@ pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> 
         }
         _ => Err(type_error("Duration/between", "an instant", value)),
     };
-    if let (Some(Temporal::LocalDateTime(from)), Some(Temporal::LocalDateTime(to))) =
-        (as_temporal(&arguments[0]), as_temporal(&arguments[1]))
-    {
-        return Ok(temporal(Temporal::Duration(to.duration_since(*from))));
-    }
     if let (Some(from), Some(to)) = (as_temporal(&arguments[0]), as_temporal(&arguments[1])) {
         let between = match (from, to, from.epoch_nanoseconds(), to.epoch_nanoseconds()) {
+            (Temporal::LocalDateTime(from), Temporal::LocalDateTime(to), ..) => {
+                Some(to.duration_since(*from).as_nanos())
+            }
             (Temporal::LocalTime(from), Temporal::LocalTime(to), ..) => {
                 Some(nanoseconds_of(*to) - nanoseconds_of(*from))
             }
@@ -90,8 +60,7 @@ pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> 
             _ => None,
         };
         if let Some(nanoseconds) = between {
-            let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-            return Ok(temporal(Temporal::Duration(SignedDuration::new(seconds as i64, rest as i32))));
+            return Ok(temporal(Temporal::Duration(duration(nanoseconds)?)));
         }
     }
     let (from, to) = (instant(&arguments[0])?, instant(&arguments[1])?);
@@ -150,57 +119,6 @@ pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ord
         }
         (Some(a), _) => Err(type_error(function, &format!("another {}", a.type_name()), &arguments[1])),
     }
-}
-
-/// Shifts a date, or an instant by whole days.
-pub(super) fn shift(
-    function: &str,
-    arguments: &[Value],
-    span: fn(i64) -> Result<Span, jiff::Error>,
-) -> Result<Value> {
-    let span = span(integer(function, &arguments[1])?).map_err(|_| out_of_range())?;
-    match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDate(date)) => {
-            Ok(temporal(Temporal::LocalDate(date.checked_add(span).map_err(|_| out_of_range())?)))
-        }
-        Some(Temporal::YearMonth(first)) if function.ends_with("Months") || function.ends_with("Years") => {
-            Ok(temporal(Temporal::YearMonth(first.checked_add(span).map_err(|_| out_of_range())?)))
-        }
-        Some(found) if civil_of(found).is_some() => {
-            let local = civil_of(found).unwrap_or_default();
-            Ok(temporal(at_civil(found, local.checked_add(span).map_err(|_| out_of_range())?)))
-        }
-        Some(Temporal::Duration(duration)) if function.ends_with("Days") => {
-            let hours = i64::from(span.get_days()).saturating_mul(24);
-            let moved = duration.checked_add(SignedDuration::from_hours(hours)).ok_or_else(out_of_range)?;
-            Ok(temporal(Temporal::Duration(moved)))
-        }
-        _ => Err(type_error(function, "a local date", &arguments[0])),
-    }
-}
-
-/// Shifts an instant or lengthens a duration.
-pub(super) fn move_by(function: &str, arguments: &[Value], milliseconds: i64) -> Result<Value> {
-    let count = integer(function, &arguments[1])?;
-    let by = SignedDuration::from_millis(count.checked_mul(milliseconds).ok_or_else(out_of_range)?);
-    match as_temporal(&arguments[0]) {
-        Some(found) if civil_of(found).is_some() => {
-            let local = civil_of(found).unwrap_or_default();
-            Ok(temporal(at_civil(found, local.checked_add(by).map_err(|_| out_of_range())?)))
-        }
-        Some(Temporal::LocalTime(time)) => Ok(temporal(Temporal::LocalTime(time.wrapping_add(by)))),
-        Some(Temporal::Instant(instant)) => {
-            Ok(temporal(Temporal::Instant(instant.checked_add(by).map_err(|_| out_of_range())?)))
-        }
-        Some(Temporal::Duration(duration)) => {
-            Ok(temporal(Temporal::Duration(duration.checked_add(by).ok_or_else(out_of_range)?)))
-        }
-        _ => Err(type_error(function, "an instant or a duration", &arguments[0])),
-    }
-}
-
-pub(super) fn on_date(function: &str, arguments: &[Value], part: fn(Date) -> i64) -> Result<Value> {
-    super::civil::date_of(function, &arguments[0]).map(|date| Value::Integer(part(date)))
 }
 
 /// Converts a duration to whole units of `nanoseconds`, with Java's rounding: seconds down, everything else

@@ -14,19 +14,19 @@ mod zones;
 use std::sync::Arc;
 
 pub(crate) use amounts::{CONSTANTS as AMOUNT_CONSTANTS, NATIVES as AMOUNTS};
-pub(crate) use civil::{CONSTANTS as CIVIL_CONSTANTS, NATIVES as CIVIL};
-use functions::{
-    duration_between, duration_of, duration_parse, epoch_day, in_units, instant_parse, local_date_of,
-    local_date_of_epoch_day, local_date_parse, move_by, new_date, on_date, ordered, shift,
-};
+use amounts::{move_by, shift};
+pub(crate) use civil::{CONSTANTS as CIVIL_CONSTANTS, NATIVES as CIVIL, enumerated};
+use civil::{date_of, date_or_month, parse};
+use functions::{duration_between, duration_of, epoch_day, in_units, local_date_of, new_date, ordered};
 pub(crate) use months::NATIVES as YEAR_MONTHS;
-use months::on_month;
+use pattern::Fields;
 pub(crate) use pattern::{DAYS, MONTHS};
 pub(crate) use text::parse_tagged;
-use text::parse_uuid;
+use text::{parse_date, parse_duration, parse_instant, parse_uuid};
+use zones::instant;
 pub(crate) use zones::{CONSTANTS as ZONE_CONSTANTS, NATIVES as ZONES};
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 
@@ -35,23 +35,31 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Temporal, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("LocalDate/parse", Arity::between(1, 2), &[], local_date_parse),
+    Native::leaf("LocalDate/parse", Arity::between(1, 2), &[], |c, a| {
+        Ok(temporal(Temporal::LocalDate(parse(c.name, a, parse_date, Fields::date)?)))
+    }),
     Native::leaf("LocalDate/of", Arity::exactly(3), &[], local_date_of),
     Native::binary("LocalDate/ofYearDay", |c, a| {
         let (year, day) = (integer(c.name, &a[0])?, integer(c.name, &a[1])?);
         let date = || {
-            let first = jiff::civil::Date::new(i16::try_from(year).ok()?, 1, 1).ok()?;
+            let first = civil_date(year, 1, 1)?;
             let date = first.checked_add(Span::new().try_days(day.checked_sub(1)?).ok()?).ok()?;
             (date.year() == first.year()).then_some(date)
         };
         let none = || Error::new(ErrorKind::InvalidArgument, format!("the year {year} has no day {day}"));
         Ok(temporal(Temporal::LocalDate(date().ok_or_else(none)?)))
     }),
-    Native::unary("LocalDate/ofEpochDay", local_date_of_epoch_day),
+    Native::unary("LocalDate/ofEpochDay", |c, a| {
+        let days = Span::new().try_days(integer(c.name, &a[0])?).map_err(|_| out_of_range())?;
+        let date = jiff::civil::date(1970, 1, 1).checked_add(days).map_err(|_| out_of_range())?;
+        Ok(temporal(Temporal::LocalDate(date)))
+    }),
     Native::leaf("LocalDate/now", Arity::between(0, 1), &[], |c, a| {
         Ok(temporal(Temporal::LocalDate(zones::now(c.name, c, a)?.0.date())))
     }),
-    Native::unary("Instant/parse", instant_parse),
+    Native::unary("Instant/parse", |c, a| {
+        Ok(temporal(Temporal::Instant(parse_instant(text(c.name, &a[0])?)?)))
+    }),
     Native::unary("Instant/ofEpochMilli", |c, a| {
         Ok(temporal(Temporal::Instant(instant_of(integer(c.name, &a[0])?)?)))
     }),
@@ -63,17 +71,16 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(temporal(Temporal::Instant(instant_of(c.now())?)))
     }),
     Native::binary("Duration/between", duration_between),
-    Native::unary("Duration/parse", duration_parse),
+    Native::unary("Duration/parse", |c, a| {
+        Ok(temporal(Temporal::Duration(parse_duration(text(c.name, &a[0])?)?)))
+    }),
     Native::unary("Duration/ofDays", |c, a| duration_of(c.name, a, 86_400_000)),
     Native::unary("Duration/ofHours", |c, a| duration_of(c.name, a, 3_600_000)),
     Native::unary("Duration/ofMinutes", |c, a| duration_of(c.name, a, 60_000)),
     Native::unary("Duration/ofSeconds", |c, a| duration_of(c.name, a, 1_000)),
     Native::unary("Duration/ofMillis", |c, a| duration_of(c.name, a, 1)),
     Native::leaf("Date.", Arity::between(0, 1), &[], new_date),
-    Native::unary("Date/from", |c, a| match as_temporal(&a[0]) {
-        Some(Temporal::Instant(instant)) => Ok(temporal(Temporal::Date(instant.as_millisecond()))),
-        _ => Err(c.type_error("an instant", &a[0])),
-    }),
+    Native::unary("Date/from", |c, a| Ok(temporal(Temporal::Date(instant(c.name, &a[0])?.as_millisecond())))),
     Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |c, _| Ok(Value::Integer(c.now()))),
     Native::unary(".getTime", |c, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
@@ -95,27 +102,21 @@ pub(crate) const NATIVES: &[Native] = &[
             None => Err(c.type_error("a date", &arguments[0])),
         },
     }),
-    Native::unary(".toEpochMilli", |c, a| match as_temporal(&a[0]) {
-        Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
-        _ => Err(c.type_error("an instant", &a[0])),
-    }),
-    Native::unary(".getEpochSecond", |c, a| match as_temporal(&a[0]) {
-        Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_second())),
-        _ => Err(c.type_error("an instant", &a[0])),
-    }),
+    Native::unary(".toEpochMilli", |c, a| Ok(Value::Integer(instant(c.name, &a[0])?.as_millisecond()))),
+    Native::unary(".getEpochSecond", |c, a| Ok(Value::Integer(instant(c.name, &a[0])?.as_second()))),
     Native::binary(".isBefore", |c, a| ordered(c.name, a, std::cmp::Ordering::Less)),
     Native::binary(".isAfter", |c, a| ordered(c.name, a, std::cmp::Ordering::Greater)),
     Native::binary(".isEqual", |c, a| ordered(c.name, a, std::cmp::Ordering::Equal)),
     Native::binary(".before", |c, a| ordered(c.name, a, std::cmp::Ordering::Less)),
     Native::binary(".after", |c, a| ordered(c.name, a, std::cmp::Ordering::Greater)),
-    Native::binary(".plusDays", |c, a| shift(c.name, a, |n| Span::new().try_days(n))),
-    Native::binary(".minusDays", |c, a| shift(c.name, a, |n| Span::new().try_days(n.saturating_neg()))),
-    Native::binary(".plusWeeks", |c, a| shift(c.name, a, |n| Span::new().try_weeks(n))),
-    Native::binary(".minusWeeks", |c, a| shift(c.name, a, |n| Span::new().try_weeks(n.saturating_neg()))),
-    Native::binary(".plusMonths", |c, a| shift(c.name, a, |n| Span::new().try_months(n))),
-    Native::binary(".minusMonths", |c, a| shift(c.name, a, |n| Span::new().try_months(n.saturating_neg()))),
-    Native::binary(".plusYears", |c, a| shift(c.name, a, |n| Span::new().try_years(n))),
-    Native::binary(".minusYears", |c, a| shift(c.name, a, |n| Span::new().try_years(n.saturating_neg()))),
+    Native::binary(".plusDays", |c, a| shift(c.name, a, 0, 1)),
+    Native::binary(".minusDays", |c, a| shift(c.name, a, 0, -1)),
+    Native::binary(".plusWeeks", |c, a| shift(c.name, a, 0, 7)),
+    Native::binary(".minusWeeks", |c, a| shift(c.name, a, 0, -7)),
+    Native::binary(".plusMonths", |c, a| shift(c.name, a, 1, 0)),
+    Native::binary(".minusMonths", |c, a| shift(c.name, a, -1, 0)),
+    Native::binary(".plusYears", |c, a| shift(c.name, a, 12, 0)),
+    Native::binary(".minusYears", |c, a| shift(c.name, a, -12, 0)),
     Native::binary(".plusHours", |c, a| move_by(c.name, a, 3_600_000)),
     Native::binary(".minusHours", |c, a| move_by(c.name, a, -3_600_000)),
     Native::binary(".plusMinutes", |c, a| move_by(c.name, a, 60_000)),
@@ -124,24 +125,18 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::binary(".minusSeconds", |c, a| move_by(c.name, a, -1_000)),
     Native::binary(".plusMillis", |c, a| move_by(c.name, a, 1)),
     Native::binary(".minusMillis", |c, a| move_by(c.name, a, -1)),
-    Native::unary(".toEpochDay", |c, a| on_date(c.name, a, epoch_day)),
-    Native::unary(".getYear", |c, a| on_month(c.name, a, |date| i64::from(date.year()))),
-    Native::unary(".getMonthValue", |c, a| on_month(c.name, a, |date| i64::from(date.month()))),
-    Native::unary(".getDayOfMonth", |c, a| on_date(c.name, a, |date| i64::from(date.day()))),
-    Native::unary(".getDayOfYear", |c, a| on_date(c.name, a, |date| i64::from(date.day_of_year()))),
-    Native::unary(".lengthOfMonth", |c, a| on_month(c.name, a, |date| i64::from(date.days_in_month()))),
-    Native::unary(".lengthOfYear", |c, arguments| match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => {
-            Ok(Value::Integer(date.days_in_year().into()))
-        }
-        _ => Err(c.type_error("a local date", &arguments[0])),
+    Native::unary(".toEpochDay", |c, a| Ok(Value::Integer(epoch_day(date_of(c.name, &a[0])?)))),
+    Native::unary(".getYear", |c, a| Ok(Value::Integer(date_or_month(c.name, &a[0])?.year().into()))),
+    Native::unary(".getMonthValue", |c, a| Ok(Value::Integer(date_or_month(c.name, &a[0])?.month().into()))),
+    Native::unary(".getDayOfMonth", |c, a| Ok(Value::Integer(date_of(c.name, &a[0])?.day().into()))),
+    Native::unary(".getDayOfYear", |c, a| Ok(Value::Integer(date_of(c.name, &a[0])?.day_of_year().into()))),
+    Native::unary(".lengthOfMonth", |c, a| {
+        Ok(Value::Integer(date_or_month(c.name, &a[0])?.days_in_month().into()))
     }),
-    Native::unary(".isLeapYear", |c, arguments| match as_temporal(&arguments[0]) {
-        Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => {
-            Ok(Value::Boolean(date.in_leap_year()))
-        }
-        _ => Err(c.type_error("a local date", &arguments[0])),
+    Native::unary(".lengthOfYear", |c, a| {
+        Ok(Value::Integer(plain_date(c.name, &a[0])?.days_in_year().into()))
     }),
+    Native::unary(".isLeapYear", |c, a| Ok(Value::Boolean(plain_date(c.name, &a[0])?.in_leap_year()))),
     Native::unary(".toNanos", |c, a| in_units(c.name, a, 1)),
     Native::unary(".toMillis", |c, a| in_units(c.name, a, 1_000_000)),
     Native::unary(".toSeconds", |c, a| in_units(c.name, a, 1_000_000_000)),
@@ -150,10 +145,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary(".toHours", |c, a| in_units(c.name, a, 3_600_000_000_000)),
     Native::unary(".toDays", |c, a| in_units(c.name, a, 86_400_000_000_000)),
     Native::unary("inst?", |_, a| {
-        Ok(Value::Boolean(matches!(
-            as_temporal(&a[0]),
-            Some(Temporal::Instant(_) | Temporal::Date(_))
-        )))
+        Ok(Value::Boolean(matches!(as_temporal(&a[0]), Some(Temporal::Instant(_) | Temporal::Date(_)))))
     }),
     Native::unary("inst-ms", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
@@ -201,6 +193,25 @@ fn at_civil(value: &Temporal, local: DateTime) -> Temporal {
         Temporal::ZonedDateTime(_, zone) => Temporal::ZonedDateTime(local, zone.clone()),
         _ => Temporal::LocalDateTime(local),
     }
+}
+
+/// A local date, or the first day of a month of a year.
+fn plain_date(function: &str, value: &Value) -> Result<Date> {
+    match as_temporal(value) {
+        Some(Temporal::LocalDate(date) | Temporal::YearMonth(date)) => Ok(*date),
+        _ => Err(type_error(function, "a local date", value)),
+    }
+}
+
+/// The date of a year, a month and a day, if there is one.
+fn civil_date(year: i64, month: i64, day: i64) -> Option<Date> {
+    Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()
+}
+
+/// The time of an hour, a minute, a second and a nanosecond, if there is one.
+fn civil_time([hour, minute, second, nanosecond]: [i64; 4]) -> Option<Time> {
+    let (hour, minute, second) = (hour.try_into().ok()?, minute.try_into().ok()?, second.try_into().ok()?);
+    Time::new(hour, minute, second, nanosecond.try_into().ok()?).ok()
 }
 
 fn integer(function: &str, value: &Value) -> Result<i64> {

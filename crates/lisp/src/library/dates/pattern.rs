@@ -2,6 +2,7 @@
 
 use jiff::civil::{Date, DateTime, Time};
 
+use super::{civil_date, civil_time};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The longest pattern in bytes.
@@ -189,8 +190,9 @@ impl Fields {
         Self { offset: Some(seconds), ..self }
     }
 
-    pub(super) fn offset(&self) -> Option<i32> {
-        self.offset
+    /// The date and the time with their offset, if all are known.
+    pub(super) fn stamp(&self) -> Option<(DateTime, i32)> {
+        self.date_time().zip(self.offset)
     }
 
     fn formatted(&self, letter: char, count: usize) -> Option<String> {
@@ -291,14 +293,14 @@ impl Fields {
 
     /// The date, if year, month and day are known and fit.
     pub(super) fn date(&self) -> Option<Date> {
-        let year = i16::try_from(self.year?).ok()?;
+        let year = self.year?;
         let date = match self.day_of_year {
             Some(day) if self.month.is_none() => {
-                let first = Date::new(year, 1, 1).ok()?;
+                let first = civil_date(year, 1, 1)?;
                 let date = first.checked_add(jiff::Span::new().try_days(day - 1).ok()?).ok()?;
-                (date.year() == year && day > 0).then_some(date)?
+                (date.year() == first.year() && day > 0).then_some(date)?
             }
-            _ => Date::new(year, i8::try_from(self.month?).ok()?, i8::try_from(self.day?).ok()?).ok()?,
+            _ => civil_date(year, self.month?, self.day?)?,
         };
         let weekday = i64::from(date.weekday().to_monday_one_offset());
         self.day_of_week.is_none_or(|day| day == weekday).then_some(date)
@@ -309,7 +311,7 @@ impl Fields {
         if self.day.is_some() || self.day_of_year.is_some() {
             return Some(self.date()?.first_of_month());
         }
-        Date::new(i16::try_from(self.year?).ok()?, i8::try_from(self.month?).ok()?, 1).ok()
+        civil_date(self.year?, self.month?, 1)
     }
 
     /// The date and the time, if both are known.
@@ -325,12 +327,6 @@ impl Fields {
             _ => return None,
         };
         let part = |part: Option<i64>| part.unwrap_or(0);
-        let time = Time::new(
-            i8::try_from(hour).ok()?,
-            i8::try_from(part(self.minute)).ok()?,
-            i8::try_from(part(self.second)).ok()?,
-            i32::try_from(part(self.nanosecond)).ok()?,
-        );
-        time.ok()
+        civil_time([hour, part(self.minute), part(self.second), part(self.nanosecond)])
     }
 }

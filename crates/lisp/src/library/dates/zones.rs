@@ -6,44 +6,40 @@
 use jiff::civil::{DateTime, Time};
 use jiff::{SignedDuration, Timestamp};
 
-use super::civil::{date_of, parse_by, time_of, unfit};
+use super::amounts::nanoseconds_of;
+use super::civil::{date_of, date_time, parse};
+use super::pattern::Fields;
 use super::text::{parse_offset_date_time, parse_time, parse_zone, parse_zone_offset, parse_zoned_date_time};
-use super::{as_temporal, at_civil, civil_of, instant_of, integer, out_of_range, temporal, text};
+use super::{as_temporal, civil_of, civil_time, instant_of, integer, out_of_range, temporal, text};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Constant, Native, type_error};
 use crate::value::{Temporal, Value, Zone};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("OffsetDateTime/parse", Arity::between(1, 2), &[], |c, a| {
-        stamp(c.name, a, parse_offset_date_time)
+        let stamp = |fields: &Fields| {
+            fields.stamp().map(|(local, offset)| Temporal::OffsetDateTime(local, offset))
+        };
+        parse(c.name, a, parse_offset_date_time, stamp).map(temporal)
     }),
     Native::leaf("ZonedDateTime/parse", Arity::between(1, 2), &[], |c, a| {
-        Ok(match stamp(c.name, a, parse_zoned_date_time)? {
-            Value::Temporal(found) => match &*found {
-                Temporal::OffsetDateTime(local, offset) => {
-                    temporal(Temporal::ZonedDateTime(*local, Zone::Offset(*offset)))
-                }
-                _ => Value::Temporal(found),
-            },
-            other => other,
-        })
+        let stamp = |fields: &Fields| {
+            fields.stamp().map(|(local, offset)| Temporal::ZonedDateTime(local, Zone::Offset(offset)))
+        };
+        parse(c.name, a, parse_zoned_date_time, stamp).map(temporal)
     }),
     Native::binary("OffsetDateTime/of", |c, a| at_offset_of(c.name, a)),
     Native::binary("ZonedDateTime/of", |c, a| at_zone(c.name, a)),
     Native::binary("OffsetDateTime/ofInstant", |c, a| {
-        let (instant, zone) =
-            (instant(c.name, &a[0])?, zone(c.name, &a[1])?);
-        Ok(temporal(Temporal::OffsetDateTime(local_of(instant, zone.seconds())?, zone.seconds())))
+        let (local, zone) = local_at(c.name, a)?;
+        Ok(temporal(Temporal::OffsetDateTime(local, zone.seconds())))
     }),
     Native::binary("ZonedDateTime/ofInstant", |c, a| at_zone(c.name, a)),
     Native::binary("LocalDateTime/ofInstant", |c, a| {
-        let (instant, zone) =
-            (instant(c.name, &a[0])?, zone(c.name, &a[1])?);
-        Ok(temporal(Temporal::LocalDateTime(local_of(instant, zone.seconds())?)))
+        Ok(temporal(Temporal::LocalDateTime(local_at(c.name, a)?.0)))
     }),
     Native::binary("LocalDate/ofInstant", |c, a| {
-        let (instant, zone) = (instant(c.name, &a[0])?, zone(c.name, &a[1])?);
-        Ok(temporal(Temporal::LocalDate(local_of(instant, zone.seconds())?.date())))
+        Ok(temporal(Temporal::LocalDate(local_at(c.name, a)?.0.date())))
     }),
     Native::leaf("OffsetDateTime/now", Arity::between(0, 1), &[], |c, a| {
         let (local, zone) = now(c.name, c, a)?;
@@ -74,14 +70,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::binary(".atOffset", |c, a| at_offset_of(c.name, a)),
     Native::unary(".toLocalDateTime", |c, a| {
         let local = as_temporal(&a[0]).filter(|found| found.epoch_nanoseconds().is_some()).and_then(civil_of);
-        let local =
-            local.ok_or_else(|| c.type_error("a date-time with an offset", &a[0]))?;
+        let local = local.ok_or_else(|| c.type_error("a date-time with an offset", &a[0]))?;
         Ok(temporal(Temporal::LocalDateTime(local)))
     }),
-    Native::unary(".toLocalTime", |c, a| match as_temporal(&a[0]).and_then(civil_of) {
-        Some(local) => Ok(temporal(Temporal::LocalTime(local.time()))),
-        None => Err(c.type_error("a date-time", &a[0])),
-    }),
+    Native::unary(".toLocalTime", |c, a| Ok(temporal(Temporal::LocalTime(date_time(c.name, &a[0])?.time())))),
     Native::unary(".toOffsetDateTime", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::ZonedDateTime(local, zone)) => {
             Ok(temporal(Temporal::OffsetDateTime(*local, zone.seconds())))
@@ -119,33 +111,15 @@ pub(crate) const NATIVES: &[Native] = &[
         }
     }),
     Native::leaf("LocalTime/parse", Arity::between(1, 2), &[], |c, a| {
-        let written = text(c.name, &a[0])?;
-        let time = match a.get(1) {
-            None => parse_time(written)?,
-            Some(formatter) => {
-                let fields = parse_by(c.name, written, formatter)?;
-                fields.time().ok_or_else(|| unfit(written, formatter))?
-            }
-        };
-        Ok(temporal(Temporal::LocalTime(time)))
+        Ok(temporal(Temporal::LocalTime(parse(c.name, a, parse_time, Fields::time)?)))
     }),
     Native::leaf("LocalTime/of", Arity::between(2, 4), &[], |c, a| {
         let mut parts = [0; 4];
         for (part, value) in parts.iter_mut().zip(a) {
             *part = integer(c.name, value)?;
         }
-        let [hour, minute, second, nano] = parts;
-        let time = || {
-            Time::new(
-                hour.try_into().ok()?,
-                minute.try_into().ok()?,
-                second.try_into().ok()?,
-                nano.try_into().ok()?,
-            )
-            .ok()
-        };
         let none = || Error::new(ErrorKind::InvalidArgument, "LocalTime/of: there is no such time of day");
-        Ok(temporal(Temporal::LocalTime(time().ok_or_else(none)?)))
+        Ok(temporal(Temporal::LocalTime(civil_time(parts).ok_or_else(none)?)))
     }),
     Native::binary(".atDate", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::LocalTime(time)) => {
@@ -155,10 +129,8 @@ pub(crate) const NATIVES: &[Native] = &[
         _ => Err(c.type_error("a time of day", &a[0])),
     }),
     Native::unary(".toSecondOfDay", |c, a| match as_temporal(&a[0]) {
-        Some(Temporal::LocalTime(_)) => {
-            let time = time_of(c.name, &a[0])?;
-            let minutes = i64::from(time.hour()) * 60 + i64::from(time.minute());
-            Ok(Value::Integer(minutes * 60 + i64::from(time.second())))
+        Some(Temporal::LocalTime(time)) => {
+            Ok(Value::Integer((nanoseconds_of(*time) / 1_000_000_000) as i64))
         }
         _ => Err(c.type_error("a time of day", &a[0])),
     }),
@@ -196,7 +168,13 @@ pub(super) fn instant_of_stamp(value: &Temporal) -> Option<Result<Timestamp>> {
     Some(Timestamp::from_nanosecond(nanoseconds).map_err(|_| out_of_range()))
 }
 
-fn instant(function: &str, value: &Value) -> Result<Timestamp> {
+/// The local date and time of an instant in a zone, and the zone.
+fn local_at<'v>(function: &str, a: &'v [Value]) -> Result<(DateTime, &'v Zone)> {
+    let (instant, zone) = (instant(function, &a[0])?, zone(function, &a[1])?);
+    Ok((local_of(instant, zone.seconds())?, zone))
+}
+
+pub(super) fn instant(function: &str, value: &Value) -> Result<Timestamp> {
     match as_temporal(value) {
         Some(Temporal::Instant(instant)) => Ok(*instant),
         _ => Err(type_error(function, "an instant", value)),
@@ -237,15 +215,4 @@ fn at_offset_of(function: &str, a: &[Value]) -> Result<Value> {
         _ => return Err(type_error(function, "an instant or a local date-time", &a[0])),
     };
     Ok(temporal(Temporal::OffsetDateTime(local, offset)))
-}
-
-/// Reads a date-time with an offset, by its pattern if there is one.
-fn stamp(function: &str, a: &[Value], plain: fn(&str) -> Result<Temporal>) -> Result<Value> {
-    let written = text(function, &a[0])?;
-    let Some(formatter) = a.get(1) else { return plain(written).map(temporal) };
-    let fields = parse_by(function, written, formatter)?;
-    let (Some(local), Some(offset)) = (fields.date_time(), fields.offset()) else {
-        return Err(unfit(written, formatter));
-    };
-    Ok(temporal(at_civil(&Temporal::OffsetDateTime(local, offset), local)))
 }
