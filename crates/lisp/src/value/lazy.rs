@@ -29,28 +29,35 @@ enum LazyState {
 pub(crate) enum Thunk {
     /// Calls a function of no arguments, which returns a sequence.
     Call(Value),
-    /// Applies a function to the items of one sequence.
-    Map { function: Value, source: Cursor },
+    /// Calls a function with each item of one sequence.
+    Each { each: Each, function: Value, source: Cursor },
     /// Applies a function to the items of several sequences, until one of them ends.
     MapMany { function: Value, sources: Vec<Cursor> },
-    /// Applies a function to the index and the item.
-    MapIndexed { function: Value, index: i64, source: Cursor },
-    /// Keeps the items for which the truth of the predicate equals `wanted`.
-    Filter { predicate: Value, wanted: bool, source: Cursor },
-    /// Keeps the results that are not `nil`.
-    Keep { function: Value, source: Cursor },
     /// Joins sequences: the rest of one, then those of a source.
     Concat { current: Cursor, sources: Cursor },
     /// The first items.
     Take { count: u64, source: Cursor },
-    /// The items up to the first for which the predicate does not hold.
-    TakeWhile { predicate: Value, source: Cursor },
     /// A value, then the function applied to it, and so on.
     Iterate { function: Value, value: Value },
     /// One value repeated `count` times; `u64::MAX` means without end.
     Repeat { value: Value, count: u64 },
     /// The items of a collection, repeated without end.
     Cycle { all: Value, source: Cursor },
+}
+
+/// What becomes of the items of a sequence and of the results of the function.
+#[derive(Clone, Copy)]
+pub(crate) enum Each {
+    /// The results.
+    Map,
+    /// The results of the index and the item. The number is the next index.
+    MapIndexed(i64),
+    /// The items for which the truth of the result is this.
+    Filter(bool),
+    /// The results that are not `nil`.
+    Keep,
+    /// The items up to the first for which the result is not true.
+    TakeWhile,
 }
 
 impl LazyCell {
@@ -145,47 +152,18 @@ impl Drop for LazyCell {
 impl Thunk {
     /// Moves the contents of the thunk to the queue, because thunks refer to cells that refer to thunks.
     fn release(self) {
-        match self {
-            Thunk::Call(function) => reclaim(function),
-            Thunk::Map { function, source }
-            | Thunk::MapIndexed { function, source, .. }
-            | Thunk::Filter { predicate: function, source, .. }
-            | Thunk::Keep { function, source }
-            | Thunk::TakeWhile { predicate: function, source } => {
-                reclaim(function);
-                reclaim(source.into_value());
-            }
-            Thunk::MapMany { function, sources } => {
-                reclaim(function);
-                sources.into_iter().for_each(|source| reclaim(source.into_value()));
-            }
-            Thunk::Concat { current, sources } => {
-                reclaim(current.into_value());
-                reclaim(sources.into_value());
-            }
-            Thunk::Take { source, .. } => reclaim(source.into_value()),
-            Thunk::Iterate { function, value } => {
-                reclaim(function);
-                reclaim(value);
-            }
-            Thunk::Repeat { value, .. } => reclaim(value),
-            Thunk::Cycle { all, source } => {
-                reclaim(all);
-                reclaim(source.into_value());
-            }
-        }
+        let mut held = Vec::new();
+        self.each(&mut |value| held.push(value.clone()));
+        drop(self);
+        held.into_iter().for_each(reclaim);
     }
 
     /// Returns the function that the thunk calls, if any.
     pub(crate) fn function(&self) -> Option<&Value> {
         match self {
             Thunk::Call(function)
-            | Thunk::Map { function, .. }
+            | Thunk::Each { function, .. }
             | Thunk::MapMany { function, .. }
-            | Thunk::MapIndexed { function, .. }
-            | Thunk::Filter { predicate: function, .. }
-            | Thunk::Keep { function, .. }
-            | Thunk::TakeWhile { predicate: function, .. }
             | Thunk::Iterate { function, .. } => Some(function),
             Thunk::Concat { .. } | Thunk::Take { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => None,
         }
@@ -195,11 +173,7 @@ impl Thunk {
     pub(crate) fn each(&self, visit: &mut dyn FnMut(&Value)) {
         match self {
             Thunk::Call(function) => visit(function),
-            Thunk::Map { function, source }
-            | Thunk::MapIndexed { function, source, .. }
-            | Thunk::Filter { predicate: function, source, .. }
-            | Thunk::Keep { function, source }
-            | Thunk::TakeWhile { predicate: function, source } => {
+            Thunk::Each { function, source, .. } => {
                 visit(function);
                 source.each(visit);
             }

@@ -44,7 +44,7 @@ pub use exception::Exception;
 pub use function::{Closure, Stamp};
 pub(crate) use hash::hash;
 pub use lazy::LazyCell;
-pub(crate) use lazy::Thunk;
+pub(crate) use lazy::{Each, Thunk};
 pub use list::{List, ListNode};
 pub use map::Map;
 use num_bigint::BigInt;

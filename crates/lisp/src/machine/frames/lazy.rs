@@ -4,15 +4,17 @@ use super::super::work::{Host, Step, Work};
 use super::{ArgumentReader, cursor, prelude};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise};
-use crate::value::{Cursor, CursorStep, List, Thunk, Value, Vector};
+use crate::value::{Cursor, CursorStep, Each, List, Thunk, Value, Vector};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::calling("map", Arity::at_least(1), map),
-    Native::calling("map-indexed", Arity::between(1, 2), map_indexed),
-    Native::calling("filter", Arity::between(1, 2), |h, a| filter(h, a, true)),
-    Native::calling("remove", Arity::between(1, 2), |h, a| filter(h, a, false)),
-    Native::calling("keep", Arity::between(1, 2), keep),
-    Native::calling("take-while", Arity::between(1, 2), take_while),
+    Native::calling("map-indexed", Arity::between(1, 2), |h, a| {
+        each(h, a, "map-indexed", Each::MapIndexed(0))
+    }),
+    Native::calling("filter", Arity::between(1, 2), |h, a| each(h, a, "filter", Each::Filter(true))),
+    Native::calling("remove", Arity::between(1, 2), |h, a| each(h, a, "remove", Each::Filter(false))),
+    Native::calling("keep", Arity::between(1, 2), |h, a| each(h, a, "keep", Each::Keep)),
+    Native::calling("take-while", Arity::between(1, 2), |h, a| each(h, a, "take-while", Each::TakeWhile)),
     Native::calling("mapcat*", Arity::at_least(2), mapcat),
     Native::frame("concat", Arity::at_least(0), &[], Effects::Pure, concat),
     Native::frame("concat-all*", Arity::exactly(1), &[], Effects::Pure, |h, a| {
@@ -69,57 +71,22 @@ fn lazy(host: &mut Host<'_>, thunk: Thunk) -> Result<Step> {
 }
 
 fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
-    match arguments.len() {
-        1 => prelude(host.shared, "map-transducer*", arguments),
-        2 => {
-            let source = cursor("map", &arguments[1])?;
-            let function = ArgumentReader::new(arguments).take();
-            lazy(host, Thunk::Map { function, source })
-        }
-        _ => {
-            let sources =
-                arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
-            let function = ArgumentReader::new(arguments).take();
-            lazy(host, Thunk::MapMany { function, sources })
-        }
+    if arguments.len() <= 2 {
+        return each(host, arguments, "map", Each::Map);
     }
-}
-
-fn map_indexed(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
-    if arguments.len() == 1 {
-        return prelude(host.shared, "map-indexed-transducer*", arguments);
-    }
-    let source = cursor("map-indexed", &arguments[1])?;
+    let sources = arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
     let function = ArgumentReader::new(arguments).take();
-    lazy(host, Thunk::MapIndexed { function, index: 0, source })
+    lazy(host, Thunk::MapMany { function, sources })
 }
 
-fn filter(host: &mut Host<'_>, arguments: Vec<Value>, wanted: bool) -> Result<Step> {
-    let name = if wanted { "filter" } else { "remove" };
+/// Returns the sequence of a function and the items of a collection, or the transducer of the function.
+fn each(host: &mut Host<'_>, arguments: Vec<Value>, name: &str, each: Each) -> Result<Step> {
     if arguments.len() == 1 {
         return prelude(host.shared, &format!("{name}-transducer*"), arguments);
     }
     let source = cursor(name, &arguments[1])?;
-    let predicate = ArgumentReader::new(arguments).take();
-    lazy(host, Thunk::Filter { predicate, wanted, source })
-}
-
-fn keep(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
-    if arguments.len() == 1 {
-        return prelude(host.shared, "keep-transducer*", arguments);
-    }
-    let source = cursor("keep", &arguments[1])?;
     let function = ArgumentReader::new(arguments).take();
-    lazy(host, Thunk::Keep { function, source })
-}
-
-fn take_while(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
-    if arguments.len() == 1 {
-        return prelude(host.shared, "take-while-transducer*", arguments);
-    }
-    let source = cursor("take-while", &arguments[1])?;
-    let predicate = ArgumentReader::new(arguments).take();
-    lazy(host, Thunk::TakeWhile { predicate, source })
+    lazy(host, Thunk::Each { each, function, source })
 }
 
 fn mapcat(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {

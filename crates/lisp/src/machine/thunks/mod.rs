@@ -14,7 +14,7 @@ use super::work::{Host, Step, Work};
 use crate::compile::Body;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Effects;
-use crate::value::{Cursor, CursorStep, LazyCell, List, Sequence, Thunk, Value, Vector};
+use crate::value::{Cursor, CursorStep, Each, LazyCell, List, Sequence, Thunk, Value, Vector};
 
 /// The number of items in a chunk.
 const CHUNK: usize = 64;
@@ -37,12 +37,7 @@ pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<
 /// Returns the most items that the cell of a thunk may get at once.
 fn room(thunk: &Thunk) -> usize {
     let chunked = match thunk {
-        Thunk::Map { function, .. }
-        | Thunk::MapMany { function, .. }
-        | Thunk::MapIndexed { function, .. }
-        | Thunk::Filter { predicate: function, .. }
-        | Thunk::Keep { function, .. }
-        | Thunk::TakeWhile { predicate: function, .. } => is_pure(function),
+        Thunk::Each { function, .. } | Thunk::MapMany { function, .. } => is_pure(function),
         // These call nothing: they take ready items and stop before a pending cell.
         Thunk::Take { .. } | Thunk::Concat { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => true,
         Thunk::Call(_) | Thunk::Iterate { .. } => false,
@@ -190,11 +185,12 @@ impl Work for RunThunk {
         let Some(thunk) = &mut self.thunk else { return false };
         // A full cell, the end, and a cell that must be realised all require a step.
         let has_room = self.items.len() + 1 < self.room;
-        let (source, keeps, is_filter) = match &mut **thunk {
-            Thunk::Map { source, .. } => (source, true, false),
-            Thunk::Filter { source, wanted, .. } => (source, result.is_truthy() == *wanted, true),
-            Thunk::Keep { source, .. } => (source, !result.is_nil(), false),
-            _ => return false,
+        let Thunk::Each { each, source, .. } = &mut **thunk else { return false };
+        let (keeps, is_filter) = match *each {
+            Each::Map => (true, false),
+            Each::Filter(wanted) => (result.is_truthy() == wanted, true),
+            Each::Keep => (!result.is_nil(), false),
+            Each::MapIndexed(_) | Each::TakeWhile => return false,
         };
         if keeps && !has_room {
             return false;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::value::{Cursor, CursorStep, LazyCell, List, Thunk, Value};
+use crate::value::{Cursor, CursorStep, Each, LazyCell, List, Thunk, Value};
 
 /// Arguments of a call.
 pub(super) enum Arguments {
@@ -39,6 +39,16 @@ pub(super) enum Turn {
     Become(Value),
     /// No item yet.
     Again,
+}
+
+impl From<CursorStep> for Turn {
+    fn from(step: CursorStep) -> Self {
+        match step {
+            CursorStep::Item(item) => Turn::Item(item),
+            CursorStep::End => Turn::End,
+            CursorStep::Blocked(cell) => Turn::Realise(cell),
+        }
+    }
 }
 
 /// The item whose function is being called. It is needed when the function keeps it or fails.
@@ -92,11 +102,7 @@ impl Thunk {
     /// Returns whether no more items can follow, known without reading a cell.
     pub(super) fn is_spent(&self) -> bool {
         match self {
-            Thunk::Map { source, .. }
-            | Thunk::MapIndexed { source, .. }
-            | Thunk::Filter { source, .. }
-            | Thunk::Keep { source, .. }
-            | Thunk::TakeWhile { source, .. } => source.left() == Some(0),
+            Thunk::Each { source, .. } => source.left() == Some(0),
             Thunk::Take { count, source } => *count == 0 || source.left() == Some(0),
             Thunk::Repeat { count, .. } => *count == 0,
             Thunk::Concat { current, sources } => current.left() == Some(0) && sources.left() == Some(0),
@@ -107,7 +113,7 @@ impl Thunk {
     /// Returns an upper bound of the number of remaining items; 0 if none is known.
     pub(super) fn left(&self) -> usize {
         match self {
-            Thunk::Map { source, .. } | Thunk::Filter { source, .. } => source.left().unwrap_or(0),
+            Thunk::Each { each: Each::Map | Each::Filter(_), source, .. } => source.left().unwrap_or(0),
             _ => 0,
         }
     }
@@ -118,12 +124,10 @@ impl Thunk {
             return self;
         }
         match &mut self {
-            Thunk::Map { source, .. }
-            | Thunk::Filter { source, .. }
-            | Thunk::Keep { source, .. }
-            | Thunk::TakeWhile { source, .. } => return_item(current, source),
-            Thunk::MapIndexed { index, source, .. } => {
-                *index -= 1;
+            Thunk::Each { each, source, .. } => {
+                if let Each::MapIndexed(index) = each {
+                    *index -= 1;
+                }
                 return_item(current, source);
             }
             Thunk::MapMany { sources, .. } => {
@@ -147,33 +151,33 @@ impl Thunk {
                     None => Turn::End,
                 },
             },
-            Thunk::Map { source, .. } => match incoming {
-                Some(value) => {
-                    *current = Current::None;
-                    Turn::Item(value)
+            Thunk::Each { each, source, .. } => match incoming {
+                Some(result) => {
+                    let current = std::mem::take(current);
+                    match *each {
+                        Each::Map | Each::MapIndexed(_) => Turn::Item(result),
+                        Each::Keep if result.is_nil() => Turn::Again,
+                        Each::Keep => Turn::Item(result),
+                        Each::Filter(wanted) if result.is_truthy() != wanted => Turn::Again,
+                        Each::TakeWhile if !result.is_truthy() => {
+                            *source = Cursor::End;
+                            Turn::End
+                        }
+                        Each::Filter(_) | Each::TakeWhile => Turn::Item(current.item(source)),
+                    }
                 }
                 None => match source.next() {
                     CursorStep::Item(item) => {
                         *current = Current::of(source, &item);
-                        Turn::Call(Arguments::One(item))
+                        Turn::Call(match each {
+                            Each::MapIndexed(index) => {
+                                *index += 1;
+                                Arguments::Two(Value::Integer(*index - 1), item)
+                            }
+                            _ => Arguments::One(item),
+                        })
                     }
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
-                },
-            },
-            Thunk::MapIndexed { index, source, .. } => match incoming {
-                Some(value) => {
-                    *current = Current::None;
-                    Turn::Item(value)
-                }
-                None => match source.next() {
-                    CursorStep::Item(item) => {
-                        *current = Current::of(source, &item);
-                        *index += 1;
-                        Turn::Call(Arguments::Two(Value::Integer(*index - 1), item))
-                    }
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
+                    step => step.into(),
                 },
             },
             Thunk::MapMany { sources, .. } => match incoming {
@@ -197,72 +201,18 @@ impl Thunk {
                     Turn::Call(Arguments::Many(items))
                 }
             },
-            Thunk::Filter { wanted, source, .. } => match incoming {
-                Some(answer) => {
-                    let item = std::mem::take(current).item(source);
-                    if answer.is_truthy() == *wanted { Turn::Item(item) } else { Turn::Again }
-                }
-                None => match source.next() {
-                    CursorStep::Item(item) => {
-                        *current = Current::of(source, &item);
-                        Turn::Call(Arguments::One(item))
-                    }
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
-                },
-            },
-            Thunk::Keep { source, .. } => match incoming {
-                Some(value) => {
-                    *current = Current::None;
-                    if value.is_nil() { Turn::Again } else { Turn::Item(value) }
-                }
-                None => match source.next() {
-                    CursorStep::Item(item) => {
-                        *current = Current::of(source, &item);
-                        Turn::Call(Arguments::One(item))
-                    }
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
-                },
-            },
-            Thunk::TakeWhile { source, .. } => match incoming {
-                Some(answer) => {
-                    let item = std::mem::take(current).item(source);
-                    if answer.is_truthy() {
-                        Turn::Item(item)
-                    } else {
-                        *source = Cursor::End;
-                        Turn::End
-                    }
-                }
-                None => match source.next() {
-                    CursorStep::Item(item) => {
-                        *current = Current::of(source, &item);
-                        Turn::Call(Arguments::One(item))
-                    }
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
-                },
-            },
             Thunk::Take { count, source } => {
                 if *count == 0 {
                     return Ok(Turn::End);
                 }
-                match source.next() {
-                    CursorStep::Item(item) => {
-                        *count -= 1;
-                        Turn::Item(item)
-                    }
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
+                let step = source.next();
+                if matches!(step, CursorStep::Item(_)) {
+                    *count -= 1;
                 }
+                step.into()
             }
             Thunk::Concat { current: cursor, sources } => match cursor.next() {
-                CursorStep::Item(item) => Turn::Item(item),
-                CursorStep::Blocked(cell) => Turn::Realise(cell),
                 CursorStep::End => match sources.next() {
-                    CursorStep::End => Turn::End,
-                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                     CursorStep::Item(source) => match Cursor::new(&source) {
                         Some(next) => {
                             *cursor = next;
@@ -270,7 +220,9 @@ impl Thunk {
                         }
                         None => return Err(crate::library::type_error("concat", "a sequence", &source)),
                     },
+                    step => step.into(),
                 },
+                step => step.into(),
             },
             Thunk::Iterate { value, .. } => match incoming {
                 // The first item is given; every other is the function applied to the previous one.
@@ -290,16 +242,11 @@ impl Thunk {
                 Turn::Item(value.clone())
             }
             Thunk::Cycle { all, source } => match source.next() {
-                CursorStep::Item(item) => Turn::Item(item),
-                CursorStep::Blocked(cell) => Turn::Realise(cell),
                 CursorStep::End => {
                     *source = Cursor::new(all).unwrap_or(Cursor::End);
-                    match source.next() {
-                        CursorStep::Item(item) => Turn::Item(item),
-                        CursorStep::Blocked(cell) => Turn::Realise(cell),
-                        CursorStep::End => Turn::End,
-                    }
+                    source.next().into()
                 }
+                step => step.into(),
             },
         })
     }
