@@ -19,85 +19,68 @@ impl Fiber {
     /// Runs until the fiber is finished or has to wait.
     pub(crate) fn execute(&mut self, shared: &mut SharedState) -> Exit {
         loop {
-            match std::mem::replace(&mut self.pending, FiberState::Run) {
-                FiberState::Run => {
-                    let Some(Frame::Code(frame)) = self.frames.pop() else {
-                        self.pending =
-                            FiberState::Raise(Error::new(ErrorKind::Internal, "no code to run").into());
-                        continue;
-                    };
-                    match self.run_code(frame, shared) {
-                        Flow::Pending(pending) => self.pending = pending,
-                        Flow::Exit(exit) => return exit,
-                    }
-                }
+            let exit = match std::mem::replace(&mut self.pending, FiberState::Run) {
+                FiberState::Run => match self.frames.pop() {
+                    Some(Frame::Code(frame)) => match self.run_code(frame, shared) {
+                        Flow::Pending(pending) => {
+                            self.pending = pending;
+                            None
+                        }
+                        Flow::Exit(exit) => Some(exit),
+                    },
+                    _ => self.raise(Error::new(ErrorKind::Internal, "no code to run")),
+                },
                 FiberState::Invoke(count) => match self.invoke(count, shared) {
-                    Ok(step) => {
-                        if let Some(exit) = self.take_step(step, shared) {
-                            return exit;
-                        }
-                    }
-                    Err(error) => self.pending = FiberState::Raise(error.into()),
+                    Ok(step) => self.take_step(step, shared),
+                    Err(error) => self.raise(error),
                 },
-                FiberState::Deliver(value) => match self.frames.pop() {
-                    None => {
-                        self.pending = FiberState::Done(Ok(value));
-                        return Exit::Done;
+                FiberState::Deliver(value) => self.deliver(Some(value), shared),
+                FiberState::Resume => self.deliver(None, shared),
+                FiberState::Raise(raised) => (!self.unwind(raised)).then(|| {
+                    if let FiberState::Done(Err(raised)) = &mut self.pending {
+                        let error = self.strand.missed.explain(raised.error.clone());
+                        raised.error = error;
                     }
-                    Some(Frame::Code(frame)) => {
-                        self.stack.push(value);
-                        self.frames.push(Frame::Code(frame));
-                    }
-                    Some(Frame::Native(work, floor)) => {
-                        if shared.meter.is_pressed() {
-                            self.frames.push(Frame::Native(work, floor));
-                            self.pending = FiberState::Deliver(value);
-                            return Exit::Collect;
-                        }
-                        if let Some(exit) = self.step_work(work, floor, Some(value), shared) {
-                            return exit;
-                        }
-                    }
-                },
-                FiberState::Resume => match self.frames.pop() {
-                    None => {
-                        self.pending = FiberState::Done(Ok(Value::Nil));
-                        return Exit::Done;
-                    }
-                    Some(Frame::Code(frame)) => self.frames.push(Frame::Code(frame)),
-                    Some(Frame::Native(work, floor)) => {
-                        if shared.meter.is_pressed() {
-                            self.frames.push(Frame::Native(work, floor));
-                            self.pending = FiberState::Resume;
-                            return Exit::Collect;
-                        }
-                        if let Some(exit) = self.step_work(work, floor, None, shared) {
-                            return exit;
-                        }
-                    }
-                },
-                FiberState::Raise(raised) => {
-                    if !self.unwind(raised) {
-                        if let FiberState::Done(Err(raised)) = &mut self.pending {
-                            let error = self.strand.missed.explain(raised.error.clone());
-                            raised.error = error;
-                        }
-                        return Exit::Done;
-                    }
+                    Exit::Done
+                }),
+                waiting @ (FiberState::Waiting(_) | FiberState::Joining) => {
+                    self.pending = waiting;
+                    Some(Exit::Waiting)
                 }
-                FiberState::Waiting(request) => {
-                    self.pending = FiberState::Waiting(request);
-                    return Exit::Waiting;
+                done @ FiberState::Done(_) => {
+                    self.pending = done;
+                    Some(Exit::Done)
                 }
-                FiberState::Joining => {
-                    self.pending = FiberState::Joining;
-                    return Exit::Waiting;
-                }
-                FiberState::Done(result) => {
-                    self.pending = FiberState::Done(result);
-                    return Exit::Done;
-                }
+            };
+            if let Some(exit) = exit {
+                return exit;
             }
+        }
+    }
+
+    fn raise(&mut self, error: Error) -> Option<Exit> {
+        self.pending = FiberState::Raise(error.into());
+        None
+    }
+
+    /// Continues the frame on top, with the value that it waits for if there is one.
+    fn deliver(&mut self, value: Option<Value>, shared: &mut SharedState) -> Option<Exit> {
+        match self.frames.pop() {
+            None => {
+                self.pending = FiberState::Done(Ok(value.unwrap_or_default()));
+                Some(Exit::Done)
+            }
+            Some(Frame::Code(frame)) => {
+                self.stack.extend(value);
+                self.frames.push(Frame::Code(frame));
+                None
+            }
+            Some(frame) if shared.meter.is_pressed() => {
+                self.frames.push(frame);
+                self.pending = value.map_or(FiberState::Resume, FiberState::Deliver);
+                Some(Exit::Collect)
+            }
+            Some(Frame::Native(work, floor)) => self.step_work(work, floor, value, shared),
         }
     }
 
@@ -115,43 +98,33 @@ impl Fiber {
         let stepped = charged.and_then(|()| work.step(&mut host, incoming));
         let step = match shared.meter.pay().and(stepped) {
             Ok(step) => step,
-            Err(error) if error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused() => {
-                self.frames.push(Frame::Native(work, floor));
-                self.pending = FiberState::Resume;
-                return Some(Exit::Collect);
-            }
             Err(error) => {
                 self.frames.push(Frame::Native(work, floor));
-                self.pending = FiberState::Raise(error.into());
-                return None;
-            }
-        };
-        let step = match step {
-            // The function that has just returned is called again: its closure is available.
-            Step::Repeat(count) => {
-                let last = self.last.take();
-                match (work.function(), last) {
-                    (Some(Value::Closure(function)), Some(last)) if Arc::ptr_eq(function, &last) => {
-                        self.frames.push(Frame::Native(work, floor));
-                        self.pending = match self.enter(last, count, shared) {
-                            Ok(frame) => {
-                                self.frames.push(Frame::Code(frame));
-                                FiberState::Run
-                            }
-                            Err(error) => FiberState::Raise(error.into()),
-                        };
-                    }
-                    (function, _) => {
-                        let place = self.stack.len() - count - 1;
-                        self.stack[place] = function.cloned().unwrap_or_default();
-                        self.frames.push(Frame::Native(work, floor));
-                        self.pending = FiberState::Invoke(count);
-                    }
+                if error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused() {
+                    self.pending = FiberState::Resume;
+                    return Some(Exit::Collect);
                 }
-                return None;
+                return self.raise(error);
             }
-            step => step,
         };
+        if let Step::Repeat(count) = step {
+            // The function that has just returned is called again: its closure is available.
+            let last = self.last.take();
+            match (work.function(), last) {
+                (Some(Value::Closure(function)), Some(last)) if Arc::ptr_eq(function, &last) => {
+                    self.frames.push(Frame::Native(work, floor));
+                    let entered = self.enter(last, count, shared);
+                    self.pending = self.run_entered(entered);
+                }
+                (function, _) => {
+                    let place = self.stack.len() - count - 1;
+                    self.stack[place] = function.cloned().unwrap_or_default();
+                    self.frames.push(Frame::Native(work, floor));
+                    self.pending = FiberState::Invoke(count);
+                }
+            }
+            return None;
+        }
         match step {
             Step::Return(_) | Step::Become(..) | Step::BecomeWithRest(..) | Step::Retry | Step::End(..) => {}
             _ => self.frames.push(Frame::Native(work, floor)),
@@ -175,23 +148,14 @@ impl Fiber {
                 let count = arguments.len();
                 self.stack.extend(arguments);
                 match closure.map(|closure| self.enter(closure, count, shared)) {
-                    Some(Ok(frame)) => {
-                        self.frames.push(Frame::Code(frame));
-                        FiberState::Run
-                    }
-                    Some(Err(error)) => FiberState::Raise(error.into()),
+                    Some(entered) => self.run_entered(entered),
                     None => FiberState::Invoke(count),
                 }
             }
             Step::BecomeWithRest(closure, arguments, rest) => {
                 self.stack.push(Value::Nil);
-                match self.enter_with_rest(closure, arguments, rest, shared) {
-                    Ok(frame) => {
-                        self.frames.push(Frame::Code(frame));
-                        FiberState::Run
-                    }
-                    Err(error) => FiberState::Raise(error.into()),
-                }
+                let entered = self.enter_with_rest(closure, arguments, rest, shared);
+                self.run_entered(entered)
             }
             Step::Realise(cell) => match super::realise::start(cell, &mut self.strand, shared) {
                 Ok(work) => {
@@ -221,28 +185,35 @@ impl Fiber {
         None
     }
 
+    #[inline]
+    fn run_entered(&mut self, entered: Result<CodeFrame>) -> FiberState {
+        match entered {
+            Ok(frame) => {
+                self.frames.push(Frame::Code(frame));
+                FiberState::Run
+            }
+            Err(error) => FiberState::Raise(error.into()),
+        }
+    }
+
     pub(super) fn check_depth(&self, shared: &SharedState) -> FiberState {
-        match self.too_deep(shared) {
-            Some(error) => FiberState::Raise(error.into()),
-            None => FiberState::Resume,
+        match self.check_frames(shared) {
+            Ok(()) => FiberState::Resume,
+            Err(error) => FiberState::Raise(error.into()),
         }
     }
 
     /// Returns an error if there are too many frames.
     #[inline]
-    fn too_deep(&self, shared: &SharedState) -> Option<Error> {
+    fn check_frames(&self, shared: &SharedState) -> Result<()> {
         // Locals are on the value stack: deep recursion with many locals must not exhaust memory either.
         if self.frames.len() < shared.limits.stack_depth && self.stack.len() < shared.limits.memory_bytes / 64
         {
-            return None;
+            return Ok(());
         }
-        Some(
-            Error::new(
-                ErrorKind::StackExceeded,
-                format!("calls are nested more than {} deep", shared.limits.stack_depth),
-            )
-            .hint("use loop/recur, reduce or iterate instead of recursion"),
-        )
+        let message = format!("calls are nested more than {} deep", shared.limits.stack_depth);
+        Err(Error::new(ErrorKind::StackExceeded, message)
+            .hint("use loop/recur, reduce or iterate instead of recursion"))
     }
 
     /// Calls the function below the `count` arguments on top of the stack. The waiting frame is on top.
@@ -311,18 +282,19 @@ impl Fiber {
             };
             self.stack.push(rest);
         }
-        let slots = usize::from(body.slots);
-        if self.stack.len() < base + slots {
-            self.stack.resize(base + slots, Value::Nil);
-        }
-        if let Some(error) = self.too_deep(shared) {
-            return Err(error);
-        }
+        self.make_room(base + usize::from(body.slots), shared)?;
         Ok(CodeFrame { closure, arity, pc: 0, base })
     }
-}
 
-impl Fiber {
+    /// Makes room for the local names of a frame up to a height of the stack.
+    #[inline]
+    fn make_room(&mut self, height: usize, shared: &SharedState) -> Result<()> {
+        if self.stack.len() < height {
+            self.stack.resize(height, Value::Nil);
+        }
+        self.check_frames(shared)
+    }
+
     /// Creates a frame for a call of a closure whose rest parameter has this value.
     fn enter_with_rest(
         &mut self,
@@ -334,18 +306,13 @@ impl Fiber {
         let Some(body) = &closure.function().variadic else {
             return Err(super::invoke::wrong_arity(&closure, arguments.len() + 1));
         };
-        let slots = usize::from(body.slots);
-        let arity = closure.function().fixed.len() as u32;
         let base = self.stack.len();
+        let height = base + usize::from(body.slots);
+        let arity = closure.function().fixed.len() as u32;
         self.stack.extend(arguments);
         self.stack.push(rest);
-        if self.stack.len() < base + slots {
-            self.stack.resize(base + slots, Value::Nil);
-        }
-        match self.too_deep(shared) {
-            Some(error) => Err(error),
-            None => Ok(CodeFrame { closure, arity, pc: 0, base }),
-        }
+        self.make_room(height, shared)?;
+        Ok(CodeFrame { closure, arity, pc: 0, base })
     }
 }
 
