@@ -65,6 +65,25 @@ pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: 
 pub fn restore_changes(document: &Json, engine: &Engine, inputs: &mut Inputs) -> Result<Vec<Value>> {
     check_version(document)?;
     let mut memory = inputs.memory.clone();
+    let (forgotten, values) = (texts(document, "forgotten")?, array(document, "values")?);
+    let values = apply(document, engine, inputs, &mut memory, &forgotten, values)?;
+    for number in array(document, "dropped")? {
+        let number = number.as_u64().ok_or_else(|| damaged("not an atom"))?;
+        memory.atoms.remove(&number);
+    }
+    inputs.memory = memory;
+    Ok(values)
+}
+
+/// Applies the names, definitions and atoms of a document to a memory, and returns the additional values.
+pub(super) fn apply(
+    document: &Json,
+    engine: &Engine,
+    inputs: &Inputs,
+    memory: &mut Memory,
+    forgotten: &[&str],
+    values: &[Json],
+) -> Result<Vec<Value>> {
     // Names come first: functions refer to definitions that come after them.
     for name in texts(document, "names")? {
         memory.names.globals.number_or_add(name);
@@ -72,45 +91,30 @@ pub fn restore_changes(document: &Json, engine: &Engine, inputs: &mut Inputs) ->
     for name in texts(document, "data")? {
         memory.names.data.number_or_add(name);
     }
-    let described = array(document, "definitions")?;
-    read_names(document, &mut memory)?;
+    read_names(document, memory)?;
     let next_stamp = field(document, "next_stamp")?.as_u64();
     let next_stamp =
         next_stamp.filter(|stamp| !Stamp(*stamp).is_of_branch()).ok_or_else(|| damaged("no next stamp"))?;
-    let (mut definitions, mut cells, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    {
-        let mut reader = reader(engine, inputs, &mut memory);
-        reader.table(field(document, "nodes")?)?;
-        for definition in described {
-            let value = reader.cell(definition.get("value").unwrap_or(&Json::Null))?;
-            definitions.push((definition, value));
-        }
-        for atom in array(document, "atoms")? {
-            let number = atom.get(0).and_then(Json::as_u64).ok_or_else(|| damaged("not an atom"))?;
-            cells.push((number, reader.cell(atom.get(1).unwrap_or(&Json::Null))?));
-        }
-        for value in array(document, "values")? {
-            values.push(reader.cell(value)?);
-        }
+    let (mut definitions, mut cells) = (Vec::new(), Vec::new());
+    let mut reader = reader(engine, inputs, memory);
+    reader.table(field(document, "nodes")?)?;
+    for definition in array(document, "definitions")? {
+        let name = definition.get("name").and_then(Json::as_str);
+        let name = name.ok_or_else(|| damaged("a definition has no name"))?;
+        definitions.push((definition, name, reader.cell(definition.get("value").unwrap_or(&Json::Null))?));
     }
-    for name in texts(document, "forgotten")? {
-        memory.forget(name);
+    for atom in array(document, "atoms")? {
+        let number = atom.get(0).and_then(Json::as_u64).ok_or_else(|| damaged("not an atom"))?;
+        cells.push((number, reader.cell(atom.get(1).unwrap_or(&Json::Null))?));
     }
-    for (definition, value) in definitions {
-        memory.define_as_stored(definition, name_of(definition)?, value);
+    let values = values.iter().map(|value| reader.cell(value)).collect::<Result<_>>()?;
+    forgotten.iter().for_each(|name| memory.forget(name));
+    for (definition, name, value) in definitions {
+        memory.define_as_stored(definition, name, value);
     }
     for (number, value) in cells {
         memory.restore_atom(number, value);
     }
-    for number in array(document, "dropped")? {
-        let number = number.as_u64().ok_or_else(|| damaged("not an atom"))?;
-        memory.atoms.remove(&number);
-    }
     memory.next_stamp = memory.next_stamp.max(next_stamp);
-    inputs.memory = memory;
     Ok(values)
-}
-
-fn name_of(definition: &Json) -> Result<&str> {
-    definition.get("name").and_then(Json::as_str).ok_or_else(|| damaged("a definition has no name"))
 }

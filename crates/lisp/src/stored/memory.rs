@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
+use super::changes::{apply, store_changes};
 use super::functions::FunctionReader;
 use super::read::Reader;
 use super::write::Writer;
@@ -13,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::inputs::Inputs;
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::value::{Stamp, Value};
+use crate::value::Value;
 
 /// The minimum size of a value, so the memory limit bounds the parts of a document.
 const BYTES_OF_CELL: usize = 16;
@@ -45,33 +46,10 @@ pub fn restore_value(document: &Json, engine: &Engine, inputs: &mut Inputs) -> R
 /// Stores a memory as a JSON document: definitions with their docstrings and order, atoms, and the numbers of
 /// names.
 pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
-    let mut writer = writer(limits);
-    let mut definitions = Vec::new();
-    for definition in memory.definitions() {
-        definitions.push(json!({
-            "name": &*definition.name,
-            "value": writer.cell(&definition.value)?,
-            "doc": definition.doc.as_deref(),
-            "returned": definition.returned.as_deref(),
-        }));
+    let mut document = store_changes(&Memory::new(), memory, &[], limits)?;
+    if let Some(fields) = document.as_object_mut() {
+        fields.retain(|field, _| !matches!(field.as_str(), "forgotten" | "dropped" | "values"));
     }
-    let mut atoms = Vec::new();
-    for (atom, value) in memory.atoms() {
-        atoms.push(json!([atom.number(), writer.cell(value)?]));
-    }
-    let names: Vec<&str> = memory.names.globals.iter().map(|name| &**name).collect();
-    let data: Vec<&str> = memory.names.data.iter().map(|name| &**name).collect();
-    let (version, nodes) = writer.finish();
-    let mut document = json!({
-        "version": version,
-        "nodes": nodes,
-        "names": names,
-        "data": data,
-        "definitions": definitions,
-        "atoms": atoms,
-        "next_stamp": memory.next_stamp,
-    });
-    add_known_names(&mut document, memory);
     Ok(document)
 }
 
@@ -100,41 +78,7 @@ pub(super) fn read_names(document: &Json, memory: &mut Memory) -> Result<()> {
 pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Result<Memory> {
     check_version(document)?;
     let mut memory = Memory::new();
-    // Names come first: functions refer to definitions that come after them.
-    for name in texts(document, "names")? {
-        memory.names.globals.number_or_add(name);
-    }
-    for name in texts(document, "data")? {
-        memory.names.data.number_or_add(name);
-    }
-    read_names(document, &mut memory)?;
-    let next_stamp = field(document, "next_stamp")?.as_u64();
-    memory.next_stamp =
-        next_stamp.filter(|stamp| !Stamp(*stamp).is_of_branch()).ok_or_else(|| damaged("no next stamp"))?;
-    let mut definitions = Vec::new();
-    let mut cells = Vec::new();
-    {
-        let mut reader = reader(engine, inputs, &mut memory);
-        reader.table(field(document, "nodes")?)?;
-        for definition in array(document, "definitions")? {
-            let name = definition
-                .get("name")
-                .and_then(Json::as_str)
-                .ok_or_else(|| damaged("a definition has no name"))?;
-            let value = reader.cell(definition.get("value").unwrap_or(&Json::Null))?;
-            definitions.push((name, value, definition));
-        }
-        for atom in array(document, "atoms")? {
-            let number = atom.get(0).and_then(Json::as_u64).ok_or_else(|| damaged("not an atom"))?;
-            cells.push((number, reader.cell(atom.get(1).unwrap_or(&Json::Null))?));
-        }
-    }
-    for (name, value, definition) in definitions {
-        memory.define_as_stored(definition, name, value);
-    }
-    for (number, value) in cells {
-        memory.restore_atom(number, value);
-    }
+    apply(document, engine, inputs, &mut memory, &[], &[])?;
     Ok(memory)
 }
 
